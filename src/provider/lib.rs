@@ -6,50 +6,12 @@
 //! [`RequestContext::charge`], once the client is identified.
 
 mod account;
-mod account_chooser;
-mod approval;
-mod authorize;
-mod ceremony;
-mod client_auth;
-mod consent;
 mod console;
-mod create_account;
-mod discovery;
-mod enrol;
-mod enrolment;
-mod events;
-mod factor;
-mod factor_lines;
-mod factor_secrets;
-mod forgot_password;
-mod guesses;
-mod home;
-mod interaction;
-mod invitation;
-mod jwks;
-mod keys;
-mod known_browser;
-mod last_request;
-mod login;
-mod login_page;
-mod logout;
-mod mailed_link;
-mod mailing;
-mod new_account;
-mod new_password;
-mod own_page;
-mod passkey;
-mod recovery_codes;
-mod register;
+mod links;
+mod protocol;
 mod request;
-mod reset;
-mod revoke;
 mod sign_in;
 mod submission;
-mod token;
-mod undo;
-mod unmet;
-mod userinfo;
 mod visitor;
 
 use std::fmt::Write as _;
@@ -446,48 +408,48 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
     }
     if let Some(bucket) = route.charged {
-        let bucket = if bucket == Bucket::Authorize { authorize::bucket(ctx) } else { bucket };
+        let bucket = if bucket == Bucket::Authorize { protocol::authorize::bucket(ctx) } else { bucket };
         ctx.charge_address(bucket).await?;
     }
     match route.endpoint {
         Endpoint::Nothing => Err(NO_PAGE),
-        Endpoint::Discovery => discovery::discovery_endpoint(ctx),
-        Endpoint::Jwks => jwks::jwks_endpoint(ctx).await,
-        Endpoint::Keys => keys::keys_endpoint(ctx).await,
-        Endpoint::Authorize => authorize::authorization_endpoint(ctx).await,
-        Endpoint::Resume => authorize::resume(ctx).await,
-        Endpoint::Login => Box::pin(login::login_page(ctx)).await,
+        Endpoint::Discovery => protocol::discovery::discovery_endpoint(ctx),
+        Endpoint::Jwks => protocol::discovery::jwks_endpoint(ctx).await,
+        Endpoint::Keys => protocol::discovery::keys_endpoint(ctx).await,
+        Endpoint::Authorize => protocol::authorize::authorization_endpoint(ctx).await,
+        Endpoint::Resume => protocol::authorize::resume(ctx).await,
+        Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
         // Boxed because their futures are much larger than the others; unboxed, every request would
         // reserve that size.
-        Endpoint::Passkey => Box::pin(passkey::passkey_page(ctx)).await,
-        Endpoint::Factor => Box::pin(factor::factor_page(ctx)).await,
-        Endpoint::Enrol => Box::pin(enrol::enrol_page(ctx)).await,
-        Endpoint::EnrolmentLink => enrol::link(ctx).await,
-        Endpoint::ForgotPassword => forgot_password::forgot_password_page(ctx).await,
-        Endpoint::CreateAccount => Box::pin(create_account::create_account_page(ctx)).await,
-        Endpoint::ProveAddress => Box::pin(create_account::code(ctx)).await,
-        Endpoint::NewAccount => Box::pin(new_account::new_account_page(ctx)).await,
-        Endpoint::Reset => Box::pin(reset::reset_page(ctx)).await,
-        Endpoint::Invitation => Box::pin(invitation::invitation_page(ctx)).await,
-        Endpoint::ResetDone => Ok(reset::done(ctx)),
-        Endpoint::Undo => Box::pin(undo::undo_page(ctx)).await,
-        Endpoint::Unmet => unmet::unmet_page(ctx).await,
-        Endpoint::Consent => consent::consent_page(ctx).await,
-        Endpoint::AccountChooser => account_chooser::account_chooser_page(ctx).await,
-        Endpoint::Token => token::token_endpoint(ctx).await,
-        Endpoint::UserInfo => userinfo::userinfo_endpoint(ctx).await,
-        Endpoint::Revoke => revoke::revocation_endpoint(ctx).await,
-        Endpoint::Logout => logout::end_session_endpoint(ctx).await,
-        Endpoint::ConfirmLogout => logout::confirm(ctx).await,
-        Endpoint::SignedOut => logout::signed_out(ctx),
-        Endpoint::Register => register::registration_endpoint(ctx).await,
-        Endpoint::Registration => register::manage(ctx).await,
+        Endpoint::Passkey => Box::pin(sign_in::passkey::passkey_page(ctx)).await,
+        Endpoint::Factor => Box::pin(sign_in::factor::factor_page(ctx)).await,
+        Endpoint::Enrol => Box::pin(sign_in::enrol::enrol_page(ctx)).await,
+        Endpoint::EnrolmentLink => sign_in::enrol::link(ctx).await,
+        Endpoint::ForgotPassword => links::reset::forgot_password_page(ctx).await,
+        Endpoint::CreateAccount => Box::pin(links::create_account::create_account_page(ctx)).await,
+        Endpoint::ProveAddress => Box::pin(links::create_account::code(ctx)).await,
+        Endpoint::NewAccount => Box::pin(links::new_account::new_account_page(ctx)).await,
+        Endpoint::Reset => Box::pin(links::reset::reset_page(ctx)).await,
+        Endpoint::Invitation => Box::pin(links::invitation::invitation_page(ctx)).await,
+        Endpoint::ResetDone => Ok(links::reset::done(ctx)),
+        Endpoint::Undo => Box::pin(links::undo::undo_page(ctx)).await,
+        Endpoint::Unmet => sign_in::unmet::unmet_page(ctx).await,
+        Endpoint::Consent => sign_in::consent::consent_page(ctx).await,
+        Endpoint::AccountChooser => sign_in::account_chooser::account_chooser_page(ctx).await,
+        Endpoint::Token => protocol::token::token_endpoint(ctx).await,
+        Endpoint::UserInfo => protocol::userinfo::userinfo_endpoint(ctx).await,
+        Endpoint::Revoke => protocol::revoke::revocation_endpoint(ctx).await,
+        Endpoint::Logout => protocol::logout::end_session_endpoint(ctx).await,
+        Endpoint::ConfirmLogout => protocol::logout::confirm(ctx).await,
+        Endpoint::SignedOut => protocol::logout::signed_out(ctx),
+        Endpoint::Register => protocol::register::registration_endpoint(ctx).await,
+        Endpoint::Registration => protocol::register::manage(ctx).await,
         Endpoint::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
         Endpoint::Script => Ok(asset::script(&ctx.sealgate.pages)),
         Endpoint::ReturnScript => Ok(asset::return_script(&ctx.sealgate.pages)),
         Endpoint::Logo => asset::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
         Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),
-        Endpoint::Home => home::home_page(ctx).await,
+        Endpoint::Home => account::home_page(ctx).await,
         Endpoint::Account(section) => Box::pin(account::account_page(ctx, section)).await,
         Endpoint::ChangePassword => Ok(account::change_password(ctx)),
         Endpoint::Console(area) => console::console_page(ctx, area).await,

@@ -3,7 +3,7 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Method};
 
-use crate::own_page;
+use crate::visitor;
 use sealgate_core::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use sealgate_core::web::context::{PageHost, ReferringApp, RequestContext};
 use sealgate_core::web::cookie;
@@ -167,7 +167,7 @@ impl ProviderRequest for RequestContext<'_> {
     }
 
     fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String {
-        let (page, state) = own_page::request_for(page);
+        let (page, state) = visitor::request_for(page);
         let redirect_uri = format!("{}{page}", self.sealgate.config.issuer.as_str());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");

@@ -1,15 +1,21 @@
 //! `/account/activity`: the user's own account events from the audit log.
+//! Display of audit events on pages.
+
+use std::collections::BTreeMap;
 
 use http::StatusCode;
 
-use crate::events::EventNames;
 use crate::request::ProviderRequest as _;
 use crate::visitor::Visitor;
+use sealgate_core::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::audit::{AuditFilter, AuditId, AuditKind};
-use sealgate_pages::{ActivityPage, html};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditFilter, AuditId, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::user::Subject;
+use sealgate_pages::{ActivityPage, EventLine, Named, html};
+use sealgate_store::StoreError;
 
 const PAGE: &str = "/account/activity";
 
@@ -67,4 +73,53 @@ pub(super) async fn activity_page(ctx: &RequestContext<'_>) -> Result<Response, 
     let next = page.next.map(|next| ctx.path(&format!("{PAGE}?after={next}")));
     let page = ActivityPage { inside: visitor.inside(ctx), events: &events, next: next.as_deref() };
     Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Cache of the names of users and clients in audit events. Each is read once per page.
+#[derive(Default)]
+pub(crate) struct EventNames {
+    people: BTreeMap<Subject, Option<String>>,
+    clients: BTreeMap<ClientId, Option<String>>,
+}
+
+impl EventNames {
+    /// Returns an event with the current names of its user and client.
+    pub(crate) async fn line(&mut self, ctx: &RequestContext<'_>, event: AuditEvent) -> Result<EventLine, StoreError> {
+        let subject = match event.subject {
+            Some(subject) => Some(self.person(ctx, subject).await?),
+            None => None,
+        };
+        let administrator = match event.actor {
+            Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.person(ctx, subject).await?),
+            Actor::Stranger | Actor::Person | Actor::Client | Actor::Operator | Actor::Server => None,
+        };
+        let party = match &event.client {
+            // The name of the provider's own pages would add nothing to the event.
+            Some(id) if id.as_str() == OWN_CLIENT => None,
+            Some(id) => Some(self.client(ctx, id).await?),
+            None => event.app.clone().map(|name| Named { id: name.clone(), name: Some(name), has_page: false }),
+        };
+        Ok(EventLine { event, administrator, subject, party })
+    }
+
+    async fn person(&mut self, ctx: &RequestContext<'_>, subject: Subject) -> Result<Named, StoreError> {
+        let name = if let Some(known) = self.people.get(&subject) {
+            known.clone()
+        } else {
+            let name = ctx.sealgate.store.user(subject).await?.map(|user| user.email.as_str().to_owned());
+            self.people.entry(subject).or_insert(name).clone()
+        };
+        Ok(Named { id: subject.to_string(), has_page: name.is_some(), name })
+    }
+
+    async fn client(&mut self, ctx: &RequestContext<'_>, id: &ClientId) -> Result<Named, StoreError> {
+        let name = if let Some(known) = self.clients.get(id) {
+            known.clone()
+        } else {
+            let name = ctx.sealgate.client(id).await?.map(|client| client.name);
+            self.clients.entry(id.clone()).or_insert(name).clone()
+        };
+        let has_page = name.is_some() && !id.as_str().starts_with(INTERNAL_CLIENT);
+        Ok(Named { id: id.to_string(), has_page, name })
+    }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 
-use crate::mailing;
-use crate::mailing::AddressFault;
+use crate::links::mailing;
+use crate::links::mailing::AddressFault;
 use crate::request::ProviderRequest as _;
 use crate::visitor;
 use crate::visitor::Visitor;

@@ -9,10 +9,11 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
-use crate::guesses::Guesses;
+use crate::links::mailing;
+use crate::sign_in::guesses;
+use crate::sign_in::guesses::Guesses;
 use crate::visitor;
 use crate::visitor::Visitor;
-use crate::{known_browser, mailing};
 use sealgate_core::password::{Line, PasswordError};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -48,7 +49,7 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
         Ok(passwords) => passwords,
         Err(problem) => return Ok(show(ctx, &visitor, StatusCode::OK, Some(problem))),
     };
-    let known = known_browser::find(ctx, Some(&visitor.user)).await?;
+    let known = guesses::find_known_browser(ctx, Some(&visitor.user)).await?;
     let guesses = match Guesses::in_session(ctx, visitor.session.value.id, known.as_ref()).await {
         Ok(Ok(guesses)) => guesses,
         Err(Failure::Unavailable) => return Ok(busy(ctx, &visitor)),
@@ -186,7 +187,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
     store.close_revocation(revocation).await?;
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::PasswordChanged));
     let response = Response::see_other(&visitor::done(ctx, PAGE, Done::Password));
-    let marked = known_browser::learn(ctx, subject, None).await;
+    let marked = guesses::learn_browser(ctx, subject, None).await;
     let cookies = cookie.into_iter().chain(marked.map(|marked| marked.cookie));
     Ok(cookies.fold(response, Response::with_cookie))
 }

@@ -9,29 +9,26 @@ use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use crate::ceremony::relying_party;
-use crate::enrolment;
-use crate::enrolment::{Enrolled, Enrolling, TO_CONFIRM};
-use crate::factor_lines::lines;
 use crate::request::ProviderRequest as _;
-use crate::submission;
+use crate::sign_in::enrolment;
+use crate::sign_in::enrolment::{Enrolled, Enrolling, TO_CONFIRM};
+use crate::sign_in::passkey::relying_party;
 use crate::submission::Effect;
-use crate::visitor;
 use crate::visitor::Visitor;
-use crate::{recovery_codes, sign_in};
+use crate::{sign_in, submission, visitor};
 use sealgate_config::EnrolmentChoice;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::AuditKind;
-use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, factor_name};
+use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, TotpFactor, factor_name};
 use sealgate_domain::secret::base64url;
 use sealgate_domain::user::User;
-use sealgate_domain::webauthn::UserHandle;
+use sealgate_domain::webauthn::{CredentialKind, UserHandle};
 use sealgate_pages::{
-    AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorSettingsPage, KeyEnrolment, MakeCodesPage,
-    PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
+    AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorLine, FactorLineKind, FactorSettingsPage,
+    KeyEnrolment, MakeCodesPage, PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
 };
 use sealgate_store::{FactorsChanged, Store};
 
@@ -128,7 +125,7 @@ pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failu
     if ctx.head.method != Method::POST {
         let factors = factors(ctx, &visitor.user).await?;
         let id = ctx.query()?.one("id")?.and_then(FactorId::parse);
-        let lines = lines(factors.as_ref());
+        let lines = factor_lines(factors.as_ref());
         let Some(line) = lines.iter().find(|line| Some(line.id) == id) else {
             // The user has removed the factor in another tab.
             return Err(Failure::Elsewhere(ctx.path(PAGE)));
@@ -169,7 +166,7 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
     if ctx.head.method != Method::POST {
         let shown = submission::shown(ctx, &visitor, CODES).await?;
         if let Some(codes) = shown.secret() {
-            return Ok(recovery_codes::page(ctx, &visitor.user, codes, &ctx.path(PAGE), None));
+            return Ok(enrolment::recovery_codes_page(ctx, &visitor.user, codes, &ctx.path(PAGE), None));
         }
         let (csrf, replaces) = (visitor.csrf(ctx, CODES), before.is_some_and(|factors| factors.recovery.is_some()));
         let inside = submission::told(visitor.inside(ctx), Some(&shown));
@@ -178,7 +175,7 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
     }
     let form = visitor.form(ctx, CODES)?;
     let work = Box::pin(async {
-        let Some(codes) = recovery_codes::make(ctx, &ctx.sealgate.store, &visitor.user).await? else {
+        let Some(codes) = enrolment::new_recovery_codes(ctx, &ctx.sealgate.store, &visitor.user).await? else {
             return Err(Failure::Elsewhere(ctx.path(PAGE)));
         };
         ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
@@ -290,7 +287,7 @@ async fn show(
     let adds = adds_here(ctx, factors.as_ref());
     let page = SecurityPage {
         inside,
-        factors: &lines(factors.as_ref()),
+        factors: &factor_lines(factors.as_ref()),
         recovery: recovery(&visitor.user, factors.as_ref()),
         takes_apps: adds && ctx.sealgate.store.seals() && factors.as_ref().is_none_or(Factors::has_room_for_app),
         takes_keys: adds && relying_party(ctx).is_some() && factors.as_ref().is_none_or(Factors::has_room_for_key),
@@ -342,4 +339,26 @@ fn signals(ctx: &RequestContext<'_>, user: &User, factors: &Factors) -> Option<(
     let accepted = json!({ "rpId": rp_id, "userId": user_id, "allAcceptedCredentialIds": ids });
     let details = json!({ "rpId": rp_id, "userId": user_id, "name": user.email.as_str(), "displayName": user.name });
     Some((accepted.to_string(), details.to_string()))
+}
+
+/// Returns the factors in the order in which they were added.
+pub(crate) fn factor_lines(factors: Option<&Factors>) -> Vec<FactorLine<'_>> {
+    let Some(factors) = factors else { return Vec::new() };
+    let mut lines: Vec<_> = factors.totp.iter().map(of_app).chain(factors.keys.iter().map(of_key)).collect();
+    lines.sort_by_key(|line| line.added_at);
+    lines
+}
+
+fn of_app(app: &TotpFactor) -> FactorLine<'_> {
+    let (added_at, last_used_at) = (app.added_at, app.last_used_at);
+    FactorLine { id: app.id, kind: FactorLineKind::App, name: &app.name, added_at, last_used_at }
+}
+
+fn of_key(key: &KeyFactor) -> FactorLine<'_> {
+    let synced = key.credential.backup.is_eligible();
+    let kind = match key.credential.kind {
+        CredentialKind::Passkey => FactorLineKind::Passkey { synced },
+        CredentialKind::SecurityKey => FactorLineKind::SecurityKey { synced },
+    };
+    FactorLine { id: key.id, kind, name: &key.name, added_at: key.added_at, last_used_at: key.last_used_at }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use super::{app_passwords, security};
-use crate::factor_lines::lines;
-use crate::known_browser;
+use crate::account::security::factor_lines;
 use crate::request::ProviderRequest as _;
+use crate::sign_in::guesses;
 use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
@@ -49,7 +49,7 @@ pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, 
         // signed in to a client. This session may have ended as well, and the guard of the page
         // would then refuse the commits.
         store.for_server().end_grants_of_user(subject, EndReason::Revoked, ctx.now).await?;
-        let known = known_browser::find(ctx, Some(&visitor.user)).await?;
+        let known = guesses::find_known_browser(ctx, Some(&visitor.user)).await?;
         store.forget_browsers(subject, known.map(|known| known.mark)).await?;
         (Done::OtherSessions, Some("all others".to_owned()))
     } else {
@@ -92,7 +92,7 @@ impl Lasting {
 
     /// Returns the new factors, oldest first.
     fn factors(&self, ctx: &RequestContext<'_>) -> Vec<FactorLine<'_>> {
-        lines(self.factors.as_ref()).into_iter().filter(|factor| is_new(ctx, factor.added_at)).collect()
+        factor_lines(self.factors.as_ref()).into_iter().filter(|factor| is_new(ctx, factor.added_at)).collect()
     }
 }
 

@@ -7,8 +7,8 @@ use chrono::{NaiveDate, NaiveTime};
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
-use super::console_user::ConsoleUser;
-use crate::events::EventNames;
+use crate::account::activity::EventNames;
+use crate::console::ConsoleUser;
 use crate::request::ProviderRequest as _;
 use sealgate_admin::answer::EventAnswer;
 use sealgate_admin::audit_file;

@@ -4,13 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Method, StatusCode};
 
-use super::confirmation::{self, Target};
-use super::console_user::{ConsoleUser, last_segment};
-use super::form::{self, own_redirect_uri};
-use super::kept_form;
-use crate::submission;
+use super::confirmation::Target;
+use super::form::own_redirect_uri;
+use super::{confirmation, form, kept_form};
+use crate::console::{ConsoleUser, last_segment};
 use crate::submission::{Effect, ShownResult};
-use crate::visitor;
+use crate::{submission, visitor};
 use sealgate_admin as admin;
 use sealgate_admin::answer::ShownSecret;
 use sealgate_admin::client_settings::ClientSettings;

@@ -2,10 +2,9 @@
 
 use http::{Method, StatusCode};
 
-use super::client;
-use super::console_user::ConsoleUser;
-use super::form::{self, ValidForm};
-use super::kept_form;
+use super::form::ValidForm;
+use super::{client, form, kept_form};
+use crate::console::ConsoleUser;
 use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;

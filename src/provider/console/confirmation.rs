@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::console_user::ConsoleUser;
 use super::kept_form;
+use crate::console::ConsoleUser;
 use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use http::Method;
 use url::form_urlencoded;
 
-use crate::console::console_user::ConsoleUser;
-use crate::own_page;
+use crate::console::ConsoleUser;
+use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -58,7 +58,7 @@ pub(super) async fn keep(
     };
     let until = ctx.now.plus(LIFETIME);
     match ctx.sealgate.store.keep_form(&owner, &id.hash(), &kept, until, ctx.random()).await {
-        Ok(true) => Ok(own_page::with_form(page, id.expose())),
+        Ok(true) => Ok(visitor::with_form(page, id.expose())),
         Ok(false) | Err(StoreError::TooManyForms) => Ok(page.to_owned()),
         Err(error) => Err(error.into()),
     }
@@ -78,7 +78,7 @@ pub(super) async fn take(
         return Ok(None);
     }
     let query = ctx.query()?;
-    let (Some(id), Some(owner)) = (query.one(own_page::FORM)?, owner(ctx, &console_user.visitor)) else {
+    let (Some(id), Some(owner)) = (query.one(visitor::FORM)?, owner(ctx, &console_user.visitor)) else {
         return Ok(None);
     };
     let found = match ctx.sealgate.store.take_form(&owner, &SecretHash::of(id.as_bytes()), ctx.now).await {

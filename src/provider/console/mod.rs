@@ -4,26 +4,35 @@
 //! [`Area::least`] is the role that a page requires. [`ConsoleUser::client`] limits developers to
 //! their own clients. Single actions may require an administrator. Each change is a form with a
 //! CSRF token, which is bound to the user and to the page's path.
+//!
+//! Also the read-only pages `/console/keys`, `/console/applications` and `/console/settings`.
 
 mod audit;
 mod client;
 mod clients;
 mod confirmation;
-mod console_user;
 mod form;
 mod kept_form;
-mod operation;
 mod trial;
 mod user;
-mod user_factors;
-mod user_form;
 mod users;
 
-use crate::console::console_user::ConsoleUser;
+use http::{Method, StatusCode};
+
+use crate::request::ProviderRequest as _;
+use crate::visitor;
+use crate::visitor::Visitor;
+use sealgate_config::Upstream;
+use sealgate_core::tokens::clients::OWN_PAGES;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_pages::ConsoleRole;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::{Authority, Client, ClientId};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_pages::console::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
+use sealgate_pages::{ConsoleRole, Inside, Problem, html};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Area {
@@ -72,10 +81,175 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Users => users::users_page(ctx, &console_user).await,
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
-        Area::Keys => operation::keys(ctx, &console_user).await,
-        Area::Apps => Ok(operation::apps(ctx, &console_user)),
-        Area::Settings => Ok(operation::settings(ctx, &console_user)),
+        Area::Keys => keys_page(ctx, &console_user).await,
+        Area::Apps => Ok(apps_page(ctx, &console_user)),
+        Area::Settings => Ok(settings_page(ctx, &console_user)),
         Area::Audit => audit::audit_page(ctx, &console_user).await,
         Area::AuditExport => audit::export(ctx).await,
     }
+}
+
+/// Signed-in user of a console page whose role admits them to it.
+struct ConsoleUser {
+    visitor: Visitor,
+    role: ConsoleRole,
+}
+
+impl ConsoleUser {
+    /// Returns the user of a console page that requires at least this role.
+    ///
+    /// The sign-in must be recent and reach the level that `[factors]` demands.
+    async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
+        let max_age = ctx.sealgate.config.console.sign_in;
+        let visitor = match Visitor::recent(ctx, &way_back(ctx), max_age).await {
+            Err(Failure::Elsewhere(address)) => return Err(keep_form(ctx, address).await?),
+            visitor => visitor?,
+        };
+        if visitor.short_of(ctx).await?.is_some() {
+            return Err(Failure::Elsewhere(ctx.path("/account/security")));
+        }
+        match visitor.console_role(ctx) {
+            Some(role) if role >= least => Ok(Self { visitor, role }),
+            _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
+        }
+    }
+
+    /// Returns the client that the path names, if the user may access it.
+    ///
+    /// An unknown client and another developer's client both get 404, which does not reveal the
+    /// clients that exist.
+    async fn client(&self, ctx: &RequestContext<'_>, id: Option<ClientId>) -> Result<Client, Failure> {
+        let client = match id {
+            Some(id) => ctx.sealgate.store.client(&id).await?,
+            None => None,
+        };
+        let theirs = |client: &Client| {
+            self.is_administrator() || client.owner.is_some_and(|owner| owner == self.visitor.user.sub)
+        };
+        client.filter(theirs).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+    }
+
+    fn is_administrator(&self) -> bool {
+        self.role == ConsoleRole::Administrator
+    }
+
+    /// Returns the user's authority in decisions about clients.
+    fn authority(&self) -> Authority {
+        let subject = self.visitor.user.sub;
+        if self.is_administrator() { Authority::Administrator(subject) } else { Authority::Owner(subject) }
+    }
+
+    /// Returns an audit event with this user as the actor. The caller adds the details.
+    fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
+        ctx.event(kind, Actor::from(self.authority()))
+    }
+
+    fn csrf(&self, ctx: &RequestContext<'_>) -> String {
+        self.visitor.csrf(ctx, ctx.head.uri.path())
+    }
+
+    fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
+        self.visitor.form(ctx, ctx.head.uri.path())
+    }
+
+    fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {
+        self.visitor.inside(ctx)
+    }
+}
+
+/// Keeps the form of this request, if it is one of a user whose sign-in is too old. Returns the
+/// redirect to the sign-in, which is `address` if there is no form to keep.
+async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure, Failure> {
+    let (page, path) = (way_back(ctx), ctx.head.uri.path());
+    if ctx.head.method != Method::POST || ctx.path(&page) != path {
+        return Ok(Failure::Elsewhere(address));
+    }
+    let visitor = Visitor::find(ctx, &page).await?;
+    let form = match visitor.form(ctx, path) {
+        Ok(form) if visitor.console_role(ctx).is_some() => form,
+        _ => return Ok(Failure::Elsewhere(address)),
+    };
+    let page = kept_form::keep(ctx, &visitor, &page, &form).await?;
+    let max_age = ctx.sealgate.config.console.sign_in;
+    Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Elsewhere(address)))
+}
+
+/// Returns the page that the browser returns to after a sign-in: the present page, or the list that
+/// contains it.
+fn way_back(ctx: &RequestContext<'_>) -> String {
+    let path = ctx.head.uri.path();
+    let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);
+    if visitor::request_for(path).1.is_some() {
+        return path.to_owned();
+    }
+    let known = OWN_PAGES.iter().copied().filter(|page| path == *page);
+    let above = OWN_PAGES.iter().copied().filter(|page| path.starts_with(&format!("{page}/")));
+    known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console").to_owned()
+}
+
+/// Returns the last segment of the request's path.
+fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
+    ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
+}
+
+async fn keys_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let ring = ctx.sealgate.store.key_ring().await?;
+    let page = KeysPage { inside: console_user.inside(ctx), ring: &ring, now: ctx.now };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Shows the protected applications, and whether their upstreams accept connections.
+fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
+    let config = &ctx.sealgate.config;
+    let apps: Vec<AppLine<'_>> = config
+        .apps
+        .iter()
+        .map(|app| {
+            let known = ctx.sealgate.upstreams.of(&app.name);
+            let servers = if known.is_empty() {
+                app.upstreams.iter().map(|one| (configured(one), None)).collect()
+            } else {
+                known.into_iter().map(|(address, alive)| (address, Some(alive))).collect()
+            };
+            AppLine { name: app.called(), address: app.origin(&config.issuer), servers }
+        })
+        .collect();
+    let page = AppsPage { inside: console_user.inside(ctx), apps: &apps };
+    Response::page(StatusCode::OK, html(&page), None)
+}
+
+/// Returns an upstream as the configuration file writes it.
+fn configured(upstream: &Upstream) -> String {
+    match upstream {
+        Upstream::Url(url) => url.to_string(),
+        Upstream::Socket(path) => format!("unix:{}", path.display()),
+    }
+}
+
+fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
+    let config = &ctx.sealgate.config;
+    let limits = &config.rate_limits;
+    let requests = |limit: RateLimit| limit.requests().map(u64::from);
+    let line = |path, limit, by_credential| LimitLine { path, limit: requests(limit), by_credential };
+    let lines = [
+        line(Some("/oauth/authorize"), limits.authorize, false),
+        line(Some("/oauth/token"), limits.token, true),
+        line(Some("/oauth/userinfo"), limits.userinfo, true),
+        line(Some("/oauth/revoke"), limits.revoke, true),
+        line(Some("/.well-known/openid-configuration"), limits.discovery, false),
+        line(Some("/oauth/jwks"), limits.jwks, false),
+        line(Some("/oauth/logout"), limits.logout, false),
+        line(Some("/oauth/register"), limits.register, false),
+        line(None, limits.pages, false),
+    ];
+    let page = SettingsPage {
+        inside: console_user.inside(ctx),
+        issuer: config.issuer.as_str(),
+        limits: &lines,
+        sign_ins: requests(limits.sign_ins),
+        failures_per_account: config.login.failures_per_account.into(),
+        failures_per_address: config.login.failures_per_address.into(),
+        window_minutes: config.login.window.as_secs().div_ceil(60),
+    };
+    Response::page(StatusCode::OK, html(&page), None)
 }

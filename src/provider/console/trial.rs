@@ -6,12 +6,10 @@
 //! began. The code is used up without creating a grant. The tokens that the page shows name a grant
 //! that does not exist, so a leaked token is useless.
 
+use super::form::own_redirect_uri;
+use crate::console::{ConsoleUser, last_segment};
 use crate::request::ProviderRequest as _;
 use http::{Method, StatusCode};
-use serde_json::Value;
-
-use super::console_user::{ConsoleUser, last_segment};
-use super::form::own_redirect_uri;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -28,6 +26,7 @@ use sealgate_domain::secret::{Secret, SecretHash, base64url};
 use sealgate_pages::console::{TrialPage, TrialProblem};
 use sealgate_pages::{Problem, html};
 use sealgate_store::Committed;
+use serde_json::Value;
 
 pub(super) async fn trial_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;

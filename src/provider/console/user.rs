@@ -1,33 +1,36 @@
 //! `/console/users/{sub}`: groups, roles, sessions, second factors and access of one user.
+//! Management and display of the user's second factors.
 
 use std::collections::BTreeSet;
 
 use http::{Method, StatusCode};
 
-use super::client::execute;
-use super::confirmation::{self, Target};
-use super::console_user::{ConsoleUser, last_segment};
-use super::kept_form;
-use super::user_factors;
-use super::user_form::{groups, new_password, roles, username};
-use crate::factor_lines::lines;
-use crate::reset;
-use crate::submission;
+use crate::account::security::factor_lines;
+use crate::console::client::execute;
+use crate::console::confirmation::Target;
+use crate::console::users::{groups, new_password, roles, username};
+use crate::console::{ConsoleUser, confirmation, kept_form, last_segment};
+use crate::links::reset;
 use crate::submission::{Effect, ShownResult};
-use crate::visitor;
-use sealgate_admin::Person;
+use crate::{submission, visitor};
+use sealgate_admin::answer::ShownSecret;
 use sealgate_admin::command::{Command, SessionCommand, UserCommand};
+use sealgate_admin::{Answer, Person};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::account_links::Invitation;
 use sealgate_domain::audit::AuditKind;
+use sealgate_domain::factor_failures::{FactorFailures, TryVerdict};
 use sealgate_domain::factors::Factors;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, Subject, User};
-use sealgate_pages::console::{GuardedChange, PersonFactors, PersonInvitation, TypedUser, UserField, UserPage};
+use sealgate_pages::console::{
+    GuardedChange, PersonFactors, PersonInvitation, ResetState, TypedUser, UserFactor, UserField, UserPage,
+};
 use sealgate_pages::{ConsoleRole, Done, Problem, html};
 use sealgate_store::RenameOutcome;
 
@@ -81,7 +84,7 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         // page that shows the enrolment link.
         Some("reset-factors") if !own => {
             let work = Box::pin(async {
-                let link = user_factors::reset(ctx, console_user, user.sub).await?;
+                let link = reset_factors(ctx, console_user, user.sub).await?;
                 Ok(Effect::Done { page: page_of(user.sub), secret: Some(link) })
             });
             submission::once(ctx, &console_user.visitor, &form, work).await
@@ -296,10 +299,10 @@ async fn show(
         }),
         sessions: &visitor::live_sessions(ctx, user.sub).await?,
         factors: PersonFactors {
-            lines: &lines(factors),
+            lines: &factor_lines(factors),
             recovery_left: factors.and_then(|factors| factors.recovery.as_ref()).map(|codes| codes.left() as u64),
-            blocked: factors.is_some_and(|factors| user_factors::is_blocked(factors, ctx.now)),
-            reset: factors.and_then(|factors| user_factors::reset_state(factors, ctx.now)),
+            blocked: factors.is_some_and(|factors| is_blocked(factors, ctx.now)),
+            reset: factors.and_then(|factors| reset_state(factors, ctx.now)),
         },
         may_send_reset_link: reset::may_be_mailed(ctx, user),
         invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
@@ -321,5 +324,48 @@ fn invitation(
         state: invitation.map(|known| (known.state(ctx.now), known.accepted_at.unwrap_or(known.sent_at))),
         until: invitation.map(|known| known.expires_at),
         may_send: !is_used && user.is_enabled() && ctx.sealgate.sends_mail(),
+    }
+}
+
+/// Removes all factors of a user. Returns an enrolment link, which lets the user add a new one.
+pub(super) async fn reset_factors(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    subject: Subject,
+) -> Result<Secret, Failure> {
+    let command = UserCommand::ResetFactors(Person::Sub(subject));
+    let Answer::User(reset) = execute(ctx, console_user, Command::User(command)).await? else {
+        return Err(Failure::Internal);
+    };
+    let ShownSecret(link) = reset.enrolment_link.ok_or(Failure::Internal)?;
+    Ok(link)
+}
+
+/// Returns whether the user's one-time or recovery codes are blocked after too many failures.
+pub(super) fn is_blocked(factors: &Factors, now: UnixTime) -> bool {
+    let blocked = |failures: &FactorFailures| failures.verdict(now) == TryVerdict::Blocked;
+    (blocked(&factors.totp_failures) && !factors.totp.is_empty())
+        || (blocked(&factors.recovery_failures) && factors.recovery.is_some())
+}
+
+/// Returns the state of a reset that the user has not followed with an enrolment.
+pub(super) fn reset_state(factors: &Factors, now: UnixTime) -> Option<ResetState> {
+    let reset = factors.reset.as_ref()?;
+    Some(if now < reset.until { ResetState::Open { until: reset.until } } else { ResetState::Late })
+}
+
+/// Returns the user's strongest factor, as the list of users shows it.
+pub(super) fn strongest(factors: Option<&Factors>) -> UserFactor {
+    let Some(factors) = factors else { return UserFactor::None };
+    if factors.has_passkey() {
+        UserFactor::Passkey
+    } else if !factors.keys.is_empty() {
+        UserFactor::SecurityKey
+    } else if !factors.totp.is_empty() {
+        UserFactor::App
+    } else if factors.reset.is_some() {
+        UserFactor::Reset
+    } else {
+        UserFactor::None
     }
 }

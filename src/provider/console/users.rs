@@ -1,16 +1,13 @@
 //! `/console/users` and `/console/users/new`: the list of users, and creation of a new one.
+//! Fields of the forms for users.
 
 use std::collections::BTreeSet;
 
 use http::{Method, StatusCode};
 
-use super::client::execute;
-use super::confirmation::{self, Target};
-use super::console_user::ConsoleUser;
-use super::kept_form;
-use super::user;
-use super::user_factors;
-use super::user_form::{groups, new_password, roles, username};
+use crate::console::client::execute;
+use crate::console::confirmation::Target;
+use crate::console::{ConsoleUser, confirmation, kept_form, user};
 use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;
@@ -21,8 +18,10 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line, is_seen};
+use sealgate_domain::profile::{MAX_NAME_LENGTH, is_group, is_line, is_seen};
+use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Email, Role, Subject};
+use sealgate_domain::username::Username;
 use sealgate_pages::console::{InvitationForm, NewUserPage, UserField, UserLine, UsersPage};
 use sealgate_pages::{Done, Problem, html};
 use sealgate_store::UsersFound;
@@ -56,7 +55,7 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     for user in users {
         let signed_in_at = store.last_sign_in(user.sub).await?;
         let factors = store.factors(user.sub).await?;
-        let factor = user_factors::strongest(factors.as_ref().map(|loaded| &loaded.value));
+        let factor = user::strongest(factors.as_ref().map(|loaded| &loaded.value));
         let kept = store.account_links(user.sub).await?;
         let invitation = kept.and_then(|links| links.value.invitation).map(|invitation| invitation.state(ctx.now));
         lines.push(UserLine { user, signed_in_at, factor, invitation });
@@ -214,4 +213,34 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, fau
         faults,
     };
     Response::page(StatusCode::OK, html(&page), None)
+}
+
+/// Maximum number of groups of a user, as on the command line.
+const MAX_GROUPS: usize = 100;
+
+/// Returns a random password with 96 bits of entropy.
+pub(super) fn new_password(ctx: &RequestContext<'_>) -> Secret {
+    Secret::from_random(&ctx.random::<12>())
+}
+
+/// Parses the username field. An empty field means no username.
+pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
+    match typed {
+        "" => Ok(None),
+        typed => Username::parse(typed).map(Some).ok_or(UserField::Username),
+    }
+}
+
+/// Returns the roles that the form ticks.
+pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
+    let ticked = [("role_developer", Role::Developer), ("role_admin", Role::Admin)];
+    ticked.into_iter().filter(|(name, _)| form.has(name)).map(|(_, role)| role).collect()
+}
+
+/// Parses a list with one group per line. Returns `None` if a group is invalid or there are too
+/// many.
+pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let groups: BTreeSet<String> = lines.map(str::to_owned).collect();
+    (groups.len() <= MAX_GROUPS && groups.iter().all(|group| is_group(group))).then_some(groups)
 }

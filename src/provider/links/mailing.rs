@@ -1,0 +1,172 @@
+//! Mails caused by requests: creates them, applies rate limits, and validates addresses. The mails
+//! are committed with the change that they report. Requests never wait for a mail server.
+
+use std::time::Duration;
+
+use sealgate_core::limits::LimitScope;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::account_links::CODE_DIGITS;
+use sealgate_domain::known_browser::Marks;
+use sealgate_domain::limiter::{LimitKey, Rule};
+use sealgate_domain::mail::{Mail, MailId, MailMessage, WaitingMail};
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::profile::is_seen;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::{Email, Subject};
+
+/// Limits of mails to one address that unauthenticated requests may cause, over all purposes.
+const TO_ONE: [(&str, Rule); 2] = [
+    ("mail_hour", Rule { limit: 3, window: Duration::from_hours(1) }),
+    ("mail_day", Rule { limit: 10, window: Duration::from_hours(24) }),
+];
+
+/// Limit of reset mails that a browser known to the account may cause after [`TO_ONE`] is used up.
+const OWN: Rule = Rule { limit: 3, window: Duration::from_hours(24) };
+
+/// Limit of mails that unauthenticated requests from one network may cause.
+const FROM_ONE: Rule = Rule { limit: 10, window: Duration::from_hours(1) };
+
+/// Limit of mails that unauthenticated requests may cause in total.
+const IN_ALL: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
+
+/// Creates a mail that is due at once. `to` is `None` if the recipient is determined later, when
+/// the mail is sent.
+///
+/// # Errors
+/// When the store has no data key; see
+/// [`Sealgate::sends_mail`](sealgate_core::state::Sealgate::sends_mail).
+pub(crate) fn new_mail(
+    ctx: &RequestContext<'_>,
+    subject: Option<Subject>,
+    to: Option<&Email>,
+    mail: Mail,
+) -> Result<WaitingMail, Failure> {
+    let id = MailId::from_bytes(ctx.random());
+    let origin = Some(ctx.request_origin());
+    let message = MailMessage { to: to.cloned(), language: ctx.language(), at: ctx.now, origin, mail };
+    ctx.sealgate.store.new_mail((id, ctx.random()), subject, &message, ctx.now).map_err(|error| {
+        tracing::error!(%error, "cannot seal a message; it is not sent");
+        Failure::Unavailable
+    })
+}
+
+/// Returns whether an unauthenticated request may cause another mail to this address.
+///
+/// The check precedes the account lookup, so that a refusal does not reveal whether an account
+/// exists. The caller must answer a refused request like an accepted one.
+pub(crate) async fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
+    // An internationalized domain has several spellings that mail servers treat as the same domain.
+    let mailbox = MailAddress::of(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
+    let account = SecretHash::of(mailbox.to_ascii_lowercase().as_bytes());
+    from_network(ctx).await && to_account(ctx, &account).await && in_all(ctx).await
+}
+
+/// Returns whether a password reset may cause another mail, requested by a browser with these
+/// marks.
+///
+/// Once the limit for the account is used up, each browser known to the account has a small limit
+/// of its own. Whether the account knows the browser is checked when the mail is sent. Returns the
+/// marks for that check (empty: no check needed), or `None` if the limits are exceeded.
+pub(crate) async fn reset_may(
+    ctx: &RequestContext<'_>,
+    account: &SecretHash,
+    marks: &Marks,
+) -> Option<Vec<SecretHash>> {
+    if !from_network(ctx).await {
+        return None;
+    }
+    let mut needed = Vec::new();
+    if !to_account(ctx, account).await {
+        // Each mark has its own counter, so that adding other marks gives a browser no extra mails.
+        for mark in marks.hashes() {
+            if allows(ctx, &LimitKey::text("mail_browser", &of_both(account, &mark)), OWN).await {
+                needed.push(mark);
+            }
+        }
+        if needed.is_empty() {
+            return None;
+        }
+    }
+    in_all(ctx).await.then_some(needed)
+}
+
+async fn from_network(ctx: &RequestContext<'_>) -> bool {
+    let network = LimitKey::site("mail_network", ctx.origin.address)
+        .unwrap_or_else(|| LimitKey::address("mail_network", ctx.origin.address));
+    allows(ctx, &network, FROM_ONE).await
+}
+
+async fn to_account(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
+    for (bucket, rule) in TO_ONE {
+        if !allows(ctx, &LimitKey::text(bucket, account.as_bytes()), rule).await {
+            return false;
+        }
+    }
+    true
+}
+
+async fn in_all(ctx: &RequestContext<'_>) -> bool {
+    allows(ctx, &LimitKey::text("mail_all", b""), IN_ALL).await
+}
+
+/// Charges a limit that all nodes of the cluster count together. Returns whether it allows the
+/// mail.
+pub(crate) async fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: Rule) -> bool {
+    ctx.sealgate.limits.take(LimitScope::Cluster, key, rule, ctx.now).await.allowed
+}
+
+fn of_both(account: &SecretHash, mark: &SecretHash) -> Vec<u8> {
+    [account.as_bytes().as_slice(), mark.as_bytes()].concat()
+}
+
+/// Reason why no mail can be sent to a typed address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddressFault {
+    /// Mail servers do not accept the address.
+    Malformed,
+    /// The part before the `@` has non-ASCII letters, which many mail servers do not accept.
+    NotAscii,
+}
+
+/// Parses a typed address to which mail can be sent.
+///
+/// Converts the domain to ASCII if mail servers know it in plain ASCII. Otherwise full-width
+/// letters, for instance, would give one mailbox several addresses and several accounts.
+pub(crate) fn mailable(typed: &str) -> Result<Email, AddressFault> {
+    let local = typed.rsplit_once('@').map_or(typed, |(local, _)| local);
+    if !local.is_ascii() {
+        return Err(AddressFault::NotAscii);
+    }
+    let address = Email::parse(typed).filter(|address| is_seen(address.as_str())).ok_or(AddressFault::Malformed)?;
+    let mailbox = MailAddress::of(&address).ok_or(AddressFault::Malformed)?;
+    if typed.is_ascii() || mailbox.is_international() {
+        return Ok(address);
+    }
+    Email::parse(&mailbox.to_string()).ok_or(AddressFault::Malformed)
+}
+
+/// Returns the digits of a typed code. Whitespace and hyphens are ignored.
+pub(crate) fn digits(typed: &str) -> Option<String> {
+    let digits: String = typed.chars().filter(|char| !char.is_whitespace() && *char != '-').collect();
+    (digits.len() == CODE_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+}
+
+/// Returns the keyed hash of a code. `bound_to` identifies its owner and purpose.
+///
+/// # Errors
+/// When the store has no data key.
+pub(crate) fn code_hash(ctx: &RequestContext<'_>, bound_to: &[u8], code: &str) -> Result<SecretHash, Failure> {
+    ctx.sealgate.store.code_hash(bound_to, code).map_err(|error| {
+        tracing::error!(%error, "cannot create or verify a code");
+        Failure::Unavailable
+    })
+}
+
+/// Returns a new verification code of uniformly distributed digits.
+pub(crate) fn new_code(ctx: &RequestContext<'_>) -> String {
+    let most = 10_u64.pow(u32::try_from(CODE_DIGITS).unwrap_or(8));
+    // Modulo bias: some codes are more likely by less than one in 10^11.
+    let number = u64::from_be_bytes(ctx.random()) % most;
+    format!("{number:0CODE_DIGITS$}")
+}

@@ -1,0 +1,266 @@
+//! `/oauth/reset`: sets a new password with a mailed link.
+//!
+//! The link proves only access to the user's mailbox. It does not sign the user in, and the second
+//! step is still required at the next sign-in. Everything else that opens the account ends.
+//!
+//! `/oauth/forgot-password`: a user requests a link to set a new password.
+//!
+//! The response and the work are the same for every address: one sealed mail is committed. Whether
+//! an account has the address is checked when the mail is sent (`app::reset_lookup`).
+
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, Method, StatusCode};
+
+use crate::links;
+use crate::links::{LinkOpened, LinkPage, MailedLink, mailing};
+use crate::request::ProviderRequest as _;
+use crate::sign_in::interaction::{PARAMETER, RESUME, Waiting};
+use crate::sign_in::{SIGN_IN, guesses, interaction};
+use crate::visitor::has_home;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET_LIFE, ResetLink};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail, partly_hidden};
+use sealgate_domain::password_rules::Owner;
+use sealgate_domain::user::{PasswordHash, User, sign_in_key};
+use sealgate_pages::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
+use sealgate_store::{Committed, Ended, Loaded, Revocation, StoreError};
+use sealgate_system::metrics::MailOutcome;
+
+static PAGE: LinkPage = LinkPage { name: "reset", path: "/oauth/reset", over: Problem::ResetLink };
+
+/// Path of the page shown after the reset.
+const DONE: &str = "/oauth/reset/done";
+
+/// Maximum attempts to update an account that other requests change at the same time.
+const MAX_TRIES: usize = 8;
+
+/// Account whose password the link may set.
+struct Resettable {
+    user: Loaded<User>,
+    links: Loaded<AccountLinks>,
+}
+
+pub(crate) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let link = match PAGE.open(ctx)? {
+        LinkOpened::Link(response) => return Ok(response),
+        LinkOpened::Page(link) => link,
+    };
+    if ctx.head.method != Method::POST {
+        let found = find(ctx, &link).await?;
+        return Ok(show(ctx, &link, &found.user.value, StatusCode::OK, None));
+    }
+    let form = link.form(ctx)?;
+    let found = find(ctx, &link).await?;
+    let user = &found.user.value;
+    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    let hash = match links::hash_new_password(ctx, form.one("new-password")?.unwrap_or_default(), &owner).await {
+        Ok(hash) => hash,
+        Err(NewPasswordProblem::Busy) => {
+            let page = show(ctx, &link, user, StatusCode::SERVICE_UNAVAILABLE, Some(NewPasswordProblem::Busy));
+            return Ok(page.with(RETRY_AFTER, "1"));
+        }
+        Err(problem) => return Ok(show(ctx, &link, user, StatusCode::OK, Some(problem))),
+    };
+    set(ctx, &link, &hash).await?;
+    let marked = guesses::learn_browser(ctx, link.link.subject, None).await;
+    let response = Response::see_other(&ctx.path(DONE)).with_cookie(links::used(ctx));
+    Ok(marked.into_iter().map(|marked| marked.cookie).fold(response, Response::with_cookie))
+}
+
+/// Returns the account if the link is valid for it.
+async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable, Failure> {
+    let (user, links) = link.account(ctx).await?;
+    let is_good = links.value.reset(link.link.hash, &user.value, ctx.now).is_some();
+    // The link was sent to this address while it was verified.
+    if is_good && user.value.email_verified { Ok(Resettable { user, links }) } else { Err(link.over()) }
+}
+
+/// Sets the password and ends everything else that opens the account.
+///
+/// One commit uses the link up, sets the password and opens the revocation. A crash before it
+/// leaves the link valid; after it, no old access remains.
+async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -> Result<(), Failure> {
+    let subject = link.link.subject;
+    let store = &ctx.sealgate.store;
+    let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
+    for _ in 0..MAX_TRIES {
+        let Resettable { user, links } = find(ctx, link).await?;
+        let next_user = User { password: Some(hash.clone()), ..user.value.clone() };
+        let mut next_links = links.value.clone();
+        next_links.take_back();
+        let notice = notice(ctx, &next_user);
+        let (people, links) = ((&user, &next_user), (Some(&links), &next_links));
+        let written = store.put_user_and_links(people, links, notice.as_slice(), Some(&revocation)).await?;
+        if written == Committed::Yes {
+            let ended = end_the_rest(ctx, &revocation).await.unwrap_or_else(|error| {
+                tracing::error!(%error, %subject, "cannot revoke everything after a password reset; the \
+                    sweeper continues");
+                Ended::default()
+            });
+            let event = ctx.event(AuditKind::PasswordReset, Actor::Person).of(subject);
+            ctx.sealgate.audit.note(event.with_detail(ended.to_string()));
+            return Ok(());
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+/// Returns whether a link to set a new password would work for this user and can be mailed.
+pub(crate) fn may_be_mailed(ctx: &RequestContext<'_>, user: &User) -> bool {
+    ctx.sealgate.sends_mail() && user.is_enabled() && user.email_verified && user.password.is_some()
+}
+
+/// Mails the user a link to set a new password, on behalf of an administrator.
+///
+/// The language is that of the user's invitation, or the default one.
+///
+/// # Errors
+/// [`Failure::Unavailable`] when the outbox is full; when the store fails.
+pub(crate) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
+    let store = &ctx.sealgate.store;
+    if !ctx.sealgate.has_room_for(MailKind::Reset) {
+        return Err(Failure::Unavailable);
+    }
+    let links = store.account_links(user.sub).await?;
+    let invitation = links.and_then(|links| links.value.invitation);
+    let language = invitation.and_then(|invitation| invitation.language);
+    let (link, token) = LinkToken::new(user.sub, ctx.random());
+    let message = MailMessage {
+        to: Some(user.email.clone()),
+        language: language.unwrap_or(ctx.sealgate.config.pages.default_language),
+        at: ctx.now,
+        // The administrator's browser and network are not for the user.
+        origin: None,
+        mail: Mail::Reset { token: token.expose().to_owned() },
+    };
+    let id = MailId::from_bytes(ctx.random());
+    let mail = store.new_mail((id, ctx.random()), Some(user.sub), &message, ctx.now).map_err(StoreError::from)?;
+    let link = ResetLink { hash: link.hash, account: AccountMark::of(user), expires_at: ctx.now.plus(RESET_LIFE) };
+    store.change_account_links(user.sub, &[mail], |links| links.add_reset(link.clone(), ctx.now)).await?;
+    Ok(())
+}
+
+async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Result<Ended, StoreError> {
+    ctx.sealgate.store.forget_browsers(revocation.subject, None).await?;
+    ctx.sealgate.store.carry_out(revocation).await
+}
+
+/// Returns the notification mail to the user. The password is set even if none can be sent.
+fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
+    let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
+    if !ctx.sealgate.sends_mail() || !ctx.sealgate.has_room_for(MailKind::Notice) {
+        tracing::warn!(subject = %user.sub, "a user is not notified of a password reset: mail is off, or too \
+            many messages are queued");
+        return None;
+    }
+    mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail).ok()
+}
+
+fn show(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    user: &User,
+    status: StatusCode,
+    problem: Option<NewPasswordProblem>,
+) -> Response {
+    let page = NewPasswordPage {
+        frame: ctx.frame(),
+        action: &PAGE.address(ctx),
+        csrf: &link.csrf(),
+        account: &partly_hidden(&user.email),
+        username: user.email.as_str(),
+        problem,
+    };
+    Response::page(status, html(&page), None)
+}
+
+/// Answers the page that explains how to continue. It is the same for every account.
+pub(crate) fn done(ctx: &RequestContext<'_>) -> Response {
+    let page = ResetDonePage { frame: ctx.frame(), sign_in: &way_back(ctx) };
+    Response::page(StatusCode::OK, html(&page), None)
+}
+
+/// Name of the page, below `/oauth/`.
+const FORGOT_PASSWORD: &str = "forgot-password";
+
+/// Query parameter that selects the confirmation text.
+const ASKED: &str = "asked";
+
+/// Lifetime of the cookie that names the sign-in in which the link was requested, seconds. Covers
+/// the delivery of the mail and the lifetime of the link.
+const KNOWN_SECONDS: u64 = 60 * 60;
+
+/// Returns the page's address, if the server sends mail.
+pub(crate) fn address(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<String> {
+    ctx.sealgate.sends_mail().then(|| waiting.address(ctx, FORGOT_PASSWORD))
+}
+
+pub(crate) async fn forgot_password_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if !ctx.sealgate.sends_mail() {
+        return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
+    }
+    if ctx.head.method == Method::POST {
+        return ask(ctx).await;
+    }
+    let query = ctx.query()?;
+    if query.one(PARAMETER)?.is_none() {
+        // The user opened the page without a sign-in, for instance from a bookmark.
+        return Err(Failure::Elsewhere(ctx.sign_in_address("/account", &[])));
+    }
+    let waiting = Waiting::find(ctx).await?;
+    let page = ForgotPasswordPage {
+        frame: ctx.frame(),
+        action: &waiting.address(ctx, FORGOT_PASSWORD),
+        csrf: &waiting.csrf(FORGOT_PASSWORD),
+        asked: query.has(ASKED),
+        sign_in: &waiting.address(ctx, SIGN_IN),
+    };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Queues a reset mail. The typed name is not parsed as an address; the lookup later finds an
+/// account or none.
+async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find_at_any_time(ctx).await?;
+    let form = waiting.form(ctx, FORGOT_PASSWORD)?;
+    let waiting = waiting.in_time(ctx).await?;
+    let account = sign_in_key(form.one("email")?.unwrap_or_default());
+    let allowed = mailing::reset_may(ctx, &account, &guesses::browser_marks(ctx)).await;
+    let (is_allowed, browser) = (allowed.is_some(), allowed.unwrap_or_default());
+    let mail = mailing::new_mail(ctx, None, None, Mail::ResetWanted { account, browser })?;
+    let store = &ctx.sealgate.store;
+    if !is_allowed {
+        store.add_no_mail(&mail).await?;
+    } else if !store.add_mail(std::slice::from_ref(&mail)).await? {
+        tracing::debug!("the outbox is full; dropped a password reset");
+        ctx.sealgate.metrics.mail(mail.kind, MailOutcome::Dropped);
+        store.add_no_mail(&mail).await?;
+    }
+    let next = format!("{}&{ASKED}=yes", waiting.address(ctx, FORGOT_PASSWORD));
+    Ok(Response::see_other(&next).with_cookie(remember(ctx, &waiting)))
+}
+
+/// Returns the cookie that lets this browser return to the sign-in after opening the link.
+fn remember(ctx: &RequestContext<'_>, waiting: &Waiting) -> HeaderValue {
+    let value = format!("{}.{}", waiting.id, waiting.client.id);
+    cookie::set_for(ctx.cookies.back, &value, ctx.cookies.secure, KNOWN_SECONDS)
+}
+
+/// Returns the address of the sign-in after a reset: the one in which the link was requested if
+/// this browser has its cookie, otherwise a new one.
+pub(crate) fn way_back(ctx: &RequestContext<'_>) -> String {
+    let known = ctx.cookie(ctx.cookies.back).and_then(|value| {
+        let (id, client) = interaction::named(value);
+        let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        is_id.then_some(id).zip(client)
+    });
+    let back = |(id, client): (&str, ClientId)| interaction::address(ctx, RESUME, id, &client);
+    let page = if has_home(&ctx.sealgate.config) { "/" } else { "/account" };
+    known.map_or_else(|| ctx.sign_in_address(page, &[]), back)
+}

@@ -1,0 +1,390 @@
+//! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, to which the
+//! pages of the sign-in return. [`next_step`] alone decides the next step; this module executes it.
+
+use http::Method;
+
+use crate::request::ProviderRequest as _;
+use crate::sign_in::interaction::{RESUME, Waiting};
+use crate::sign_in::passkey::new_challenge;
+use crate::sign_in::{SIGN_IN, consent, enrol, interaction};
+use crate::{sign_in, visitor};
+use sealgate_core::tokens::clients::OWN_CLIENT;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_core::web::way_back;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::{Client, ConsentRule};
+use sealgate_domain::code::{Code, CodeState};
+use sealgate_domain::consent::Consent;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
+use sealgate_domain::oauth::next_step::{Interaction, NextStep, PersonTerms, Progress, next_step};
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_domain::session::{Session, SignIn};
+use sealgate_domain::user::{Subject, User};
+use sealgate_pages::Problem;
+use sealgate_store::{Committed, StoreError};
+use sealgate_system::metrics::TokenKind;
+
+/// Returns the rate limit bucket of an authorization request.
+pub(crate) fn bucket(ctx: &RequestContext<'_>) -> Bucket {
+    let query = ctx.query();
+    let id = query.as_ref().ok().and_then(|params| params.one("client_id").ok().flatten()).unwrap_or_default();
+    Bucket::of_request(id)
+}
+
+/// Answers a new authorization request of a client.
+pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if let Some(address) = ctx.again_with_cookies() {
+        return Ok(Response::see_other(&address));
+    }
+    let params = ctx.params()?;
+    ctx.speak(params.one("ui_locales").ok().flatten());
+    // Check the client and redirect URI first. Until they are known to belong together, no response
+    // may redirect (RFC 6749 §4.1.2.1).
+    let no_way_back = |fault| match fault {
+        NoWayBack::Client => Failure::page(Problem::UnknownClient),
+        NoWayBack::NoRedirectUri => Failure::page(Problem::NoRedirectUri),
+        NoWayBack::Repeated => Failure::page(Problem::InvalidRequest),
+        NoWayBack::RedirectUri => Failure::page(Problem::RedirectUri),
+    };
+    let id = ReturnTo::client_id(&params).map_err(no_way_back)?;
+    let client = ctx.sealgate.client(&id).await?.filter(Client::is_enabled);
+    let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
+    ctx.concern(Some(&client));
+    let form_post = ctx.sealgate.config.form_post.is_for(&client.id);
+    let return_to = ReturnTo::resolve(&params, &client, form_post).map_err(no_way_back)?;
+
+    let begun = begin(ctx, &params, &client, return_to.clone()).await;
+    begun.map_err(|failure| returning(failure, &client, &return_to))
+}
+
+/// Returns the failure to the client by redirect. For the provider's own pages the error is shown
+/// instead, because they would start the sign-in again in an endless loop.
+fn returning(failure: Failure, client: &Client, return_to: &ReturnTo) -> Failure {
+    if client.id.as_str() == OWN_CLIENT { failure } else { failure.returning_to(return_to) }
+}
+
+async fn begin(
+    ctx: &RequestContext<'_>,
+    params: &sealgate_domain::oauth::params::Params,
+    client: &Client,
+    return_to: ReturnTo,
+) -> Result<Response, Failure> {
+    let mut request = AuthorizationRequest::parse(params, client, return_to)?;
+    let expected = match request.id_token_hint.take() {
+        Some(hint) => Some(hinted(ctx, &hint)?),
+        None => None,
+    };
+    let id = Secret::from_random(&ctx.random::<16>());
+    let blind = is_posted_blind(ctx, &request);
+    let (browser, new_cookie) = if blind && ctx.cookie(ctx.cookies.browser).is_none() {
+        // The browser may have a browser cookie that it did not send. A new one would replace it
+        // and lose the pending requests of other tabs. The request is bound when the browser
+        // returns with a GET.
+        (unbound(id.expose()), None)
+    } else {
+        let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
+        (SecretHash::of(browser.as_bytes()), new_cookie)
+    };
+    // An administrator's enrolment link is only valid for a sign-in to the provider's own pages.
+    let enrolment = match params.one(enrol::LINK)?.filter(|_| client.id.as_str() == OWN_CLIENT) {
+        Some(token) => Some(enrol::opened(ctx, token).await?),
+        None => None,
+    };
+    let interaction = Interaction {
+        browser,
+        request,
+        expected,
+        progress: Progress::default(),
+        challenge: Some(new_challenge(ctx)),
+        enrolment,
+        number: 0,
+        created_at: ctx.now,
+        expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
+    };
+    let page = if blind {
+        RESUME
+    } else {
+        match decide(ctx, &interaction, client).await? {
+            Decision::Answered(response) => return Ok(response),
+            Decision::Page(page) => page,
+        }
+    };
+    ctx.charge_site(Bucket::of_request(client.id.as_str())).await?;
+    ctx.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
+    let response = Response::see_other(&interaction::address(ctx, page, id.expose(), &client.id));
+    Ok(match new_cookie {
+        Some(cookie) => response.with_cookie(cookie),
+        None => response,
+    })
+}
+
+/// Returns whether the request is a POST without a session cookie that was not repeated as a GET
+/// (see [`RequestContext::again_with_cookies`]), for instance because the browser sends no Fetch
+/// Metadata.
+///
+/// A form on the client's site is a cross-site POST. Browsers do not send `SameSite=Lax` cookies
+/// with it, but they do with the GET of the redirect. The session is therefore checked after that
+/// redirect; otherwise every user who arrives by POST would have to sign in again.
+fn is_posted_blind(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> bool {
+    ctx.head.method == Method::POST && ctx.cookie(ctx.cookies.session).is_none() && !request.prompt.none
+}
+
+/// Returns the browser hash of a posted request that is not yet bound to a browser. No cookie has
+/// this hash.
+fn unbound(id: &str) -> SecretHash {
+    SecretHash::of(format!("posted {id}").as_bytes())
+}
+
+/// Binds a posted request to the browser that returns with it, under a new id.
+///
+/// Until then its address has no more value than any authorization request's: a browser that opens
+/// it only begins its own sign-in.
+async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
+    let query = ctx.query()?;
+    let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
+    let store = &ctx.sealgate.store;
+    let found = store.interaction(&unbound(id), &SecretHash::of(id.as_bytes())).await?;
+    let Some(found) = found.filter(|found| ctx.now < found.value.expires_at) else { return Ok(None) };
+    if store.drop_interaction(&found).await? == Committed::Conflict {
+        return Err(Failure::page(Problem::NothingToDo));
+    }
+    let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
+    let bound = Interaction { browser: SecretHash::of(browser.as_bytes()), ..found.value };
+    let id = Secret::from_random(&ctx.random::<16>());
+    store.begin_interaction(&id.hash(), &bound).await?;
+    let response = Response::see_other(&interaction::address(ctx, RESUME, id.expose(), &bound.request.client));
+    Ok(Some(new_cookie.into_iter().fold(response, Response::with_cookie)))
+}
+
+/// Continues a pending request after a page has completed its step.
+pub(crate) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if let Some(bound) = bind(ctx).await? {
+        return Ok(bound);
+    }
+    let waiting = Waiting::find(ctx).await?;
+    let interaction = waiting.interaction();
+    let answered = match decide(ctx, interaction, &waiting.client).await {
+        Ok(Decision::Page(page)) => return Ok(Response::see_other(&waiting.address(ctx, page))),
+        Ok(Decision::Answered(response)) => Ok(response),
+        Err(failure) => Err(returning(failure, &waiting.client, &interaction.request.return_to)),
+    };
+    match ctx.sealgate.store.drop_interaction(&waiting.loaded).await {
+        Ok(Committed::Yes) => answered.map(|response| {
+            interaction::last_request_cookie(ctx, &waiting).into_iter().fold(response, Response::with_cookie)
+        }),
+        // If two tabs finish the same request at once, only one responds to the client.
+        Ok(Committed::Conflict) => Err(interaction::finished(ctx, interaction).await?),
+        Err(error) => answered.and(Err(error.into())),
+    }
+}
+
+enum Decision {
+    Answered(Response),
+    Page(&'static str),
+}
+
+async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
+    // The operator may have removed scopes of the client since the request.
+    if !interaction.request.scope.is_subset_of(client.scope) {
+        let refusal = Refusal::new(ErrorCode::InvalidScope, "The client may not request this scope.");
+        return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
+    }
+    let session = match ctx.session().await? {
+        Some(session) => {
+            ctx.sealgate.store.touch_session(&session, ctx.now).await;
+            without_gone_accounts(ctx, session.value).await?
+        }
+        None => None,
+    };
+    let (step, before) = next(ctx, interaction, client, session.as_ref()).await?;
+    Ok(match (step, session) {
+        (NextStep::ChooseAccount, _) => Decision::Page("select-account"),
+        (NextStep::SignIn, _) => Decision::Page(SIGN_IN),
+        (NextStep::SecondFactor(_), _) => Decision::Page("factor"),
+        (NextStep::Enrol(_), _) => Decision::Page("enrol"),
+        (NextStep::Unmet(..), _) => Decision::Page("unmet"),
+        (NextStep::AwaitEnrolmentLink, _) => return Err(Failure::page(Problem::FactorsReset)),
+        (NextStep::Consent(_), _) => Decision::Page("consent"),
+        (NextStep::Refuse(refusal), _) => {
+            return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
+        }
+        // The provider's own pages need no code: the browser has the session, and the redirect URI
+        // is the page.
+        (NextStep::Issue { .. }, Some(_)) if client.id.as_str() == OWN_CLIENT => {
+            let return_to = &interaction.request.return_to;
+            let path = return_to.redirect_uri().strip_prefix(ctx.sealgate.config.issuer.as_str());
+            let page = visitor::requested(path.ok_or(Failure::Internal)?, return_to.state());
+            Decision::Answered(Response::see_other(&ctx.path(&page)))
+        }
+        (NextStep::Issue { sign_in, scope }, Some(session)) => {
+            issue(ctx, interaction, client, &session, sign_in, scope, before).await?
+        }
+        (NextStep::Issue { .. }, None) => return Err(Failure::Internal),
+    })
+}
+
+/// Returns the next step, and the scope to which the user had consented before if a code is to be
+/// issued.
+async fn next(
+    ctx: &RequestContext<'_>,
+    interaction: &Interaction,
+    client: &Client,
+    session: Option<&Session>,
+) -> Result<(NextStep, Scope), StoreError> {
+    let terms = terms(ctx, interaction, session).await?;
+    let terms = |subject| terms.iter().find(|(known, _)| *known == subject).map(|(_, terms)| *terms);
+    let consents = consents(ctx, session, client).await?;
+    let consented =
+        |subject| consents.iter().find(|(known, _)| *known == subject).map_or(Scope::EMPTY, |(_, scope)| *scope);
+    let step = next_step(interaction, client, session, terms, consented, ctx.now);
+    let before = match &step {
+        NextStep::Issue { sign_in, .. } => consented(sign_in.subject),
+        _ => Scope::EMPTY,
+    };
+    Ok((step, before))
+}
+
+/// Returns the next step of a pending request.
+///
+/// A page must only do its part if this is its step. Otherwise a user could skip the steps before
+/// it by opening its address.
+pub(crate) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<NextStep, StoreError> {
+    let session = match ctx.session().await? {
+        Some(session) => without_gone_accounts(ctx, session.value).await?,
+        None => None,
+    };
+    Ok(next(ctx, waiting.interaction(), &waiting.client, session.as_ref()).await?.0)
+}
+
+/// Removes users who are deleted or disabled from the session. Returns `None` if none remain.
+async fn without_gone_accounts(ctx: &RequestContext<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
+    let mut kept = Vec::with_capacity(session.sign_ins.len());
+    for sign_in in session.sign_ins {
+        if ctx.sealgate.store.user(sign_in.subject).await?.is_some_and(|user| user.is_enabled()) {
+            kept.push(sign_in);
+        }
+    }
+    session.sign_ins = kept;
+    Ok((!session.sign_ins.is_empty()).then_some(session))
+}
+
+/// Returns the sign-in requirements of every user who is signed in or has a pending sign-in.
+async fn terms(
+    ctx: &RequestContext<'_>,
+    interaction: &Interaction,
+    session: Option<&Session>,
+) -> Result<Vec<(Subject, PersonTerms)>, StoreError> {
+    let partial = interaction.progress.partial.iter().map(|partial| partial.subject);
+    let signed_in = session.iter().flat_map(|session| &session.sign_ins).map(|sign_in| sign_in.subject);
+    let mut terms = Vec::new();
+    for subject in partial.chain(signed_in) {
+        if let Some(user) = ctx.sealgate.store.user(subject).await?.filter(User::is_enabled) {
+            let factors = ctx.sealgate.store.factors(subject).await?.map(|loaded| loaded.value);
+            terms.push((subject, sign_in::terms(ctx, interaction, &user, factors.as_ref())));
+        }
+    }
+    Ok(terms)
+}
+
+async fn consents(
+    ctx: &RequestContext<'_>,
+    session: Option<&Session>,
+    client: &Client,
+) -> Result<Vec<(Subject, Scope)>, StoreError> {
+    let mut consents = Vec::new();
+    for sign_in in session.iter().flat_map(|session| &session.sign_ins) {
+        let consent = ctx.sealgate.store.consent(sign_in.subject, &client.id).await?;
+        if let Some(consent) = consent.filter(|consent| consent.is_for(client)) {
+            consents.push((sign_in.subject, consent.scope));
+        }
+    }
+    Ok(consents)
+}
+
+/// Returns the subject of an ID token that this issuer issued, expired or not.
+fn hinted(ctx: &RequestContext<'_>, hint: &str) -> Result<Subject, Failure> {
+    let claims = ctx.sealgate.issuer.id_token_hint(hint);
+    let subject = claims.and_then(|claims| Subject::parse(&claims.sub));
+    subject.ok_or_else(|| {
+        Refusal::new(ErrorCode::InvalidRequest, "The id_token_hint is not a valid ID token of this issuer.").into()
+    })
+}
+
+async fn issue(
+    ctx: &RequestContext<'_>,
+    interaction: &Interaction,
+    client: &Client,
+    session: &Session,
+    sign_in: SignIn,
+    scope: Scope,
+    before: Scope,
+) -> Result<Decision, Failure> {
+    let request = &interaction.request;
+    let secret = Secret::from_random(&ctx.random::<32>());
+    let newly_allowed = interaction.progress.allowed.filter(|_| client.consent == ConsentRule::Ask);
+    let consent = newly_allowed.map(|allowed| Consent {
+        subject: sign_in.subject,
+        client: client.id.clone(),
+        // This decision replaces the earlier one for the requested scopes: a deselected scope is no
+        // longer allowed.
+        scope: allowed.union(before.except(request.scope)),
+        at: ctx.now,
+        incarnation: Some(client.incarnation),
+    });
+    let code = Code {
+        client: client.id.clone(),
+        redirect_uri: request.return_to.redirect_uri().to_owned(),
+        challenge: request.challenge.clone(),
+        scope,
+        nonce: request.nonce.clone(),
+        sign_in,
+        typed: interaction.progress.signed_in,
+        session: session.id,
+        expires_at: ctx.now.plus(ctx.sealgate.config.tokens.authorization_code),
+        state: CodeState::Issued,
+    };
+    let store = ctx.sealgate.store.for_code(session.id, code.sign_in.subject);
+    match store.issue_code(&secret.hash(), &code, consent.as_ref()).await {
+        // The session ended after the decision.
+        Err(StoreError::SignedOut) => return Ok(Decision::Page(SIGN_IN)),
+        issued => issued?,
+    }
+    ctx.sealgate.metrics.issued(TokenKind::Code);
+    if let Some(consent) = consent {
+        let event = ctx.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
+        ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
+        if let Err(error) = Box::pin(consent::request_approval(ctx, client)).await {
+            tracing::error!(%error, client = client.id.as_str(), "cannot notify the administrators of a \
+                client that needs an approval");
+        }
+    }
+    let way = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
+    Ok(Decision::Answered(way_back::respond(ctx, &way)))
+}
+
+/// Returns the user whom a page addresses: the one chosen or signed in for this request, otherwise
+/// the active one.
+///
+/// Must select the same user as [`next_step`]; otherwise the page and the next step would redirect
+/// to each other in a loop.
+pub(crate) async fn account(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
+    let session = match ctx.session().await? {
+        Some(session) => without_gone_accounts(ctx, session.value).await?,
+        None => None,
+    };
+    let interaction = waiting.interaction();
+    let wanted = interaction.progress.account.or(interaction.expected);
+    let sign_in = session.as_ref().and_then(|session| match wanted {
+        Some(subject) => session.sign_in_of(subject),
+        None => session.current(),
+    });
+    match sign_in {
+        Some(sign_in) => Ok(ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled)),
+        None => Ok(None),
+    }
+}

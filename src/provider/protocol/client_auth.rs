@@ -1,0 +1,127 @@
+//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3), and its rate
+//! limits.
+//!
+//! Requests count towards a client's limit only once they are authenticated. Otherwise an attacker
+//! who knows a client id could use up the limit. Failed attempts are counted under the id and the
+//! sender's address, and only delay further failures: an attacker behind the client's own address
+//! cannot lock it out. This does not help guessing, because a secret has 256 random bits.
+//!
+//! A public client has no secret. Its request counts as its own once it presents a code with its
+//! verifier, or a token, that belongs to it ([`Caller::prove`]). Any other request in its name is
+//! counted like a failed attempt ([`Caller::settle`]). Unknown client ids are counted under the
+//! address alone, because an attacker can invent any number of them.
+
+use crate::request::ProviderRequest as _;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::{Bucket, Exceeded};
+use sealgate_core::web::response::Response;
+use sealgate_domain::client::Client;
+use sealgate_domain::limiter::LimitKey;
+use sealgate_domain::oauth::credentials::{ClientCredentials, FAILED};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::secret::Secret;
+
+/// Sender of a request, as far as it is identified.
+pub(crate) struct Caller {
+    /// The client. A confidential one is authenticated; a public one is only named by the sender.
+    pub(crate) client: Client,
+    bucket: Bucket,
+}
+
+impl Caller {
+    /// Charges the request to the client's limit. Call it once the request has presented a code or
+    /// token of a public client.
+    ///
+    /// # Errors
+    /// 429 when the client's limit is exceeded.
+    pub(crate) async fn prove(&self, ctx: &RequestContext<'_>) -> Result<(), Exceeded> {
+        if ctx.is_charged() {
+            return Ok(());
+        }
+        let own = LimitKey::text(self.bucket.name(), self.client.id.as_str().as_bytes());
+        ctx.charge_within(limit_of(&self.client, self.bucket, ctx), self.bucket, &own).await
+    }
+
+    /// Completes a request. If it was not charged to the client, charges it to the client and
+    /// address together.
+    ///
+    /// # Errors
+    /// Those of the outcome, and 429 when the limit of unproven requests is exceeded.
+    pub(crate) async fn settle(
+        &self,
+        ctx: &RequestContext<'_>,
+        outcome: Result<Response, Failure>,
+    ) -> Result<Response, Failure> {
+        if !ctx.is_charged() {
+            let id = self.client.id.as_str().as_bytes();
+            let failures = LimitKey::text_and_address(failures_of(self.bucket), id, ctx.origin.address);
+            ctx.charge(self.bucket, &failures).await?;
+        }
+        outcome
+    }
+}
+
+/// Authenticates the client of a request.
+///
+/// # Errors
+/// `invalid_client`, `invalid_request`, 429, 503.
+pub(crate) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket: Bucket) -> Result<Caller, Failure> {
+    let credentials = match ClientCredentials::parse(&ctx.authorization(), form) {
+        Ok(credentials) => credentials,
+        Err(refusal) => {
+            ctx.charge_address(bucket).await?;
+            return Err(Failure::Client(refusal));
+        }
+    };
+    let id = credentials.id.as_ref().map(|id| id.as_str().as_bytes()).unwrap_or_default();
+    let client = match &credentials.id {
+        Some(id) => ctx.sealgate.registered_client(id).await?,
+        None => None,
+    };
+    // Hash and compare the secret even if the client does not exist, so that the response time
+    // reveals nothing.
+    let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), ctx);
+    let Some(client) = client else {
+        ctx.charge_address(bucket).await?;
+        ctx.charge_site(bucket).await?;
+        return Err(Failure::Client(FAILED));
+    };
+    if !accepted {
+        ctx.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, ctx.origin.address)).await?;
+        return Err(Failure::Client(FAILED));
+    }
+    let own = LimitKey::text(bucket.name(), id);
+    if client.is_public() {
+        // Refuse now if the client's limit is exceeded; the request is charged later.
+        ctx.require_within(limit_of(&client, bucket, ctx), bucket, &own)?;
+    } else {
+        ctx.charge_within(limit_of(&client, bucket, ctx), bucket, &own).await?;
+    }
+    Ok(Caller { client, bucket })
+}
+
+fn accepts(client: Option<&Client>, secret: Option<&Secret>, ctx: &RequestContext<'_>) -> bool {
+    let presented = secret.map(Secret::hash);
+    let Some(client) = client.filter(|client| client.is_enabled()) else { return false };
+    if client.is_public() {
+        // A public client has no secret; a sender with one is not this client.
+        return presented.is_none();
+    }
+    secret.is_some_and(|secret| client.knows(secret, ctx.now))
+}
+
+/// Returns the rate limit of this client. At the token endpoint it may have its own. Unproven
+/// requests use the general one.
+fn limit_of(client: &Client, bucket: Bucket, ctx: &RequestContext<'_>) -> RateLimit {
+    let own = client.token_limit.filter(|_| bucket == Bucket::Token);
+    own.unwrap_or_else(|| ctx.limit(bucket))
+}
+
+fn failures_of(bucket: Bucket) -> &'static str {
+    match bucket {
+        Bucket::Revoke => "revoke_failures",
+        _ => "token_failures",
+    }
+}

@@ -1,0 +1,64 @@
+//! Public documents: the metadata of OpenID Connect Discovery and RFC 8414, the key set (`/oauth/jwks`),
+//! and the key information for auditors (`/.well-known/sealgate/keys`).
+
+use serde_json::json;
+
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::oauth::metadata::ProviderMetadata;
+
+/// Time for which clients may cache the document, seconds.
+const SECONDS: u32 = 3600;
+
+#[expect(clippy::unnecessary_wraps, reason = "all endpoints have this signature")]
+pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let config = &ctx.sealgate.config;
+    let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
+    let document = ProviderMetadata::of(config.issuer.as_str(), groups, form_post);
+    Ok(Response::public_json(&document, SECONDS))
+}
+
+pub(crate) async fn jwks_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let sealgate = ctx.sealgate;
+    if !sealgate.can_show_keys().await {
+        return Err(Failure::Unavailable);
+    }
+    // A new key is published for longer than this before it signs.
+    let seconds = u32::try_from(sealgate.config.keys.cache.as_secs()).unwrap_or(u32::MAX);
+    Ok(Response::public_json(&sealgate.issuer.signer().key_set().jwk_set(), seconds))
+}
+
+/// Time for which the document may be cached, seconds. It is short because key states change.
+const KEYS_SECONDS: u32 = 60;
+
+pub(crate) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let sealgate = ctx.sealgate;
+    let signer = sealgate.issuer.signer();
+    let (set, found) = (signer.key_set(), signer.found());
+    let ring = sealgate.store.key_ring().await?;
+    let mut keys = Vec::new();
+    for published in set.iter() {
+        let kid = published.kid().as_str();
+        let life = ring.find(kid);
+        let attestation = match sealgate.attestations.of(kid) {
+            Some(chain) => json!({ "x5c": *chain }),
+            None => json!("not attested"),
+        };
+        keys.push(json!({
+            "kid": kid,
+            "alg": "RS256",
+            "bits": published.bits(),
+            "state": life.map(|life| ring.state(life, ctx.now)),
+            "created_at": life.map(|life| life.created_at),
+            "published_at": life.map(|life| life.published_at),
+            "activate_at": life.and_then(|life| life.activate_at),
+            "retire_at": life.and_then(|life| life.retire_at),
+            "remove_at": life.and_then(|life| life.remove_at),
+            "stated_by_token": found.iter().find(|key| key.kid.as_str() == kid),
+            "attestation": attestation,
+        }));
+    }
+    let document = json!({ "issuer": sealgate.config.issuer.as_str(), "keys": keys });
+    Ok(Response::public_json(&document, KEYS_SECONDS))
+}

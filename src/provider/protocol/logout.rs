@@ -1,0 +1,194 @@
+//! `GET` and `POST /oauth/logout` (specification §7; OpenID Connect RP-Initiated Logout 1.0).
+//!
+//! Ends the session at once if two conditions hold. The hint is a valid ID token of a user who is
+//! signed in in this browser. The request is a POST or, according to the browser, a navigation by
+//! the user. Any other request may come from a link on another site, an image or a link scanner, so
+//! the user is asked first. Redirects only to URIs that are registered for logout.
+
+use http::{Method, StatusCode};
+
+use crate::request::ProviderRequest as _;
+use sealgate_config::{App, host_name};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::oauth::logout::{AfterLogout, LogoutRequest};
+use sealgate_domain::redirect_uri;
+use sealgate_domain::secret::{SecretHash, base64url, constant_time_eq};
+use sealgate_domain::session::Session;
+use sealgate_domain::user::{Subject, User};
+use sealgate_edge::navigation;
+use sealgate_pages::{ConfirmLogoutPage, Problem, SignedOutPage, html};
+use sealgate_store::Loaded;
+
+pub(crate) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if let Some(address) = ctx.again_with_cookies() {
+        return Ok(Response::see_other(&address));
+    }
+    let request = LogoutRequest::parse(&ctx.params()?).map_err(|_| Failure::page(Problem::InvalidRequest))?;
+    ctx.speak(request.ui_locales.as_deref());
+    let hint = request.id_token_hint.as_deref().and_then(|hint| ctx.sealgate.issuer.id_token_hint(hint));
+    let hinted_client = hint.as_ref().and_then(|claims| ClientId::parse(&claims.aud));
+    if let (Some(hinted), Some(named)) = (&hinted_client, &request.client)
+        && hinted != named
+    {
+        return Err(Failure::page(Problem::InvalidRequest));
+    }
+    let client = client(ctx, hinted_client.as_ref().or(request.client.as_ref())).await?;
+    let after = after(&request, client.as_ref())?;
+    let session = ctx.session_to_end().await?;
+    let subject = hint.as_ref().and_then(|claims| Subject::parse(&claims.sub));
+    match (session, subject) {
+        (Some(session), Some(subject))
+            if session.value.sign_in_of(subject).is_some() && navigation::is_act_of_user(ctx.head) =>
+        {
+            end(ctx, &session, after.as_ref()).await
+        }
+        (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(ctx, &request, client.as_ref(), after.as_ref()))),
+        // No user is signed in. With a hint, the client is known to have served this user. Without
+        // one, any site could use the endpoint as a redirector.
+        (None, Some(_)) => Ok(leave(ctx, after.as_ref(), None)),
+        (None, None) => Ok(leave(ctx, None, None)),
+    }
+}
+
+/// Answers the confirmation page and its form.
+pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let params = ctx.params()?;
+    let request = LogoutRequest::parse(&params).map_err(|_| Failure::page(Problem::InvalidRequest))?;
+    ctx.speak(request.ui_locales.as_deref());
+    let client = client(ctx, request.client.as_ref()).await?;
+    let after = after(&request, client.as_ref())?;
+    let Some(session) = ctx.session_to_end().await? else { return Ok(leave(ctx, None, None)) };
+    let csrf = csrf(ctx);
+    if ctx.head.method != Method::POST {
+        return show(ctx, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
+    }
+    if !params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &csrf)) {
+        return Err(Failure::page(Problem::ExpiredForm));
+    }
+    end(ctx, &session, after.as_ref()).await
+}
+
+/// Answers the page that confirms the sign-out.
+pub(crate) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let page = SignedOutPage { frame: ctx.frame(), client: None, sign_in: &ctx.path("/account") };
+    ctx.query()?;
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
+    match id {
+        Some(id) => Ok(ctx.sealgate.client(id).await?.filter(Client::is_enabled)),
+        None => Ok(None),
+    }
+}
+
+/// Returns the redirect target after the logout. A URI without a client cannot be checked and is
+/// ignored.
+fn after(request: &LogoutRequest, client: Option<&Client>) -> Result<Option<AfterLogout>, Failure> {
+    match (&request.post_logout_redirect_uri, client) {
+        (Some(uri), Some(client)) => AfterLogout::resolve(uri, request.state.as_deref(), client)
+            .map(Some)
+            .ok_or_else(|| Failure::page(Problem::LogoutRedirectUri)),
+        _ => Ok(None),
+    }
+}
+
+fn ask(
+    ctx: &RequestContext<'_>,
+    request: &LogoutRequest,
+    client: Option<&Client>,
+    after: Option<&AfterLogout>,
+) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in hidden(client, after) {
+        query.append_pair(name, value);
+    }
+    if let Some(locales) = &request.ui_locales {
+        query.append_pair("ui_locales", locales);
+    }
+    ctx.path(&format!("/oauth/logout/confirm?{}", query.finish()))
+}
+
+/// Returns the hidden fields of the confirmation form. They are validated again when the form is
+/// sent.
+fn hidden<'a>(client: Option<&'a Client>, after: Option<&'a AfterLogout>) -> Vec<(&'static str, &'a str)> {
+    let client = client.map(|client| ("client_id", client.id.as_str()));
+    let uri = after.map(|after| ("post_logout_redirect_uri", after.uri()));
+    let state = after.and_then(AfterLogout::state).map(|state| ("state", state));
+    [client, uri, state].into_iter().flatten().collect()
+}
+
+async fn show(
+    ctx: &RequestContext<'_>,
+    session: &Session,
+    client: Option<&Client>,
+    after: Option<&AfterLogout>,
+    csrf: &str,
+) -> Result<Response, Failure> {
+    let user: Option<User> = match session.current() {
+        Some(sign_in) => ctx.sealgate.store.user(sign_in.subject).await?,
+        None => None,
+    };
+    let page = ConfirmLogoutPage {
+        frame: ctx.frame(),
+        action: &ctx.path("/oauth/logout/confirm"),
+        csrf,
+        client: client.map(|client| client.name.as_str()),
+        account: user.as_ref().map(|user| user.email.as_str()),
+        stay: &ctx.path("/account"),
+        hidden: &hidden(client, after),
+    };
+    let then = after.and_then(|after| redirect_uri::form_action(after.uri()));
+    Ok(Response::page(StatusCode::OK, html(&page), then.as_deref()))
+}
+
+async fn end(
+    ctx: &RequestContext<'_>,
+    session: &Loaded<Session>,
+    after: Option<&AfterLogout>,
+) -> Result<Response, Failure> {
+    ctx.sealgate.store.end_session(session.value.id).await?;
+    for sign_in in &session.value.sign_ins {
+        let event = ctx.event(AuditKind::SignedOut, Actor::Person).of(sign_in.subject);
+        ctx.sealgate.audit.note(event.in_session(session.value.id));
+    }
+    if let Some(browser) = ctx.cookie(ctx.cookies.browser).filter(|_| keeps_forms_here(ctx)) {
+        // The next user of this browser must not send the stored forms.
+        ctx.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
+    }
+    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, after, None)) };
+    Ok(leave(ctx, after, Some(only.subject)))
+}
+
+/// Redirects the browser and removes its session cookie. `person` is the user who signed out, if
+/// there is exactly one.
+fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
+    let location = after.map_or_else(|| ctx.path("/oauth/signed-out"), AfterLogout::location);
+    let response = Response::redirect(StatusCode::FOUND, &location);
+    // Another site's form is sent without the cookie (`SameSite=Lax`), but the browser would still
+    // obey a response that expires it.
+    if ctx.cookie(ctx.cookies.session).is_none() {
+        return response;
+    }
+    let response = response.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache();
+    if keeps_forms_here(ctx) { response.with_cookie(ctx.cookies.left_by(&ctx.head.headers, person)) } else { response }
+}
+
+/// Returns whether an application shares the issuer's host, and therefore the session cookie, and
+/// forms are stored.
+fn keeps_forms_here(ctx: &RequestContext<'_>) -> bool {
+    let config = &ctx.sealgate.config;
+    let shares = |app: &App| host_name(&app.host) == config.issuer.host();
+    ctx.sealgate.store.keeps_forms() && config.apps.iter().any(shares)
+}
+
+/// Returns the CSRF token of the confirmation form, bound to the session cookie.
+fn csrf(ctx: &RequestContext<'_>) -> String {
+    let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
+    base64url(SecretHash::of(format!("csrf logout {cookie}").as_bytes()).as_bytes())
+}

@@ -1,0 +1,10 @@
+//! The endpoints of OAuth 2.0 and OpenID Connect.
+
+pub(crate) mod authorize;
+pub(crate) mod client_auth;
+pub(crate) mod discovery;
+pub(crate) mod logout;
+pub(crate) mod register;
+pub(crate) mod revoke;
+pub(crate) mod token;
+pub(crate) mod userinfo;

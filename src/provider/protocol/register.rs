@@ -1,0 +1,217 @@
+//! `/oauth/register` (RFC 7591) and `/oauth/register/{client_id}` (RFC 7592).
+//!
+//! The operator decides who may register a client: no one, holders of an initial access token, or
+//! everyone. URLs in a registration are never fetched.
+
+use http::{Method, StatusCode};
+
+use crate::request::ProviderRequest as _;
+use sealgate_config::RegistrationMode;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::client::{
+    Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
+};
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::oauth::registration::{ClientMetadata, Issued, client_information, members};
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_store::Registered;
+
+const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
+
+/// Members of registration responses that an update must not contain (RFC 7592 §2.2).
+const SERVERS_OWN: [&str; 4] =
+    ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
+
+pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    ctx.charge_site(Bucket::Register).await?;
+    let initial_token = authorize(ctx).await?;
+    let metadata = ClientMetadata::parse(json(ctx)?)?;
+    let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
+    let access_token = Secret::from_random(&ctx.random::<32>());
+    let client = client(ctx, metadata, secret.as_ref(), &access_token)?;
+    let most = ctx.sealgate.config.registration.max_clients;
+    match ctx.sealgate.store.register_client(&client, initial_token.as_ref(), most).await? {
+        Registered::Added => {}
+        Registered::Lost => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
+        Registered::Full => {
+            // If registration is open, unauthenticated clients could otherwise fill the disk.
+            tracing::debug!(most, "refused a client registration: registration.max_clients is reached");
+            return Err(Failure::Unavailable);
+        }
+    }
+    note(ctx, AuditKind::ClientRegistered, &client);
+    let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
+    Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(ctx, &client.id), &issued)))
+}
+
+/// Records an event of a client in the audit log.
+fn note(ctx: &RequestContext<'_>, kind: AuditKind, client: &Client) {
+    ctx.sealgate.audit.note(ctx.event(kind, Actor::Client).with_client(&client.id));
+}
+
+/// Returns the body, if its media type is JSON (RFC 7591 §3.1). A page of another site cannot send
+/// that type without a CORS preflight.
+fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
+    const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body must be application/json.");
+    if ctx.is_labelled("application/json") { Ok(ctx.body()) } else { Err(WRONG) }
+}
+
+/// Checks whether this request may register a client. Returns the initial access token that it uses
+/// up.
+async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failure> {
+    match ctx.sealgate.config.registration.mode {
+        RegistrationMode::Open => Ok(None),
+        RegistrationMode::Off => Err(Failure::json(
+            StatusCode::FORBIDDEN,
+            Refusal::new(
+                ErrorCode::AccessDenied,
+                "Client registration is disabled. Ask the operator to register the client.",
+            ),
+        )),
+        RegistrationMode::Token => {
+            let token = presented(ctx)?;
+            let works = ctx.sealgate.store.initial_token_works(&token, ctx.now).await?;
+            if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
+        }
+    }
+}
+
+/// Returns the hash of the bearer token.
+fn presented(ctx: &RequestContext<'_>) -> Result<SecretHash, Failure> {
+    Ok(SecretHash::of(ctx.bearer()?.as_bytes()))
+}
+
+fn client(
+    ctx: &RequestContext<'_>,
+    metadata: ClientMetadata,
+    secret: Option<&Secret>,
+    access_token: &Secret,
+) -> Result<Client, Failure> {
+    let id = ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?;
+    let unused_until = ctx.now.plus(ctx.sealgate.config.registration.unused);
+    let mut client = Client {
+        id,
+        name: String::new(),
+        client_type: metadata.client_type(),
+        auth_method: metadata.auth_method,
+        secrets: secret.iter().map(|secret| fresh(secret, ctx)).collect(),
+        redirect_uris: Vec::new(),
+        post_logout_redirect_uris: Vec::new(),
+        scope: metadata.scope,
+        grant_types: Vec::new(),
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: ctx.now,
+        incarnation: u32::from_be_bytes(ctx.random()),
+        details: ClientDetails::default(),
+        owner: None,
+        registration: Some(SelfRegistration {
+            access_token: access_token.hash(),
+            used: false,
+            approval_requested: false,
+            unused_until: Some(unused_until),
+        }),
+        refresh_retry_seconds: None,
+        token_limit: None,
+        level: None,
+        approval: None,
+        disabled: None,
+    };
+    metadata.replace(&mut client);
+    Ok(client)
+}
+
+fn fresh(secret: &Secret, ctx: &RequestContext<'_>) -> ClientSecret {
+    ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None }
+}
+
+fn address(ctx: &RequestContext<'_>, id: &ClientId) -> String {
+    format!("{}/oauth/register/{id}", ctx.sealgate.config.issuer.as_str())
+}
+
+/// Answers a client that reads, replaces or deletes its own registration.
+pub(crate) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let client = owner(ctx).await?;
+    // RFC 7592 §3 requires the token in every response; only its hash is stored.
+    let access_token = Secret::new(ctx.bearer()?);
+    match ctx.head.method {
+        Method::PUT => replace(ctx, client, &access_token).await,
+        Method::DELETE => {
+            ctx.sealgate.store.delete_client(&client.id, ctx.now).await?;
+            note(ctx, AuditKind::ClientDeleted, &client);
+            Ok(Response::empty(StatusCode::NO_CONTENT))
+        }
+        _ => {
+            let issued = Issued { secret: None, access_token: Some(&access_token) };
+            Ok(Response::json(StatusCode::OK, &client_information(&client, &address(ctx, &client.id), &issued)))
+        }
+    }
+}
+
+/// Returns the client in the path if the request has its registration access token. All failures
+/// get the same response, which does not reveal which clients exist.
+async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
+    let token = presented(ctx)?;
+    let id = ctx.head.uri.path().rsplit('/').next().and_then(ClientId::parse);
+    let client = match id {
+        Some(id) => ctx.sealgate.store.client(&id).await?,
+        None => None,
+    };
+    client
+        .filter(Client::is_enabled)
+        .filter(|client| client.registration.as_ref().is_some_and(|own| own.access_token == token))
+        .ok_or(Failure::Bearer(Some(WRONG_TOKEN)))
+}
+
+/// Replaces the client's metadata. RFC 7592 §2.2: the body contains all metadata and the client's
+/// id; a secret in it must be the client's current one.
+async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
+    let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
+    let body = members(json(ctx)?)?;
+    if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
+        return Err(invalid("The member client_id must be the client's ID."));
+    }
+    if SERVERS_OWN.iter().any(|member| body.contains_key(*member)) {
+        return Err(invalid(
+            "An update must not contain server-issued members other than client_id and client_secret.",
+        ));
+    }
+    let own = match body.get("client_secret") {
+        Some(secret) => {
+            let own = secret.as_str().map(Secret::new).filter(|secret| client.knows(secret, ctx.now));
+            Some(own.ok_or_else(|| invalid("The member client_secret must be the client's current secret."))?)
+        }
+        None => None,
+    };
+    let metadata = ClientMetadata::parse(ctx.body())?;
+    // A public client that becomes confidential needs a secret. A confidential client that becomes
+    // public loses its secrets.
+    let secret = match metadata.client_type() {
+        ClientType::Confidential if client.secrets.is_empty() => Some(Secret::from_random(&ctx.random::<32>())),
+        _ => None,
+    };
+    let fresh = secret.as_ref().map(|secret| fresh(secret, ctx));
+    let changed = ctx
+        .sealgate
+        .store
+        .change_client(&client.id, |client| {
+            let before = client.clone();
+            metadata.clone().replace(client);
+            client.lose_approval_unless_still(&before);
+            client.secrets.extend(fresh.clone());
+            if client.is_public() {
+                client.secrets.clear();
+            }
+        })
+        .await?;
+    let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
+    note(ctx, AuditKind::ClientChanged, &client);
+    // Some clients store the response; it must include the secret that they have just sent.
+    let secret = secret.or(own).filter(|_| !client.is_public());
+    let issued = Issued { secret: secret.as_ref(), access_token: Some(access_token) };
+    Ok(Response::json(StatusCode::OK, &client_information(&client, &address(ctx, &client.id), &issued)))
+}

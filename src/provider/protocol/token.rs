@@ -1,0 +1,331 @@
+//! `POST /oauth/token` (specification §3; RFC 6749 §4.1.3, §6).
+//!
+//! Both grants have five steps before the response: parse, load, decide, sign, commit. Signing
+//! precedes the commit, so that a failing PKCS #11 token leaves the code or refresh token unused.
+//! The commit is durable before the response is sent, so that no token that a client holds is lost.
+
+use std::time::Instant;
+
+use http::StatusCode;
+
+use crate::protocol::client_auth;
+use crate::protocol::client_auth::Caller;
+use sealgate_core::tokens::issuer::Tokens;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::answers::AnswerOutcome;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::{Client, ConsentRule};
+use sealgate_domain::code::{Code, RedeemFault, UNKNOWN_CODE};
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::grant::{
+    EndReason, Grant, GrantKey, GrantState, Parent, PresentedToken, Refresh, RefreshToken, Salt,
+};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::oauth::token::{Authorization, TokenRequest, TokenResponse};
+use sealgate_domain::pkce::CodeVerifier;
+use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_domain::secret::{Secret, base64url};
+use sealgate_domain::user::{Subject, User};
+use sealgate_store::{Committed, StoreError};
+use sealgate_system::metrics::{Replayed, TokenKind};
+
+/// Maximum attempts to commit while concurrent requests change the same record.
+const MAX_TRIES: usize = 8;
+
+const SIGN_IN_ENDED: &str = "The sign-in has ended.";
+
+pub(crate) async fn token_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let form = match ctx.form() {
+        Ok(form) => form,
+        Err(refusal) => {
+            ctx.charge_address(Bucket::Token).await?;
+            return Err(refusal.into());
+        }
+    };
+    let received = Instant::now();
+    let caller = client_auth::authenticate(ctx, &form, Bucket::Token).await?;
+    let outcome = grant_tokens(ctx, &caller, &form, received).await;
+    caller.settle(ctx, outcome).await
+}
+
+async fn grant_tokens(
+    ctx: &RequestContext<'_>,
+    caller: &Caller,
+    form: &Params,
+    received: Instant,
+) -> Result<Response, Failure> {
+    match TokenRequest::parse(form, &caller.client)? {
+        TokenRequest::Code { code, redirect_uri, verifier } => {
+            redeem(ctx, caller, &code, &redirect_uri, verifier.as_ref()).await
+        }
+        TokenRequest::Refresh { token, scope } => refresh(ctx, caller, &token, scope, received).await,
+    }
+}
+
+async fn redeem(
+    ctx: &RequestContext<'_>,
+    caller: &Caller,
+    code: &Secret,
+    redirect_uri: &str,
+    verifier: Option<&CodeVerifier>,
+) -> Result<Response, Failure> {
+    let client = &caller.client;
+    for _ in 0..MAX_TRIES {
+        let Some(loaded) = ctx.sealgate.store.code(&code.hash()).await? else { return Err(UNKNOWN_CODE.into()) };
+        let code = &loaded.value;
+        match code.redeem(&client.id, redirect_uri, verifier, ctx.now) {
+            Ok(()) => caller.prove(ctx).await?,
+            Err(RedeemFault::Refused(refusal)) => return Err(refusal.into()),
+            Err(RedeemFault::Replayed(grant)) => {
+                // The code was used twice and may have been stolen: end the grant (RFC 6749
+                // §4.1.2).
+                ctx.sealgate.store.end_grant(grant, EndReason::CodeReplayed, ctx.now).await?;
+                ctx.sealgate.metrics.replayed(Replayed::Code);
+                let event = ctx.event(AuditKind::ReuseDetected, Actor::Client).of(code.sign_in.subject);
+                ctx.sealgate.audit.note(event.with_client(&client.id).with_grant(grant).with_detail("code"));
+                return Err(Refusal::invalid_grant("The authorization code was used before.").into());
+            }
+        }
+        let user = still_valid(ctx, client, code).await?;
+        let key = GrantKey::from_random(ctx.random());
+        let first =
+            code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), ctx.random()));
+        let grant = grant(ctx, code, &key, first.as_ref());
+        let authorization = Authorization { nonce: code.nonce.clone(), ..authorization(&grant, grant.scope) };
+        let tokens = mint(ctx, &authorization, &user).await?;
+        if !ctx.sealgate.store.note_use(client).await? {
+            return Err(Refusal::invalid_grant("The client is no longer active.").into());
+        }
+        let store = ctx.sealgate.store.for_code(code.session, code.sign_in.subject);
+        let redeemed = store.redeem_code(&loaded, &grant).await;
+        if matches!(redeemed, Err(StoreError::SignedOut)) {
+            return Err(Refusal::invalid_grant(SIGN_IN_ENDED).into());
+        }
+        if redeemed? == Committed::Yes {
+            // A revocation while the tokens were being signed ended the existing grants. It could
+            // not end this newer one, whose tokens no client has received.
+            if let Err(gone) = still_valid(ctx, client, code).await {
+                ctx.sealgate.store.end_grant(grant.id, EndReason::Administrator, ctx.now).await?;
+                return Err(gone);
+            }
+            note(ctx, AuditKind::TokensIssued, &grant, None);
+            return Ok(respond(ctx, tokens, first.as_ref(), grant.scope));
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+async fn refresh(
+    ctx: &RequestContext<'_>,
+    caller: &Caller,
+    presented: &Secret,
+    narrower: Option<Scope>,
+    received: Instant,
+) -> Result<Response, Failure> {
+    let client = &caller.client;
+    let unknown = Refusal::invalid_grant("The refresh token is invalid.");
+    let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
+    let settings = &ctx.sealgate.config.tokens;
+    let window = client.refresh_retry(settings.refresh_retry);
+    for _ in 0..MAX_TRIES {
+        let Some(loaded) = ctx.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
+        let grant = &loaded.value;
+        let answers = &ctx.sealgate.answers;
+        let may_precede_rotation = answers.may_precede_rotation(received, grant.rotated_at(), ctx.now);
+        let mut judged = grant.judge(&token, &client.id, window, ctx.now);
+        let is_doubtful = matches!(judged, PresentedToken::Parent(..));
+        if let PresentedToken::Parent(salt, rotation) = judged {
+            judged = match answers.outcome(&ctx.sealgate.store, &rotation, ctx.now).await? {
+                AnswerOutcome::Doubtful => PresentedToken::Again(salt),
+                AnswerOutcome::InTime => PresentedToken::Replayed,
+                AnswerOutcome::Pending => return Err(Failure::Unavailable),
+            };
+        }
+        let again = match judged {
+            PresentedToken::Current => None,
+            PresentedToken::Again(salt) => Some(salt),
+            PresentedToken::Unknown => return Err(unknown.into()),
+            PresentedToken::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
+            PresentedToken::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
+            // While this request was delayed, the client may have given up and retried, here or at
+            // another node.
+            PresentedToken::Replayed if may_precede_rotation => return Err(Failure::Unavailable),
+            PresentedToken::Replayed | PresentedToken::Parent(..) => {
+                // The attacker may have this token or the newer one: end the whole family (RFC 9700
+                // §4.14.2).
+                ctx.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, ctx.now).await?;
+                ctx.sealgate.metrics.replayed(Replayed::RefreshToken);
+                note(ctx, AuditKind::ReuseDetected, grant, Some("refresh token"));
+                return Err(Refusal::invalid_grant("The refresh token was used before.").into());
+            }
+        };
+        caller.prove(ctx).await?;
+        let user = person(ctx, grant.subject).await?;
+        require_level(ctx, client, &user, &grant.acr).await?;
+        // Scopes that the operator has removed from the client are not granted on refresh either.
+        let most = grant.scope.intersection(client.scope);
+        let scope = narrower.unwrap_or(most);
+        if !scope.is_subset_of(most) {
+            return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
+        }
+        let tokens = mint(ctx, &authorization(grant, scope), &user).await?;
+        let detail = again.as_ref().map(|_| "again");
+        let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
+        let next = token.next(&salt);
+        let answering = answers.begin(received, ctx.now);
+        let changed = if again.is_some() {
+            // Committed like a rotation although little changes: the commit fails if the child
+            // token was used or the grant ended during signing.
+            if is_doubtful { grant.given_again(answering.rotation()) } else { grant.clone() }
+        } else {
+            let answer = Some(answering.rotation());
+            let parent = Parent { hash: token.hash(), salt, rotated_at: ctx.now, answer };
+            grant.rotated(&next, Some(parent), ctx.now, settings.refresh_token)
+        };
+        let changed = changed.living_until(ctx.now.plus(settings.access_token));
+        if ctx.sealgate.store.update_grant(&loaded, &changed).await? == Committed::Yes {
+            note(ctx, AuditKind::TokensRefreshed, grant, detail);
+            let response = respond(ctx, tokens, Some(&next), scope);
+            answering.ready();
+            return Ok(response);
+        }
+        answering.withdraw();
+    }
+    Err(Failure::Unavailable)
+}
+
+/// Records an event of a grant in the audit log.
+fn note(ctx: &RequestContext<'_>, kind: AuditKind, grant: &Grant, detail: Option<&str>) {
+    let event = ctx.event(kind, Actor::Client).of(grant.subject).with_client(&grant.client).with_grant(grant.id);
+    ctx.sealgate.audit.note(detail.into_iter().fold(event.in_session(grant.session), AuditEvent::with_detail));
+}
+
+/// Returns the user of a code if the user, session, consent and client are still valid.
+async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
+    let user = person(ctx, code.sign_in.subject).await?;
+    require_session(ctx, code).await?;
+    require_consent(ctx, client, code).await?;
+    let known = client.incarnation;
+    let client = ctx.sealgate.registered_client(&client.id).await?;
+    let Some(client) = client.filter(|client| client.is_enabled() && client.incarnation == known) else {
+        return Err(Refusal::invalid_grant("The client is no longer active.").into());
+    };
+    // The operator may have removed scopes of the client since the code was issued.
+    if !code.scope.is_subset_of(client.scope) {
+        return Err(Refusal::invalid_grant("The client may no longer request this scope.").into());
+    }
+    require_level(ctx, &client, &user, code.sign_in.acr()).await?;
+    Ok(user)
+}
+
+/// Checks that the sign-in meets the level of the client and the level that `[factors]` requires of
+/// the user, regardless of the level in the authorization request. The user can edit that request's
+/// address, and both levels may have risen since.
+///
+/// On failure the code or refresh token remains unused and the grant stays active: a requirement
+/// that was set by mistake can be undone.
+async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, acr: &str) -> Result<(), Failure> {
+    if !client.is_served_by(acr) {
+        let why = "The client requires a stronger sign-in. Sign in again.";
+        return Err(Refusal::invalid_grant(why).into());
+    }
+    if ctx.level_above(acr, user).await?.is_some() {
+        let why = "The account requires a stronger sign-in. Sign in again.";
+        return Err(Refusal::invalid_grant(why).into());
+    }
+    Ok(())
+}
+
+/// Returns the user, if enabled.
+async fn person(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Failure> {
+    let user = ctx.sealgate.store.user(subject).await?.filter(User::is_enabled);
+    user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
+}
+
+/// Checks that the code's session is valid and the user is signed in in it. A code issued before a
+/// sign-out must not give access after it.
+async fn require_session(ctx: &RequestContext<'_>, code: &Code) -> Result<(), Failure> {
+    let session = ctx.sealgate.store.session(code.session).await?;
+    let stands = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
+    if stands { Ok(()) } else { Err(Refusal::invalid_grant(SIGN_IN_ENDED).into()) }
+}
+
+/// Checks that the user still consents to the code's scope. They may have withdrawn the consent
+/// since the code was issued.
+async fn require_consent(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<(), Failure> {
+    if client.consent == ConsentRule::Implied {
+        return Ok(());
+    }
+    let consent = ctx.sealgate.store.consent(code.sign_in.subject, &client.id).await?;
+    if consent.is_some_and(|consent| consent.is_for(client) && code.scope.is_subset_of(consent.scope)) {
+        return Ok(());
+    }
+    Err(Refusal::invalid_grant("The consent was withdrawn.").into())
+}
+
+fn grant(ctx: &RequestContext<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshToken>) -> Grant {
+    let settings = &ctx.sealgate.config.tokens;
+    let refresh = first.map(|token| Refresh {
+        generation: 0,
+        current: token.hash(),
+        expires_at: ctx.now.plus(settings.refresh_token),
+        parent: None,
+    });
+    let lifetime =
+        refresh.as_ref().map_or(settings.access_token, |_| settings.refresh_token.max(settings.access_token));
+    Grant {
+        id: key.id(),
+        client: code.client.clone(),
+        subject: code.sign_in.subject,
+        session: code.session,
+        scope: code.scope,
+        auth_time: code.sign_in.at(),
+        acr: code.sign_in.acr().to_owned(),
+        amr: code.sign_in.amr(),
+        created_at: ctx.now,
+        expires_at: ctx.now.plus(lifetime),
+        state: GrantState::Active,
+        refresh,
+    }
+}
+
+fn authorization(grant: &Grant, scope: Scope) -> Authorization {
+    Authorization {
+        grant: grant.id,
+        client: grant.client.clone(),
+        subject: grant.subject,
+        scope,
+        nonce: None,
+        auth_time: grant.auth_time,
+        acr: grant.acr.clone(),
+        amr: grant.amr.clone(),
+    }
+}
+
+async fn mint(ctx: &RequestContext<'_>, authorization: &Authorization, user: &User) -> Result<Tokens, Failure> {
+    let jti = base64url(&ctx.random::<16>());
+    Ok(ctx.sealgate.issuer.mint(authorization, user, jti, ctx.now).await?)
+}
+
+fn respond(ctx: &RequestContext<'_>, tokens: Tokens, refresh: Option<&RefreshToken>, scope: Scope) -> Response {
+    let metrics = &ctx.sealgate.metrics;
+    metrics.issued(TokenKind::Access);
+    if tokens.id_token.is_some() {
+        metrics.issued(TokenKind::Id);
+    }
+    if refresh.is_some() {
+        metrics.issued(TokenKind::Refresh);
+    }
+    let response = TokenResponse {
+        access_token: tokens.access_token,
+        token_type: "Bearer",
+        expires_in: tokens.lifetime.as_secs(),
+        id_token: tokens.id_token,
+        refresh_token: refresh.map(|token| token.to_wire().expose().to_owned()),
+        scope: scope.to_string(),
+    };
+    Response::json(StatusCode::OK, &response)
+}

@@ -1,0 +1,66 @@
+//! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750). Accepts
+//! the token in the Authorization header only.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use crate::request::ProviderRequest as _;
+use sealgate_core::tokens::bearer::{Bearer, BearerFault};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::limiter::LimitKey;
+use sealgate_domain::oauth::claims::{UserClaims, UserInfo};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::scope::ScopeValue;
+use sealgate_domain::secret::SecretHash;
+
+const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
+const TWICE: Refusal = Refusal::invalid_request("The access token must be sent in the Authorization header only.");
+
+pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let store = &ctx.sealgate.store;
+    let basis = store.basis()?;
+    // Invalid tokens are counted by address and only delay other invalid ones: a valid token from
+    // the same address may be another user's.
+    let (token, bearer) = match presented(ctx).await {
+        Ok(found) => found,
+        Err(failure @ Failure::Bearer(_)) => {
+            ctx.charge_address(Bucket::UserInfo).await?;
+            return Err(failure);
+        }
+        Err(failure) => return Err(failure),
+    };
+    let hash = SecretHash::of(token.as_bytes());
+    ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
+    let unmet = ctx.level_above(&bearer.claims.acr, &bearer.user).await?;
+    // Charging a limit that the cluster counts together may have waited for the database.
+    store.ensure_current(&basis)?;
+    if !bearer.scope.contains(ScopeValue::OpenId) {
+        let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
+        return Err(Failure::Bearer(Some(refusal)));
+    }
+    if let Some(level) = unmet {
+        return Err(Failure::WeakBearer(level));
+    }
+    let claims = UserClaims::of(&bearer.user, bearer.scope);
+    Ok(Response::json(StatusCode::OK, &UserInfo { sub: bearer.user.sub.to_string(), claims }))
+}
+
+/// Returns the presented token and its verified content.
+async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
+    let token = ctx.bearer()?;
+    // RFC 6750 §2: one method per request. A token in the query is also in logs and histories.
+    let elsewhere = |params: Result<Params, Refusal>| params.is_ok_and(|params| params.has("access_token"));
+    if elsewhere(ctx.query()) || elsewhere(ctx.form()) {
+        return Err(Failure::Bearer(Some(TWICE)));
+    }
+    match ctx.sealgate.bearer(token, ctx.now).await {
+        Ok(bearer) if bearer.claims.aud.contains(ctx.sealgate.config.issuer.as_str()) => Ok((token, bearer)),
+        Ok(_) | Err(BearerFault::Invalid) => Err(Failure::Bearer(Some(INVALID))),
+        Err(BearerFault::Store(error)) => Err(error.into()),
+    }
+}

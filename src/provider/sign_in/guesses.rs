@@ -1,0 +1,195 @@
+//! Rate limits for password guesses, on all pages that accept a password. Guesses are counted
+//! before any hashing, so that a flood costs the server little.
+//!
+//! Exceeding a limit delays the next guess and locks no user out. Guesses from a known browser, in
+//! which the user has signed in before, or in one of their sessions have a separate count. An
+//! attacker elsewhere cannot use it up. All other guesses are counted
+//!
+//! - under the account and the sender's IPv4 address or IPv6 /48 together, with waits that grow up to
+//!   the whole window, so that a single attacker soon no longer delays the account's owner;
+//! - under the account, under the sender's IPv4 address or IPv6 /64, and under its IPv6 /48 (ten
+//!   times the address's limit). Short waits enforce the configured rate.
+//!
+//! Accounts that do not exist are counted in the same way. The address and the username of one user
+//! are therefore counted separately: a shared count would reveal that they belong together. An
+//! attacker who knows both has twice the guesses.
+//!
+//! Nodes of a cluster count together. While guesses cannot be counted, they are refused with 503,
+//! before any hashing.
+//!
+//! Browsers from which a user has signed in before.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+
+use sealgate_core::limits::Guess;
+use sealgate_core::password::Line;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::known_browser::{KNOWN_FOR, KnownBrowser, Marks};
+use sealgate_domain::limiter::LimitKey;
+use sealgate_domain::pace::Pace;
+use sealgate_domain::secret::{Secret, SecretHash};
+use sealgate_domain::session::SessionId;
+use sealgate_domain::user::{Subject, User};
+use sealgate_store::StoreError;
+use sealgate_store::shared_counts::NotCounted;
+
+/// Number of /64 networks in one /48 that may use up their failures at the same time.
+const SITE: u32 = 10;
+
+/// Guess that was counted, with the reason for its limits.
+pub(crate) struct Guesses {
+    by: By,
+    counted: Guess,
+}
+
+enum By {
+    /// From a browser in which the user has signed in before.
+    Known(SecretHash),
+    /// In a session of the user.
+    Session(SessionId),
+    /// From any other sender, at an account as typed, whether or not it exists.
+    Stranger(SecretHash),
+    /// With a passkey. It names its account and cannot be guessed, so only the sender is counted.
+    Passkey,
+}
+
+impl Guesses {
+    /// Counts a guess at an account as typed. `known` is the browser, if the account knows it.
+    /// Returns the seconds to wait if the guess is refused.
+    ///
+    /// # Errors
+    /// 503 while guesses cannot be counted.
+    pub(crate) async fn at_sign_in(
+        ctx: &RequestContext<'_>,
+        typed: &str,
+        known: Option<&KnownBrowser>,
+    ) -> Result<Result<Self, u64>, Failure> {
+        let account = || SecretHash::of(typed.to_ascii_lowercase().as_bytes());
+        Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark))).await
+    }
+
+    /// Counts an attempt with a passkey.
+    ///
+    /// # Errors
+    /// As [`Guesses::at_sign_in`].
+    pub(crate) async fn of_passkey(ctx: &RequestContext<'_>) -> Result<Result<Self, u64>, Failure> {
+        Self::count(ctx, By::Passkey).await
+    }
+
+    /// Counts a guess in a session of the user. `known` is the browser, if the user's account knows
+    /// it.
+    ///
+    /// # Errors
+    /// As [`Guesses::at_sign_in`].
+    pub(crate) async fn in_session(
+        ctx: &RequestContext<'_>,
+        session: SessionId,
+        known: Option<&KnownBrowser>,
+    ) -> Result<Result<Self, u64>, Failure> {
+        Self::count(ctx, known.map_or(By::Session(session), |known| By::Known(known.mark))).await
+    }
+
+    /// Counts the guess before it is checked. If it were counted afterwards, concurrent guesses
+    /// would all pass.
+    async fn count(ctx: &RequestContext<'_>, by: By) -> Result<Result<Self, u64>, Failure> {
+        let settings = &ctx.sealgate.config.login;
+        let (most, window) = (settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
+        let address = ctx.origin.address;
+        let sender = || {
+            let (from_address, from_site) = (settings.failures_per_address, settings.failures_per_address * SITE);
+            let mut keys = vec![(LimitKey::address("login_address", address), Pace::even(from_address, window))];
+            let site = LimitKey::site("login_site", address);
+            keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
+            keys
+        };
+        let keys = match &by {
+            By::Known(mark) => vec![(LimitKey::text("login_browser", mark.as_bytes()), Pace::even(most, window))],
+            By::Session(id) => vec![(LimitKey::text("login_session", id.as_bytes()), Pace::even(most, window))],
+            By::Stranger(account) => {
+                let account = account.as_bytes();
+                let mut keys = vec![
+                    (LimitKey::text_and_site("login_pair", account, address), Pace::steep(most, window)),
+                    (LimitKey::text("login_account", account), Pace::even(most, window)),
+                ];
+                keys.extend(sender());
+                keys
+            }
+            By::Passkey => sender(),
+        };
+        match ctx.sealgate.limits.count_guess(&keys, ctx.now).await {
+            Ok(Ok(counted)) => Ok(Ok(Self { by, counted })),
+            Ok(Err(seconds)) => Ok(Err(seconds)),
+            Err(error) => Err(not_counted(&error)),
+        }
+    }
+
+    /// Returns the queue in which the password check waits. Unknown senders are queued by network,
+    /// so that none of them fills the queue.
+    pub(crate) fn line(&self, ctx: &RequestContext<'_>) -> Line {
+        match self.by {
+            By::Known(_) | By::Session(_) => Line::Trusted,
+            By::Stranger(_) | By::Passkey => Line::of(ctx.origin.address),
+        }
+    }
+
+    /// Removes the guess from the count: it was correct or could not be checked.
+    pub(crate) fn give_back(self, ctx: &RequestContext<'_>) {
+        ctx.sealgate.limits.give_back(self.counted, ctx.now);
+    }
+}
+
+fn not_counted(error: &NotCounted) -> Failure {
+    tracing::error!(%error, "cannot count a guess; refused it");
+    Failure::Unavailable
+}
+
+/// New mark for a browser and the cookie that contains it.
+pub(crate) struct Marked {
+    pub(crate) mark: Secret,
+    pub(crate) cookie: HeaderValue,
+}
+
+/// Returns the browser if the user has signed in from it before. Performs the same lookup if the
+/// user does not exist.
+pub(crate) async fn find_known_browser(
+    ctx: &RequestContext<'_>,
+    user: Option<&User>,
+) -> Result<Option<KnownBrowser>, StoreError> {
+    let marks = browser_marks(ctx);
+    if marks.is_empty() {
+        return Ok(None);
+    }
+    let subject = user.map_or_else(|| Subject::from_random([0; 16]), |user| user.sub);
+    let known = ctx.sealgate.store.known_browsers(subject).await?;
+    Ok(known.find(&marks, ctx.now).cloned())
+}
+
+/// Records that the user has signed in from this browser, unless that was recorded recently. If the
+/// store fails, the sign-in continues and the browser remains unknown.
+pub(crate) async fn learn_browser(
+    ctx: &RequestContext<'_>,
+    subject: Subject,
+    before: Option<&KnownBrowser>,
+) -> Option<Marked> {
+    if before.is_some_and(|known| !known.is_due(ctx.now)) {
+        return None;
+    }
+    let mark = Secret::from_random(&ctx.random::<16>());
+    let replaced = before.map(|known| known.mark);
+    if let Err(error) = ctx.sealgate.store.learn_browser(subject, mark.hash(), replaced, ctx.now).await {
+        tracing::warn!(%error, "cannot save a known browser");
+        return None;
+    }
+    let value = browser_marks(ctx).with(&mark, replaced);
+    let cookie = cookie::set_for(ctx.cookies.known, value.expose(), ctx.cookies.secure, KNOWN_FOR.as_secs());
+    Some(Marked { mark, cookie })
+}
+
+/// Returns the marks in this browser's cookie, of all users.
+pub(crate) fn browser_marks(ctx: &RequestContext<'_>) -> Marks {
+    ctx.cookie(ctx.cookies.known).map(Marks::parse).unwrap_or_default()
+}

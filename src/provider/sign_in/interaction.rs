@@ -1,0 +1,239 @@
+//! Pending request of a sign-in, shared by its pages. The browser cookie and the page's address
+//! identify it together, and the CSRF token binds a form to both.
+//!
+//! Authorization request of a browser's last sign-in, in the cookie of [`last_sign_in`].
+//!
+//! A form of a sign-in may be sent again after its request was answered. The browser may have
+//! discarded the answer, so the request starts again: the session answers it without a question,
+//! and the client receives another code. It is the same as if the browser opened the client's
+//! request again.
+
+use http::{HeaderValue, Method};
+
+use crate::request::ProviderRequest as _;
+use crate::sign_in::passkey;
+use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT, OWN_CLIENT};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::{cookie, last_sign_in};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::factors::FactorOrigin;
+use sealgate_domain::oauth::next_step::{Interaction, Progress};
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::redirect_uri;
+use sealgate_domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use sealgate_pages::Problem;
+use sealgate_store::Loaded;
+
+/// Name of the page to which the pages return.
+pub(crate) const RESUME: &str = "resume";
+
+/// Query parameter with the id of the pending request and, after a dot, its client. If the request
+/// is gone, the page still knows the application. The id is useless without the browser cookie.
+pub(crate) const PARAMETER: &str = "interaction";
+
+/// Splits the parameter into request id and client id.
+pub(crate) fn named(parameter: &str) -> (&str, Option<ClientId>) {
+    match parameter.split_once('.') {
+        Some((id, client)) => (id, ClientId::parse(client)),
+        None => (parameter, None),
+    }
+}
+
+pub(crate) struct Waiting {
+    pub(crate) id: String,
+    pub(crate) loaded: Loaded<Interaction>,
+    pub(crate) client: Client,
+    browser: String,
+}
+
+impl Waiting {
+    /// Returns the pending request of this page. An expired request starts again.
+    ///
+    /// # Errors
+    /// An error page if this browser has no such request: it was finished in another tab, or
+    /// belongs to another browser.
+    pub(crate) async fn find(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let waiting = Self::find_at_any_time(ctx).await?;
+        if waiting.is_late(ctx) { Err(begin_anew(ctx, waiting.interaction()).await?) } else { Ok(waiting) }
+    }
+
+    /// Like [`Waiting::find`], but also returns a request that has expired and is still stored.
+    ///
+    /// # Errors
+    /// As [`Waiting::find`].
+    pub(crate) async fn find_at_any_time(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let query = ctx.query()?;
+        let (id, client) = named(query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?);
+        if let Some(client) = &client {
+            ctx.concern(ctx.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
+        }
+        let browser = ctx.cookie(ctx.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
+        let found =
+            ctx.sealgate.store.interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes())).await?;
+        let Some(loaded) = found else { return Err(over(ctx, id, client.as_ref()).await?) };
+        ctx.speak(loaded.value.request.ui_locales.as_deref());
+        let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
+        let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
+        // The client may have removed the URI since, for instance because an attacker controls it.
+        if !client.redirects_to(loaded.value.request.return_to.redirect_uri()) {
+            return Err(Failure::page(Problem::RedirectUri));
+        }
+        Ok(Self { id: id.to_owned(), loaded, client, browser })
+    }
+
+    fn is_late(&self, ctx: &RequestContext<'_>) -> bool {
+        self.loaded.value.expires_at <= ctx.now
+    }
+
+    /// Replaces an expired request with a copy under a new id and with a full lifetime.
+    pub(crate) async fn in_time(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        if !self.is_late(ctx) {
+            return Ok(self);
+        }
+        let id = anew(ctx, self.interaction()).await?;
+        let found = ctx.sealgate.store.interaction(&SecretHash::of(self.browser.as_bytes()), &id.hash()).await?;
+        let loaded = found.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
+        // On a conflict, another tab has just continued the request.
+        let _ = ctx.sealgate.store.drop_interaction(&self.loaded).await?;
+        Ok(Self { id: id.expose().to_owned(), loaded, ..self })
+    }
+
+    /// Reads the request from the store again; this HTTP request may have changed it.
+    ///
+    /// # Errors
+    /// As [`Waiting::find`].
+    pub(crate) async fn read_again(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let (browser, id) = (SecretHash::of(self.browser.as_bytes()), SecretHash::of(self.id.as_bytes()));
+        match ctx.sealgate.store.interaction(&browser, &id).await? {
+            Some(loaded) => Ok(Self { loaded, ..self }),
+            None => Err(finished(ctx, self.interaction()).await?),
+        }
+    }
+
+    /// Returns the origin of factor enrolments in this sign-in.
+    pub(crate) fn origin(&self) -> FactorOrigin {
+        FactorOrigin::of(&format!("sign-in {}", self.id))
+    }
+
+    /// Returns the request and its progress.
+    pub(crate) fn interaction(&self) -> &Interaction {
+        &self.loaded.value
+    }
+
+    /// Returns the client's display name, or `None` for the provider's own pages.
+    pub(crate) fn client_name(&self) -> Option<&str> {
+        (self.client.id.as_str() != OWN_CLIENT).then_some(self.client.name.as_str())
+    }
+
+    /// Returns the address of a page for this request.
+    pub(crate) fn address(&self, ctx: &RequestContext<'_>, page: &str) -> String {
+        address(ctx, page, &self.id, &self.client.id)
+    }
+
+    /// Returns the CSRF token of the page's form. It is derived from the browser cookie, which no
+    /// other site can read, and differs for each request and page.
+    pub(crate) fn csrf(&self, page: &str) -> String {
+        base64url(SecretHash::of(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
+    }
+
+    /// Reads the page's form.
+    ///
+    /// # Errors
+    /// An error page if the CSRF token is wrong.
+    pub(crate) fn form(&self, ctx: &RequestContext<'_>, page: &str) -> Result<Params, Failure> {
+        let form = ctx.form()?;
+        let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
+        if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
+    }
+
+    /// Returns the sources for the `form-action` directive of the CSP: the form's response may
+    /// redirect to the client.
+    pub(crate) fn then(&self) -> Option<String> {
+        redirect_uri::form_action(self.interaction().request.return_to.redirect_uri())
+    }
+}
+
+/// Returns the response to a form or step whose request was finished in another tab. With a session
+/// the same request starts again; without one the page says that there is nothing to do.
+pub(crate) async fn finished(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
+    if ctx.session().await?.is_none() {
+        return Ok(Failure::page(Problem::NothingToDo));
+    }
+    begin_anew(ctx, interaction).await
+}
+
+/// Starts the same request again and returns a redirect to it.
+async fn begin_anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
+    let id = anew(ctx, interaction).await?;
+    Ok(Failure::Elsewhere(address(ctx, RESUME, id.expose(), &interaction.request.client)))
+}
+
+async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Secret, Failure> {
+    let again = Interaction {
+        progress: Progress::default(),
+        challenge: Some(passkey::new_challenge(ctx)),
+        created_at: ctx.now,
+        expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
+        ..interaction.clone()
+    };
+    ctx.charge_site(Bucket::of_request(interaction.request.client.as_str())).await?;
+    let id = Secret::from_random(&ctx.random::<16>());
+    ctx.sealgate.store.begin_interaction(&id.hash(), &again).await?;
+    Ok(id)
+}
+
+/// Returns the response to a browser that opens a page, or sends a form, whose request `id` no
+/// longer exists.
+///
+/// With a session, redirects to the application behind the gateway: its callback leads to the page
+/// of the last sign-in, and gets no code. For any other client, a form that is sent again starts
+/// the request again if it was the last one, because the browser may have discarded the first
+/// answer. A page that is opened with the Back button starts nothing: the client has had its answer,
+/// and many clients refuse another. Its user gets a page with a link, or the account page.
+async fn over(ctx: &RequestContext<'_>, id: &str, client: Option<&ClientId>) -> Result<Failure, Failure> {
+    if ctx.session().await?.is_none() {
+        return Ok(Failure::page(Problem::NothingToDo));
+    }
+    if ctx.head.method == Method::POST
+        && let Some(address) = last_request_address(ctx, id)
+    {
+        return Ok(Failure::Elsewhere(address));
+    }
+    let client = client.map(ClientId::as_str).unwrap_or_default();
+    if client == OWN_CLIENT {
+        return Ok(Failure::Elsewhere(ctx.path("/account")));
+    }
+    match ctx.party.get().filter(|_| client.starts_with(INTERNAL_CLIENT)) {
+        Some(app) => Ok(Failure::Elsewhere(format!("{}{CALLBACK}", app.address.trim_end_matches('/')))),
+        None => Ok(Failure::page(Problem::SignedInAlready)),
+    }
+}
+
+/// Returns the address of a page for a pending request.
+pub(crate) fn address(ctx: &RequestContext<'_>, page: &str, id: &str, client: &ClientId) -> String {
+    ctx.path(&format!("/oauth/{page}?{PARAMETER}={id}.{client}"))
+}
+
+/// Returns the cookie with an answered request.
+///
+/// `None` for a request that is too long or names its user by an ID token, which is not stored.
+/// The gateway has a cookie of its own, with the page that the user requested.
+pub(crate) fn last_request_cookie(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<HeaderValue> {
+    let (id, interaction) = (waiting.client.id.as_str(), waiting.interaction());
+    let is_of_gateway = id.starts_with(INTERNAL_CLIENT) && id != OWN_CLIENT;
+    if is_of_gateway || interaction.expected.is_some() || interaction.enrolment.is_some() {
+        return None;
+    }
+    let value = last_sign_in::cookie_value(&waiting.id, &interaction.request.to_query())?;
+    Some(cookie::set_for(ctx.cookies.last, &value, ctx.cookies.secure, last_sign_in::LIFETIME_SECONDS))
+}
+
+/// Returns the address of the request that was answered under this id, if it was the last one of
+/// this browser. The request is validated like any other.
+pub(crate) fn last_request_address(ctx: &RequestContext<'_>, id: &str) -> Option<String> {
+    let query = last_sign_in::read(ctx.cookie(ctx.cookies.last), Some(id))?;
+    let is_encoded = |byte: u8| byte.is_ascii_alphanumeric() || b"*-._+%&=".contains(&byte);
+    query.bytes().all(is_encoded).then(|| ctx.path(&format!("/oauth/authorize?{query}")))
+}

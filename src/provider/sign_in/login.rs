@@ -1,0 +1,192 @@
+//! `/oauth/login`: the user types their password. [`sign_in::proceed`] continues from there.
+//!
+//! A wrong password and an unknown address or username get the same response in the same time.
+//! Guesses are counted before any hashing; see [`Guesses`].
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+use secrecy::SecretString;
+
+use crate::links::{create_account, reset};
+use crate::sign_in;
+use crate::sign_in::guesses::Guesses;
+use crate::sign_in::interaction::Waiting;
+use crate::sign_in::passkey::relying_party;
+use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses};
+use sealgate_core::password;
+use sealgate_core::password::Line;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::oauth::next_step::CredentialMark;
+use sealgate_domain::session::SignIn;
+use sealgate_domain::user::{PasswordHash, User};
+use sealgate_domain::webauthn::RequestOptions;
+use sealgate_pages::{LoginPage, LoginProblem, PasskeyOffer, html};
+use sealgate_system::metrics::SignInOutcome;
+
+pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if ctx.head.method != Method::POST {
+        let waiting = Waiting::find(ctx).await?;
+        let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
+        return show_login(ctx, &waiting, StatusCode::OK, email, None);
+    }
+    let waiting = Waiting::find_at_any_time(ctx).await?;
+    let form = waiting.form(ctx, SIGN_IN)?;
+    // An expired page is accepted in the browser that it was shown in, with a new request.
+    let waiting = waiting.in_time(ctx).await?;
+    let typed = form.one("email")?.unwrap_or_default().trim();
+    let password = SecretString::from(form.one("password")?.unwrap_or_default());
+    let user = ctx.sealgate.store.user_by_sign_in_name(typed).await?;
+    let known = guesses::find_known_browser(ctx, user.as_ref()).await?;
+    let guesses = match Guesses::at_sign_in(ctx, typed, known.as_ref()).await {
+        Ok(Ok(guesses)) => guesses,
+        Err(Failure::Unavailable) => return busy(ctx, &waiting, typed),
+        Err(other) => return Err(other),
+        Ok(Err(seconds)) => {
+            failed(ctx, &waiting, user.as_ref(), "throttled");
+            ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
+            let problem = LoginProblem::Throttled { seconds };
+            let page = show_login(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem))?;
+            return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+        }
+    };
+    match is_right(ctx, guesses.line(ctx), user.as_ref(), password.clone()).await {
+        Ok(Some(user)) => {
+            guesses.give_back(ctx);
+            let user = rehash(ctx, user, password).await;
+            let sub = user.sub;
+            let proven = by_password(ctx, &waiting, user).await?;
+            if let Some(response) = proven.respond(ctx, &waiting) {
+                return Ok(response);
+            }
+            let user = ctx.sealgate.store.user(sub).await?;
+            wrong(ctx, &waiting, typed, user.as_ref())
+        }
+        Ok(None) => wrong(ctx, &waiting, typed, user.as_ref()),
+        Err(Failure::Unavailable) => {
+            guesses.give_back(ctx);
+            busy(ctx, &waiting, typed)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Answers that the password could not be checked now.
+fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
+    let page = show_login(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
+    Ok(page.with(RETRY_AFTER, "1"))
+}
+
+fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Result<Response, Failure> {
+    ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
+    failed(ctx, waiting, user, "wrong");
+    show_login(ctx, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
+}
+
+/// Records a failed sign-in in the audit log, with the user if there is one. The typed name is not
+/// stored, because users may type a password into the wrong field.
+fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
+    let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
+    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+}
+
+/// Returns the user if the password is correct and the account is enabled.
+async fn is_right<'u>(
+    ctx: &RequestContext<'_>,
+    line: Line,
+    user: Option<&'u User>,
+    password: SecretString,
+) -> Result<Option<&'u User>, Failure> {
+    // Without an enabled account, the same work is done on a dummy hash that no password matches.
+    let user = user.filter(|user| user.is_enabled());
+    let hash = user.and_then(|user| user.password.as_ref());
+    let right = ctx.sealgate.passwords.verify(line, hash, password).await?;
+    Ok(user.filter(|_| right))
+}
+
+/// Continues the sign-in after a correct password.
+async fn by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) -> Result<Proceeded, Failure> {
+    let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
+    let generation = factors.as_ref().map_or(0, |factors| factors.generation);
+    let credentials = CredentialMark::of(&user, generation);
+    let steps = SignIn::by_password(user.sub, ctx.now).steps;
+    let proof = Proof { user, steps, credentials, is_step_up: false };
+    sign_in::proceed(ctx, waiting, proof, factors.as_ref()).await
+}
+
+/// Rehashes the password if its hash has outdated parameters. Returns the user with the new hash.
+/// On failure the sign-in continues, and the next one tries again.
+async fn rehash(ctx: &RequestContext<'_>, user: &User, password: SecretString) -> User {
+    let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return user.clone() };
+    match try_rehash(ctx, user, old, password).await {
+        Ok(Some(changed)) => changed,
+        Ok(None) => user.clone(),
+        Err(error) => {
+            tracing::warn!(?error, "cannot save a password hash with the current parameters");
+            user.clone()
+        }
+    }
+}
+
+async fn try_rehash(
+    ctx: &RequestContext<'_>,
+    user: &User,
+    old: &PasswordHash,
+    password: SecretString,
+) -> Result<Option<User>, Failure> {
+    let new = ctx.sealgate.passwords.hash(password, ctx.random()).await?;
+    // Keep a password that another request has set meanwhile.
+    let replace = |user: &mut User| {
+        if user.password.as_ref() == Some(old) {
+            user.password = Some(new.clone());
+        }
+    };
+    let changed = ctx.sealgate.store.change_user(user.sub, replace).await?;
+    // If the password was changed meanwhile, the typed password no longer matches the account;
+    // discard the new record.
+    Ok(changed.filter(|changed| changed.password.as_ref() == Some(&new)))
+}
+
+/// Name of the page to which a passkey is sent.
+const PASSKEY: &str = "passkey";
+
+/// Returns the sign-in page, with the problem of the last attempt if there is one.
+pub(crate) fn show_login(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    status: StatusCode,
+    email: &str,
+    problem: Option<LoginProblem>,
+) -> Result<Response, Failure> {
+    let options = options(ctx, waiting)?;
+    let action = waiting.address(ctx, PASSKEY);
+    let left = waiting.interaction().expires_at.since(ctx.now).as_secs();
+    let offer = options.as_deref().map(|options| PasskeyOffer { action: &action, options, seconds: left });
+    let forgot = reset::address(ctx, waiting);
+    let create = create_account::address(ctx, waiting);
+    let page = LoginPage {
+        frame: ctx.frame(),
+        action: &waiting.address(ctx, SIGN_IN),
+        csrf: &waiting.csrf(SIGN_IN),
+        client: waiting.client_name(),
+        email,
+        forgot: forgot.as_deref(),
+        create: create.as_deref(),
+        passkey: offer,
+        problem,
+    };
+    Ok(Response::page(status, html(&page), waiting.then().as_deref()))
+}
+
+/// Returns the options for a passkey as JSON, if passkeys are available.
+fn options(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<String>, Failure> {
+    let interaction = waiting.interaction();
+    let Some((relying_party, challenge)) = relying_party(ctx).zip(interaction.challenge) else {
+        return Ok(None);
+    };
+    let left = interaction.expires_at.since(ctx.now);
+    let options = RequestOptions::of_anybody(&relying_party, &challenge, left);
+    serde_json::to_string(&options).map(Some).map_err(|_| Failure::Internal)
+}

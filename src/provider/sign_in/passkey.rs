@@ -1,0 +1,150 @@
+//! `/oauth/passkey`: signs in with a passkey, without a typed name. The page itself is the sign-in
+//! page.
+
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+
+use crate::sign_in;
+use crate::sign_in::guesses::Guesses;
+use crate::sign_in::interaction::{RESUME, Waiting};
+use crate::sign_in::login::show_login;
+use crate::sign_in::{Proceeded, Proof, SIGN_IN};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationSteps};
+use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::factors::{FactorTrial, Factors};
+use sealgate_domain::oauth::next_step::{CredentialMark, Interaction};
+use sealgate_domain::user::User;
+use sealgate_domain::webauthn::{AssertionPurpose, AssertionResponse, CeremonyChallenge, CeremonyError, RelyingParty};
+use sealgate_pages::LoginProblem;
+use sealgate_store::{Committed, Loaded};
+use sealgate_system::metrics::{FactorOutcome, SignInOutcome};
+
+/// Minimum time until a passkey is refused. The response time does not reveal whether the key is
+/// unknown, wrong, another user's or a disabled user's.
+const REFUSED_AFTER: Duration = Duration::from_millis(150);
+
+pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if ctx.head.method != Method::POST {
+        // The user returned to this address in the browser's history.
+        let waiting = Waiting::find(ctx).await?;
+        return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
+    }
+    let arrived = tokio::time::Instant::now();
+    let waiting = Waiting::find(ctx).await?;
+    let form = waiting.form(ctx, SIGN_IN)?;
+    let sent = form.one("credential")?.unwrap_or_default();
+    let guesses = match Guesses::of_passkey(ctx).await? {
+        Ok(guesses) => guesses,
+        Err(seconds) => {
+            ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
+            let problem = LoginProblem::Throttled { seconds };
+            let page = show_login(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, "", Some(problem))?;
+            return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+        }
+    };
+    let (waiting, proceeded) = sign_in_with(ctx, waiting, sent).await?;
+    if let Some(response) = proceeded.respond(ctx, &waiting) {
+        guesses.give_back(ctx);
+        return Ok(response);
+    }
+    ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
+    ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Failed);
+    tokio::time::sleep_until(arrived + REFUSED_AFTER).await;
+    show_login(ctx, &waiting, StatusCode::OK, "", Some(LoginProblem::PasskeyRefused))
+}
+
+/// User and factors that an assertion claims to belong to.
+struct Claim {
+    user: User,
+    loaded: Loaded<Factors>,
+    answer: AssertionResponse,
+}
+
+/// Reads the user that the assertion claims. A disabled user's key is treated as an unknown key.
+async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, CeremonyError>, Failure> {
+    let answer = match AssertionResponse::parse(sent) {
+        Ok(answer) => answer,
+        Err(error) => return Ok(Err(error)),
+    };
+    let store = &ctx.sealgate.store;
+    let Some(owner) = store.owner_of_credential(answer.credential_id()).await? else {
+        return Ok(Err(CeremonyError::NotTheirs));
+    };
+    let user = store.user(owner).await?.filter(User::is_enabled);
+    let found = user.zip(store.factors(owner).await?);
+    Ok(found.map(|(user, loaded)| Claim { user, loaded, answer }).ok_or(CeremonyError::NotTheirs))
+}
+
+/// Signs in the owner of the passkey. The challenge is used up in any case.
+async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) -> Result<(Waiting, Proceeded), Failure> {
+    let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
+        return refused(ctx, waiting, None, CeremonyError::OtherChallenge).await;
+    };
+    let Claim { user, loaded, answer } = match claim(ctx, sent).await? {
+        Ok(claim) => claim,
+        Err(error) => return refused(ctx, waiting, None, error).await,
+    };
+    let store = &ctx.sealgate.store;
+    let mut factors = loaded.value.clone();
+    let trial = factors.try_key(&relying_party, &challenge, AssertionPurpose::SignIn, &answer, ctx.now);
+    let step = match trial {
+        FactorTrial::Proven(step) => step,
+        FactorTrial::Refused(error) => {
+            // Store the sign count even now. Otherwise a key whose count once failed to increase
+            // would be refused forever.
+            let _ = store.put_factors(Some(&loaded), &factors, None).await?;
+            return refused(ctx, waiting, Some(&user), error).await;
+        }
+        _ => return Err(Failure::Internal),
+    };
+    let credentials = CredentialMark::of(&user, factors.generation);
+    let proof = Proof { user, steps: AuthenticationSteps::of(step), credentials, is_step_up: false };
+    let next = Interaction { challenge: Some(new_challenge(ctx)), ..waiting.interaction().clone() };
+    let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
+    let waiting = waiting.read_again(ctx).await?;
+    if written == Committed::Conflict {
+        // The same assertion was sent twice, or another tab continued the sign-in; one of the
+        // requests completed the step.
+        let again = waiting.address(ctx, RESUME);
+        return Ok((waiting, Proceeded::Missing(again)));
+    }
+    ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Succeeded);
+    let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;
+    Ok((waiting, proceeded))
+}
+
+/// Records the refusal and issues a new challenge.
+async fn refused(
+    ctx: &RequestContext<'_>,
+    waiting: Waiting,
+    user: Option<&User>,
+    error: CeremonyError,
+) -> Result<(Waiting, Proceeded), Failure> {
+    tracing::info!(%error, "refused a passkey");
+    let kind = match error {
+        CeremonyError::SignCount { .. } => AuditKind::KeyMayBeCopied,
+        _ => AuditKind::SignInFailed,
+    };
+    let event = ctx.event(kind, Actor::Stranger).with_client(&waiting.client.id).with_detail("passkey");
+    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+    let next = Interaction { challenge: Some(new_challenge(ctx)), ..waiting.interaction().clone() };
+    // On a conflict, another tab has used the challenge up.
+    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    let waiting = waiting.read_again(ctx).await?;
+    Ok((waiting, Proceeded::Gone))
+}
+
+/// Returns the relying party, or `None` if browsers allow no WebAuthn at the issuer's URL.
+pub(crate) fn relying_party(ctx: &RequestContext<'_>) -> Option<RelyingParty> {
+    RelyingParty::of_issuer(ctx.sealgate.config.issuer.url())
+}
+
+/// Returns a new random challenge.
+pub(crate) fn new_challenge(ctx: &RequestContext<'_>) -> CeremonyChallenge {
+    CeremonyChallenge::from_random(ctx.random())
+}
