@@ -11,9 +11,8 @@ use std::collections::HashSet;
 use serde::de::DeserializeOwned;
 
 use crate::engine::{Changes, Counter, Expect, Key, Value};
-use crate::record;
-use crate::table;
-use crate::table::Table;
+use crate::format::table::Table;
+use crate::format::{record, table};
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::grant::Grant;
 use sealgate_domain::session::{AppSession, Session};

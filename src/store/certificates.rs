@@ -3,11 +3,11 @@
 
 use zeroize::Zeroizing;
 
+use crate::cluster::leases::Fence;
 use crate::engine::{Changes, Expect};
-use crate::leases::Fence;
-use crate::record;
+use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, SealError};
-use crate::{Committed, Store, StoreError, table};
+use crate::{Committed, Store, StoreError};
 use sealgate_domain::sealed::Sealed;
 
 /// Part of the shared data.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::shared_counts::SharedCounts;
+use crate::cluster::shared_counts::SharedCounts;
 
 /// A key. The first byte is the table; keys are ordered bytewise.
 pub type Key = Vec<u8>;

@@ -1,8 +1,8 @@
 //! Errors and outcomes of the store.
 
 use crate::engine::EngineError;
+use crate::format::newer;
 use crate::sealer::SealError;
-use crate::versions::newer;
 
 /// Error of a store operation. Clients get 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]

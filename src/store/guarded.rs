@@ -9,15 +9,17 @@
 //! the sessions next, and then removes the records made in them. From the first step on, the guard
 //! of a page fails: it finds the open revocation, or the user record or the changed record has
 //! changed, or the session is gone.
+//!
+//! Conditions of commits on behalf of a user; [`crate::guarded`] enforces them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::commit_guard::{CommitGuard, PageSession};
 use crate::engine::{Changes, Expect, Key};
-use crate::record;
-use crate::record::Loaded;
-use crate::{Committed, MAX_CONFLICTS, Store, StoreError, table};
+use crate::format::record::Loaded;
+use crate::format::{record, table};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::oauth::next_step::CredentialMark;
+use sealgate_domain::secret::SecretHash;
 use sealgate_domain::session::{Session, SessionCookie, SessionId};
 use sealgate_domain::user::{Subject, User};
 
@@ -143,4 +145,25 @@ fn key_of(expect: &Expect) -> &Key {
     match expect {
         Expect::Absent(key) | Expect::Value(key, _) => key,
     }
+}
+
+/// Condition of a commit.
+#[derive(Debug)]
+pub(super) enum CommitGuard {
+    /// The cookie matches its session, the page's user is signed in to it, and has no pending
+    /// revocation.
+    Page(Mutex<PageSession>),
+    /// The user is signed in to the session. A client does not have its cookie.
+    Code { session: SessionId, subject: Subject },
+    /// The user's password is the verified one. There is no session yet.
+    Credentials { subject: Subject, password: Option<SecretHash> },
+}
+
+/// The session of a page's request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageSession {
+    /// Current cookie, which the request may renew.
+    pub(super) cookie: Option<(SessionId, SecretHash)>,
+    /// The page's user, once known.
+    pub(super) subject: Option<Subject>,
 }

@@ -7,53 +7,20 @@
 //! [`Committed::Conflict`], loads the records again and decides again.
 
 mod access;
-mod account_links;
-mod admission;
-mod answers;
-mod app_passwords;
-mod audit;
 pub mod barrier;
-mod browsers;
 mod certificates;
-mod commit_guard;
+pub mod cluster;
 mod commit_turn;
-mod counts;
-mod data_keys;
 pub mod engine;
 mod error;
-mod factor_secrets;
-mod factors;
 mod format;
-mod forms;
-mod grants;
 mod guarded;
-mod intake;
-mod interactions;
-mod keys;
-mod leases;
-mod limit_seed;
 pub mod memory;
-mod notices;
-mod outbox;
-mod pending_registrations;
 pub mod postgres;
-mod record;
-mod registrations;
-mod registry;
-mod relying_party;
-mod restored;
-mod revocations;
 pub mod sealer;
-mod sessions;
-pub mod shared_counts;
 pub mod sled;
-mod standing;
-mod submissions;
+mod subjects;
 mod sweep;
-mod table;
-mod tally;
-mod transfer;
-mod versions;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
@@ -65,38 +32,38 @@ use arc_swap::ArcSwapOption;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use crate::commit_guard::CommitGuard;
+use crate::cluster::counts::BoundedCount;
 use crate::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
+use crate::guarded::CommitGuard;
 use crate::sealer::Sealer;
-use crate::tally::BoundedCount;
 use sealgate_domain::key_ring::TokenHolder;
 use sealgate_domain::user::Subject;
 
-pub use account_links::AddressLeft;
-pub use app_passwords::AppPasswordAdded;
-pub use audit::AuditPage;
-pub use audit::AuditRecord;
 pub use certificates::{CertificatePart, CertificatePartError};
-pub use counts::PeopleCount;
+pub use cluster::counts::PeopleCount;
+pub use cluster::leases::{Fence, LEASE_LENGTH, Lease, LeaseName};
 pub use error::{Committed, StoreError};
-pub use factors::FactorsChanged;
-pub use forms::{Form, MAX_FORM_BYTES};
-pub use grants::Ended;
-pub use grants::GrantFilter;
-pub use intake::ExportRecord;
-pub use interactions::SignInAttempt;
-pub use leases::{Fence, LEASE_LENGTH, Lease, LeaseName};
-pub use record::Loaded;
-pub use registrations::Registered;
-pub use registry::UsersFound;
-pub use registry::{AddOutcome, RenameOutcome};
-pub use revocations::Revocation;
-pub use submissions::SubmissionState;
+pub use format::intake::ExportRecord;
+pub use format::record::Loaded;
+pub use format::table::Table;
+pub use format::transfer::Position;
+pub use format::transfer::export_format;
+pub use format::{FormatRange, RecordChange, VersionStep, add_step};
+pub use subjects::account_links::AddressLeft;
+pub use subjects::app_passwords::AppPasswordAdded;
+pub use subjects::audit::AuditPage;
+pub use subjects::audit::AuditRecord;
+pub use subjects::factors::FactorsChanged;
+pub use subjects::forms::{Form, MAX_FORM_BYTES};
+pub use subjects::grants::Ended;
+pub use subjects::grants::GrantFilter;
+pub use subjects::interactions::SignInAttempt;
+pub use subjects::registrations::Registered;
+pub use subjects::registry::UsersFound;
+pub use subjects::registry::{AddOutcome, RenameOutcome};
+pub use subjects::revocations::Revocation;
+pub use subjects::submissions::SubmissionState;
 pub use sweep::{SweepPlace, Swept};
-pub use table::Table;
-pub use transfer::Position;
-pub use transfer::export_format;
-pub use versions::{FormatRange, RecordChange, VersionStep, add_step};
 
 /// Maximum number of consecutive conflicts before a change fails. Each means that another commit
 /// won.
@@ -310,7 +277,7 @@ impl Store {
 
     async fn load<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Loaded<T>>, StoreError> {
         let bytes = self.engine.get(&key).await?;
-        bytes.map(|bytes| record::decode(&key, bytes)).transpose()
+        bytes.map(|bytes| format::record::decode(&key, bytes)).transpose()
     }
 
     /// Returns whether other nodes use the same store.
@@ -335,7 +302,7 @@ impl Store {
 
     /// Returns the bytes of a record as a commit stores them, for later expectations.
     fn as_kept(&self, key: &[u8], bytes: Value) -> Result<Value, StoreError> {
-        record::in_format(key, bytes, self.engine.format().written(versions::newest()))
+        format::record::in_format(key, bytes, self.engine.format().written(format::newest()))
     }
 
     /// Runs several commits concurrently, so that the engine can batch them.
@@ -375,20 +342,20 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Loaded<T>>, StoreError> {
         let rows = self.engine.scan(prefix, after, limit).await?;
-        rows.into_iter().map(|(key, bytes)| record::decode(&key, bytes)).collect()
+        rows.into_iter().map(|(key, bytes)| format::record::decode(&key, bytes)).collect()
     }
 
     async fn count(&self, table: Table) -> Result<usize, StoreError> {
-        Ok(self.engine.count(&table::all(table)).await?)
+        Ok(self.engine.count(&format::table::all(table)).await?)
     }
 }
 
 async fn commit_to(engine: &dyn Engine, mut changes: Changes) -> Result<Committed, StoreError> {
     changes.moves = access::moves(&changes);
-    let format = engine.format().written(versions::newest());
-    if format < versions::newest() {
+    let format = engine.format().written(format::newest());
+    if format < format::newest() {
         for (key, value) in &mut changes.put {
-            *value = record::in_format(key, std::mem::take(value), format)?;
+            *value = format::record::in_format(key, std::mem::take(value), format)?;
         }
     }
     Ok(match engine.commit(changes).await? {

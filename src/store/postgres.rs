@@ -7,7 +7,6 @@
 mod batch;
 mod beat;
 mod connect;
-mod counting;
 mod counts;
 mod fault;
 mod filling;
@@ -19,7 +18,6 @@ mod requirements;
 mod schema;
 mod settings;
 mod shares;
-mod standby_rule;
 mod survey;
 mod tls;
 mod transaction;
@@ -55,8 +53,8 @@ pub use self::transaction::snapshot;
 use self::writer::{BatchWriter, PendingCommit, WriteLink};
 use super::commit_turn::CommitTurn;
 use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineError, FormatRule, Key, Outcome, Value};
-use super::shared_counts::SharedCounts;
-use super::versions::FormatRange;
+use crate::cluster::shared_counts::SharedCounts;
+use crate::format::FormatRange;
 
 /// Connections have their own threads: commits finish independently of the callers' runtimes.
 const THREADS: usize = 2;

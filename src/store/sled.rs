@@ -6,11 +6,12 @@
 //! since each costs its own disk barrier. No record reaches the size at which sled moves it to a
 //! file that it never syncs ([`records`]). Each opening verifies that no data was lost
 //! ([`watermark`]).
+//!
+//! Options of opening a store.
 
 mod copying;
 mod disk;
 mod opening;
-mod options;
 mod placing;
 mod records;
 mod watermark;
@@ -19,23 +20,23 @@ mod writer;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use async_channel::{Sender, TrySendError};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
-use self::disk::Disk;
-pub use self::opening::OpenError;
-pub use self::options::CopyVerifier;
-pub use self::options::Options;
-pub use self::placing::NewStore;
-use self::records::Records;
-use self::writer::{Commit, Copy, Job, Writer};
-use super::commit_turn::CommitTurn;
-use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
+use crate::commit_turn::CommitTurn;
+use crate::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
+use crate::sled::disk::Disk;
+use crate::sled::records::Records;
+use crate::sled::writer::{Commit, Copy, Job, Writer};
 use sealgate_config as config;
+
+pub use crate::sled::opening::OpenError;
+pub use crate::sled::placing::NewStore;
 
 /// Scans of more records than this run on a blocking thread.
 const INLINE_SCAN: usize = 64;
@@ -218,4 +219,38 @@ impl Engine for SledEngine {
         // A panic of the writer has already ended the process.
         let _ = writer.join();
     }
+}
+
+/// Options outside the operator's configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Allows volatile and network file systems (tmpfs, NFS). For tests.
+    pub allow_volatile: bool,
+    /// Maximum time of a commit in the queue, and three times as long for the disk afterwards.
+    pub commit_timeout: Duration,
+    /// Accepts a store that has lost saved changes, as it is.
+    pub accept_loss: bool,
+    /// The store is under construction: a failure of the disk removes it.
+    pub discard: bool,
+    pub verifier: CopyVerifier,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            allow_volatile: false,
+            commit_timeout: Duration::from_secs(10),
+            accept_loss: false,
+            discard: false,
+            verifier: CopyVerifier::Here,
+        }
+    }
+}
+
+/// Process that verifies a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyVerifier {
+    Here,
+    /// A separate one, of this program.
+    Apart,
 }

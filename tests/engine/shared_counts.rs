@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use sealgate_domain::pace::Pace;
 use sealgate_domain::time::UnixTime;
 use sealgate_store::Store;
+use sealgate_store::cluster::shared_counts::{Block, BlockRequest, CountKey, SharedCounts};
 use sealgate_store::engine::Engine;
 use sealgate_store::memory::MemoryEngine;
 use sealgate_store::postgres::{PostgresEngine, PostgresSettings, initialise};
-use sealgate_store::shared_counts::{Block, BlockRequest, CountKey, SharedCounts};
 use tokio::task::JoinSet;
 
 use super::postgres::{administer, start, until};

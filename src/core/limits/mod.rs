@@ -14,7 +14,7 @@ use sealgate_domain::limiter::{
 };
 use sealgate_domain::pace::Pace;
 use sealgate_domain::time::UnixTime;
-use sealgate_store::shared_counts::{BlockRequest, CountedGuess, NotCounted, SharedCounts};
+use sealgate_store::cluster::shared_counts::{BlockRequest, CountedGuess, NotCounted, SharedCounts};
 use sealgate_system::metrics::{BlockOutcome, Metrics};
 
 /// Limit on this node's queries to the store. Each creates a row, and unauthenticated clients can
@@ -153,7 +153,7 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use sealgate_store::shared_counts::{Block, CountKey};
+    use sealgate_store::cluster::shared_counts::{Block, CountKey};
 
     const NOW: UnixTime = UnixTime::from_seconds(1_800_000_017);
     const RULE: Rule = Rule { limit: 50, window: Duration::from_mins(1) };

@@ -35,7 +35,7 @@ use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::session::SessionId;
 use sealgate_domain::user::{Subject, User};
 use sealgate_store::StoreError;
-use sealgate_store::shared_counts::NotCounted;
+use sealgate_store::cluster::shared_counts::NotCounted;
 
 /// Number of /64 networks in one /48 that may use up their failures at the same time.
 const SITE: u32 = 10;

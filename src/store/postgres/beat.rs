@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_postgres::Statement;
 
-use super::PostgresFault;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, within};
-use super::formats::{self, UNREADABLE_FORMAT};
+use super::formats::UNREADABLE_FORMAT;
 use super::settings::PostgresSettings;
+use super::{PostgresFault, formats};
 use crate::engine::{CommitObserver, Counter, Counters, Current, EngineError, Heartbeat};
-use crate::versions;
-use crate::versions::FormatRange;
+use crate::format;
+use crate::format::FormatRange;
 use sealgate_config::BeatDurability;
 
 /// Interval between the starts of two heartbeats.
@@ -170,7 +170,7 @@ impl LastBeat {
     fn take_in_format(&self, said: Option<&[u8]>) -> bool {
         // An empty store has none yet.
         let Some(said) = said else { return true };
-        let format = versions::format_of(said).unwrap_or(UNREADABLE);
+        let format = format::format_of(said).unwrap_or(UNREADABLE);
         let (before, fault) = (self.format.swap(format, Ordering::AcqRel), self.format_fault(format));
         if before != format {
             match &fault {

@@ -1,18 +1,24 @@
 //! The counts shared by nodes over one database.
+//!
+//! Each kind of count has its own connection, so that none waits for a commit or for the other kind.
+//! Without a connection, requests fail at once: a late count is useless.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_channel::Sender;
+use async_channel::{Receiver, Sender};
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_postgres::error::Error;
 
-use super::beat::LastBeat;
-use super::connect::Servers;
-use super::counting::{Counting, QUEUE, connect};
-use super::guesses::{self, GuessJob, GuessWork};
-use super::shares::{self, ShareJob, ShareWork};
-use crate::shared_counts::{Block, BlockRequest, CountKey, CountedGuess, NotCounted, SharedCounts};
+use crate::cluster::shared_counts::{Block, BlockRequest, CountKey, CountedGuess, NotCounted, SharedCounts};
+use crate::postgres::beat::LastBeat;
+use crate::postgres::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
+use crate::postgres::guesses::{GuessJob, GuessWork};
+use crate::postgres::shares::{ShareJob, ShareWork};
+use crate::postgres::{PostgresFault, guesses, shares};
 use sealgate_domain::pace::Pace;
 use sealgate_domain::time::UnixTime;
 
@@ -81,5 +87,140 @@ impl SharedCounts for Counts {
 
     fn nodes(&self) -> u32 {
         self.last_beat.nodes()
+    }
+}
+
+/// Maximum number of queued requests of one kind.
+pub(super) const QUEUE: usize = 1024;
+/// Interval of sweeps of expired rows, and the interval while there are more.
+const SWEEP_EVERY: Duration = Duration::from_secs(2);
+const SWEEP_ON: Duration = Duration::from_millis(200);
+/// Maximum number of rows that one sweep removes.
+pub(super) const SWEEP_ROWS: i64 = 256;
+/// Timeout of a sweep, which may wait for locks.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One kind of counts.
+pub(super) trait CountWork: Send {
+    type Job: Send;
+    type Prepared: Send;
+
+    /// Whether a standby must acknowledge its writes.
+    const WAITS_FOR_STANDBY: bool;
+
+    /// Prepares a connection.
+    fn prepare(link: Link) -> impl Future<Output = Result<Self::Prepared, Error>> + Send;
+    fn link(prepared: &Self::Prepared) -> &Link;
+    /// Maximum number of jobs per batch.
+    fn most() -> usize;
+    /// Executes and answers all jobs. Returns false when the connection must not be used again.
+    fn run(&mut self, prepared: &Self::Prepared, jobs: Vec<Self::Job>) -> impl Future<Output = bool> + Send;
+    fn refuse(job: Self::Job, cause: NotCounted);
+    /// Removes some expired rows; returns their number.
+    fn sweep(&mut self, prepared: &Self::Prepared) -> impl Future<Output = Result<i64, Error>> + Send;
+}
+
+pub(super) struct Counting<W: CountWork> {
+    pub(super) servers: Arc<Servers>,
+    pub(super) queue: Receiver<W::Job>,
+    pub(super) work: W,
+    pub(super) first: Option<W::Prepared>,
+    pub(super) last_beat: Arc<LastBeat>,
+}
+
+pub(super) async fn connect<W: CountWork>(servers: &Servers) -> Result<W::Prepared, PostgresFault> {
+    let link = servers.connect(LinkPurpose::Serve).await?;
+    W::prepare(link).await.map_err(|error| fault_of(&error))
+}
+
+fn away() -> NotCounted {
+    NotCounted("the database cannot be reached")
+}
+
+impl<W: CountWork> Counting<W> {
+    /// Works until the queue is closed.
+    pub(super) async fn run(mut self) {
+        let mut backoff = Backoff::default();
+        let mut next = self.first.take();
+        loop {
+            let prepared = match next.take() {
+                Some(prepared) => prepared,
+                None => match refusing::<W, _>(&self.queue, connect::<W>(&self.servers)).await {
+                    None => return,
+                    Some(Ok(prepared)) => {
+                        backoff = Backoff::default();
+                        prepared
+                    }
+                    Some(Err(fault)) => {
+                        if refusing::<W, _>(&self.queue, backoff.pause_for(&fault)).await.is_none() {
+                            return;
+                        }
+                        continue;
+                    }
+                },
+            };
+            if !self.serve(&prepared).await || refusing::<W, _>(&self.queue, backoff.pause()).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Works until the connection becomes unusable; returns false when the queue is closed.
+    async fn serve(&mut self, prepared: &W::Prepared) -> bool {
+        let servers = Arc::clone(&self.servers);
+        let link = W::link(prepared);
+        let mut sweep_at = Instant::now() + SWEEP_EVERY;
+        loop {
+            let first = tokio::select! {
+                () = link.ended() => return true,
+                () = servers.superseded(link) => return true,
+                job = self.queue.recv() => match job {
+                    Ok(job) => job,
+                    Err(_) => return false,
+                },
+                () = tokio::time::sleep_until(sweep_at) => {
+                    if !self.can_end() {
+                        sweep_at = Instant::now() + SWEEP_EVERY;
+                        continue;
+                    }
+                    let Ok(Ok(removed)) = tokio::time::timeout(SWEEP_TIMEOUT, self.work.sweep(prepared)).await else {
+                        return true;
+                    };
+                    sweep_at = Instant::now() + if removed < SWEEP_ROWS { SWEEP_EVERY } else { SWEEP_ON };
+                    continue;
+                }
+            };
+            let mut jobs = vec![first];
+            while jobs.len() < W::most()
+                && let Ok(job) = self.queue.try_recv()
+            {
+                jobs.push(job);
+            }
+            if !self.can_end() {
+                for job in jobs {
+                    W::refuse(job, away());
+                }
+            } else if !self.work.run(prepared, jobs).await {
+                return true;
+            }
+        }
+    }
+
+    /// Returns whether a write can complete. Without a standby it would only occupy another server
+    /// process.
+    fn can_end(&self) -> bool {
+        !W::WAITS_FOR_STANDBY || self.last_beat.check().is_ok()
+    }
+}
+
+/// Awaits `work` without a connection, rejecting requests meanwhile. `None` once the queue is
+/// closed.
+async fn refusing<W: CountWork, T>(queue: &Receiver<W::Job>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return Some(done),
+            job = queue.recv() => W::refuse(job.ok()?, away()),
+        }
     }
 }

@@ -14,8 +14,8 @@ use super::PostgresFault;
 use super::connect::{Link, LinkPurpose, Servers, fault_of};
 use super::members::{ClusterMember, NODES, member};
 use super::settings::{PostgresSettings, servers};
-use crate::versions;
-use crate::versions::FormatRange;
+use crate::format;
+use crate::format::FormatRange;
 
 /// Timeout of a transaction, whose commit waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ pub(super) const UNREADABLE_FORMAT: &str = "the format version of the store in t
 
 /// Decodes the record of the store's format.
 fn format_of(record: &[u8]) -> Result<u32, PostgresFault> {
-    versions::format_of(record).ok_or_else(|| PostgresFault::Format(UNREADABLE_FORMAT.to_owned()))
+    format::format_of(record).ok_or_else(|| PostgresFault::Format(UNREADABLE_FORMAT.to_owned()))
 }
 
 /// Reads the store's format, and whether it has any records.
@@ -122,7 +122,7 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
             formats.from
         )));
     }
-    let said = versions::format_record(format);
+    let said = format::format_record(format);
     client.execute(FIRST, &[&said]).await.map_err(|error| fault_of(&error))?;
     Ok(format)
 }
@@ -175,7 +175,7 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
         let to = least(&nodes).map_or(newest, |least| least.min(newest)).max(from);
         let holding = nodes.into_iter().filter(|node| counts(node) && node.formats.to < newest).collect();
         if to > from {
-            let said = versions::format_record(to);
+            let said = format::format_record(to);
             link.client.execute(RAISE, &[&said]).await.map_err(|error| fault_of(&error))?;
             commit(&link).await?;
         }

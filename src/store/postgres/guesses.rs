@@ -15,8 +15,8 @@ use tokio_postgres::error::Error;
 use tokio_postgres::types::ToSql;
 
 use super::connect::Link;
-use super::counting::{CountWork, SWEEP_ROWS};
-use crate::shared_counts::{CountKey, CountedGuess, NotCounted};
+use crate::cluster::shared_counts::{CountKey, CountedGuess, NotCounted};
+use crate::postgres::counts::{CountWork, SWEEP_ROWS};
 use sealgate_domain::pace::{Failures, Pace};
 use sealgate_domain::time::UnixTime;
 

@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use super::PostgresFault;
 use super::connect::{Link, LinkPurpose, Servers, fault_of, within};
 use super::settings::{PostgresSettings, servers};
-use crate::versions::FormatRange;
+use crate::format::FormatRange;
 
 /// Time without a heartbeat after which a node does not serve.
 const AWAY: Duration = Duration::from_secs(5);

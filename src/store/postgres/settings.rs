@@ -10,9 +10,9 @@ use rustls::ClientConfig;
 use secrecy::{ExposeSecret, SecretString};
 use tokio_postgres::config::{Host, SslMode};
 
-use super::PostgresFault;
-use super::tls::{self, TlsChoice};
-use crate::versions::FormatRange;
+use super::tls::TlsChoice;
+use super::{PostgresFault, tls};
+use crate::format::FormatRange;
 use sealgate_config::{BeatDurability, ClusterConfig, Durability, PostgresConfig, read_longer_secret_file};
 
 const DEFAULT_PORT: u16 = 5432;

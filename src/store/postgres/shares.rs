@@ -12,8 +12,8 @@ use tokio_postgres::error::Error;
 use tokio_postgres::types::ToSql;
 
 use super::connect::Link;
-use super::counting::{CountWork, SWEEP_ROWS};
-use crate::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
+use crate::cluster::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
+use crate::postgres::counts::{CountWork, SWEEP_ROWS};
 
 const KEYS: usize = 256;
 /// Number of sweeps after which the next one starts at the first row.

@@ -11,7 +11,7 @@ use super::beat::MAX_OFFSET;
 use super::connect::{Link, LinkPurpose, Servers, within};
 use super::formats::FormatSurvey;
 use super::settings::{PostgresSettings, servers};
-use super::standby_rule::StandbyRule;
+use crate::postgres::requirements::StandbyRule;
 use sealgate_config::Durability;
 
 /// Timeout of all queries together.

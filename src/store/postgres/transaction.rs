@@ -16,15 +16,14 @@ use tokio_postgres::error::{Error, SqlState};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row, Statement};
 
-use super::PostgresFault;
 use super::batch::Operation;
 use super::connect::{Servers, fault_of};
-use super::formats;
 use super::reader::{Question, ReadLink, ReadQueries, values};
 use super::settings::{PostgresSettings, servers};
 use super::writer::said;
+use super::{PostgresFault, formats};
 use crate::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
-use crate::versions::FormatRange;
+use crate::format::FormatRange;
 
 /// Timeout after which the server is considered unreachable.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::fstatvfs;
 
-use super::disk::{self, sync};
-use super::opening;
-use super::options::{CopyVerifier, Options};
+use super::disk::sync;
 use super::records::Records;
+use super::{disk, opening};
 use crate::engine::EngineError;
+use crate::sled::{CopyVerifier, Options};
 use sealgate_config::SledConfig;
 
 /// sled's cache while a copy is verified, in bytes.

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use sled::Db;
 
-use super::disk::{self, DiskDurability, sync};
-use super::options::Options;
+use super::disk;
+use super::disk::{DiskDurability, sync};
 use super::records::{Records, own_key};
 use super::watermark::{Digest, Mark, State, Watermark, WriterProgress};
 use crate::barrier;
+use crate::sled::Options;
 use sealgate_config as config;
 
 /// The layout that `records` describes, with the state for verification.

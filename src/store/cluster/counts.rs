@@ -1,0 +1,379 @@
+//! Counts that one node publishes for all: bounded totals (see [`crate::cluster::counts`]), and users by
+//! factor.
+//!
+//! A request reserves a place before it writes. If it counted afterwards, concurrent requests would
+//! all see the last free place.
+//!
+//! Alone on a store, a process counts at its start and tracks changes. In a cluster, one node
+//! counts every few seconds and publishes the result. The others use it and add what they began
+//! since. So the limit is exceeded at most by what other nodes begin in that time.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::leases::Fence;
+use crate::engine::Changes;
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::{Committed, Store, StoreError};
+use sealgate_domain::time::UnixTime;
+
+/// All totals, in one record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct PublishedCounts {
+    interactions: Published,
+    forms: Published,
+    pending_registrations: Published,
+    outbox: Published,
+    registrations: Published,
+}
+
+impl PublishedCounts {
+    fn all(&self) -> [Published; 5] {
+        [self.interactions, self.forms, self.pending_registrations, self.outbox, self.registrations]
+    }
+}
+
+/// Number of users who can sign in, by their strongest factor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeopleCount {
+    pub none: u64,
+    pub totp: u64,
+    pub security_key: u64,
+    pub passkey: u64,
+    /// Of all of them, the users with a pending reset link.
+    pub reset: u64,
+    /// When they were counted.
+    pub at: UnixTime,
+}
+
+impl Store {
+    /// Publishes the users by factor for all nodes. Returns false when another node holds the
+    /// lease.
+    pub async fn publish_people(&self, fence: &Fence, count: &PeopleCount) -> Result<bool, StoreError> {
+        let put = vec![(table::people_count(), record::encode(count)?)];
+        Ok(self.commit(fence.around(Changes { put, ..Changes::default() })).await? == Committed::Yes)
+    }
+
+    /// Returns the last published users by factor.
+    pub async fn people_count(&self) -> Result<Option<PeopleCount>, StoreError> {
+        Ok(self.load(table::people_count()).await?.map(|loaded| loaded.value))
+    }
+
+    /// Returns them in the order of [`PublishedCounts::all`].
+    fn tallies(&self) -> [&BoundedCount; 5] {
+        [&self.interactions, &self.forms, &self.pending_registrations, &self.outbox, &self.registrations]
+    }
+
+    /// Counts and publishes the totals.
+    ///
+    /// `with_clients`: also counts self-registered clients, which reads all clients. Returns false
+    /// when another node holds the lease.
+    pub async fn publish_counts(&self, fence: &Fence, with_clients: bool) -> Result<bool, StoreError> {
+        let key = table::counts();
+        // Before counting: the next publication gets its own number.
+        let mut next = match self.load::<PublishedCounts>(key.clone()).await {
+            Ok(loaded) => loaded.map(|loaded| loaded.value).unwrap_or_default(),
+            Err(StoreError::Broken(_)) => PublishedCounts::default(),
+            Err(error) => return Err(error),
+        };
+        next.interactions.counted(self.count_interactions().await?);
+        next.forms.counted(self.count(Table::Form).await?);
+        next.pending_registrations.counted(self.count(Table::PendingRegistration).await?);
+        next.outbox.counted(self.count(Table::Outbox).await?);
+        if with_clients {
+            next.registrations.counted(self.count_registrations().await?);
+        }
+        // Only the lease holder writes it.
+        let changes = Changes { put: vec![(key, record::encode(&next)?)], ..Changes::default() };
+        Ok(self.commit(fence.around(changes)).await? == Committed::Yes)
+    }
+
+    /// Applies the last published totals, plus additions by this process since.
+    pub async fn follow_counts(&self) -> Result<(), StoreError> {
+        let ended = self.tallies().map(BoundedCount::ended);
+        let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
+        for ((tally, published), ended) in self.tallies().into_iter().zip(published.value.all()).zip(ended) {
+            tally.follow(published, ended);
+        }
+        Ok(())
+    }
+}
+
+/// A published total.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Published {
+    /// Sequence number: a count begins after the previous one was published.
+    pub(crate) number: u64,
+    pub(crate) count: usize,
+}
+
+impl Published {
+    /// Records a new count.
+    pub(crate) fn counted(&mut self, count: usize) {
+        *self = Self { number: self.number + 1, count };
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct BoundedCount {
+    /// The total that is compared with the limit.
+    known: AtomicUsize,
+    /// Places that this process began since its start; `ended` of them are written or failed.
+    begun: AtomicUsize,
+    ended: AtomicUsize,
+    followed: Mutex<Followed>,
+}
+
+/// State of following the published totals.
+#[derive(Debug, Default)]
+struct Followed {
+    number: u64,
+    /// `ended` just before the last read, and just before the last read that did not see this
+    /// number.
+    ended_at_last: usize,
+    ended_before: usize,
+}
+
+/// Reserved places. They stay reserved until given back, even if the caller no longer waits.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Reservation<'t> {
+    tally: &'t BoundedCount,
+    places: usize,
+    /// The total before.
+    pub(crate) before: usize,
+}
+
+impl Reservation<'_> {
+    /// Returns the places after a failure.
+    pub(crate) fn give_back(self) {
+        self.tally.less(self.places);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.tally.ended.fetch_add(self.places, Ordering::AcqRel);
+    }
+}
+
+impl BoundedCount {
+    pub(crate) fn known(&self) -> usize {
+        self.known.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn begin(&self, places: usize) -> Reservation<'_> {
+        self.begun.fetch_add(places, Ordering::AcqRel);
+        let before = self.known.fetch_add(places, Ordering::AcqRel);
+        Reservation { tally: self, places, before }
+    }
+
+    /// Removes one.
+    pub(crate) fn gone(&self) {
+        self.less(1);
+    }
+
+    fn less(&self, by: usize) {
+        // Never below zero: a count may have missed one that was being created.
+        let _ = self.known.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| Some(known.saturating_sub(by)));
+    }
+
+    /// Sets a fresh count, for a process that is alone on the store.
+    pub(crate) fn set(&self, count: usize) {
+        self.known.store(count, Ordering::Release);
+    }
+
+    /// Returns the ended places of this process. Read it before the published total.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a published total was ever applied.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner).number > 0
+    }
+
+    /// Applies a published total. `ended`: from before it was read.
+    ///
+    /// A count includes all places that had ended when it began. It began after the previous one
+    /// was published, and so after any read that did not see the previous one yet. Places that had
+    /// not ended by then, and all later ones, are added: counting twice is safer than not at all.
+    pub(crate) fn follow(&self, published: Published, ended: usize) {
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if published.number != followed.number {
+            let is_next = published.number == followed.number + 1;
+            let counted = if is_next { followed.ended_before } else { followed.ended_at_last };
+            let known = self.known.load(Ordering::Acquire);
+            let own = self.begun.load(Ordering::Acquire).saturating_sub(counted);
+            let right = published.count.saturating_add(own);
+            // By the difference, so that concurrent additions are not lost.
+            if right >= known {
+                self.known.fetch_add(right - known, Ordering::AcqRel);
+            } else {
+                self.less(known - right);
+            }
+            followed.number = published.number;
+            followed.ended_before = followed.ended_at_last;
+        }
+        followed.ended_at_last = ended;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::cluster::leases::{LEASE_LENGTH, Lease, LeaseName};
+    use crate::memory::MemoryEngine;
+    use crate::subjects::interactions::SignInAttempt;
+    use sealgate_domain::secret::SecretHash;
+
+    const MOST: usize = 10;
+
+    fn attempt(number: u8) -> SignInAttempt {
+        SignInAttempt {
+            browser: SecretHash::of(&[number]),
+            app: "wiki".to_owned(),
+            wanted: "/".to_owned(),
+            verifier: String::new(),
+            expires_at: UnixTime::from_seconds(1000),
+            acr: Vec::new(),
+            form: None,
+            number: 0,
+        }
+    }
+
+    async fn begin(store: &Store, numbers: std::ops::Range<u8>) {
+        for number in numbers {
+            store
+                .begin_attempt(&SecretHash::of(&[number, 1]), &attempt(number), UnixTime::from_seconds(0))
+                .await
+                .unwrap();
+        }
+    }
+
+    async fn cluster() -> (Store, Store) {
+        let engine = Arc::new(MemoryEngine::of_a_cluster());
+        let one = Store::open(Arc::<MemoryEngine>::clone(&engine), MOST).await.unwrap();
+        (one, Store::open(engine, MOST).await.unwrap())
+    }
+
+    /// Before the first count, each node would admit the whole limit.
+    #[tokio::test]
+    async fn a_node_goes_by_what_all_have_begun_and_the_bound_holds_in_all() {
+        let (here, there) = cluster().await;
+        let mut lease = Lease::new(LeaseName::Counting, "one");
+        let fence = lease.hold(&here, Instant::now()).await.unwrap().unwrap();
+        begin(&here, 0..8).await;
+        assert_eq!(there.open_interactions(), 0);
+        assert!(here.publish_counts(&fence, true).await.unwrap());
+        for store in [&here, &there] {
+            store.follow_counts().await.unwrap();
+        }
+        assert_eq!(there.open_interactions(), 8);
+        // Own ones count at once; above the limit, each replaces an existing one.
+        begin(&there, 8..20).await;
+        assert_eq!(there.count_interactions().await.unwrap(), MOST);
+        // Two counts later all nodes have them.
+        for _ in 0..3 {
+            assert!(here.publish_counts(&fence, false).await.unwrap());
+            for store in [&here, &there] {
+                store.follow_counts().await.unwrap();
+            }
+        }
+        assert_eq!((here.open_interactions(), there.open_interactions()), (MOST, MOST));
+        begin(&here, 20..30).await;
+        assert_eq!(here.count_interactions().await.unwrap(), MOST);
+        // A node that starts applies the published total too.
+        let third = Store::open(Arc::clone(&here.engine), MOST).await.unwrap();
+        assert_eq!(third.open_interactions(), MOST);
+    }
+
+    #[tokio::test]
+    async fn a_node_without_the_lease_publishes_no_counts() {
+        let (here, there) = cluster().await;
+        let (mut one, mut other) = (Lease::new(LeaseName::Counting, "one"), Lease::new(LeaseName::Counting, "other"));
+        let start = Instant::now();
+        let fence = one.hold(&here, start).await.unwrap().unwrap();
+        assert!(other.hold(&there, start).await.unwrap().is_none());
+        let taken = other.hold(&there, start + LEASE_LENGTH + Duration::from_secs(1)).await.unwrap().unwrap();
+        assert!(!here.publish_counts(&fence, false).await.unwrap());
+        assert!(there.publish_counts(&taken, false).await.unwrap());
+        let people =
+            PeopleCount { none: 1, totp: 0, security_key: 0, passkey: 2, reset: 0, at: UnixTime::from_seconds(9) };
+        assert!(!here.publish_people(&fence, &people).await.unwrap());
+        assert_eq!(here.people_count().await.unwrap(), None);
+        assert!(there.publish_people(&taken, &people).await.unwrap());
+        assert_eq!(here.people_count().await.unwrap(), Some(people));
+    }
+
+    fn look(tally: &BoundedCount, number: u64, count: usize) {
+        tally.follow(Published { number, count }, tally.ended());
+    }
+
+    #[test]
+    fn places_are_taken_before_anything_is_written_and_given_back() {
+        let tally = BoundedCount::default();
+        tally.set(3);
+        let begun = tally.begin(2);
+        assert_eq!((begun.before, tally.known()), (3, 5));
+        begun.give_back();
+        drop(tally.begin(1));
+        assert_eq!(tally.known(), 4);
+        for _ in 0..9 {
+            tally.gone();
+        }
+        assert_eq!(tally.known(), 0);
+    }
+
+    #[test]
+    fn records_added_during_a_count_are_included() {
+        let tally = BoundedCount::default();
+        look(&tally, 7, 100);
+        assert_eq!(tally.known(), 100);
+        drop(tally.begin(5));
+        look(&tally, 7, 100);
+        assert_eq!(tally.known(), 105);
+        // The eighth count began after the seventh was published, which was read late: it may lack
+        // the five.
+        look(&tally, 8, 110);
+        assert_eq!(tally.known(), 115);
+        // The ninth began after the seventh was read and before the eighth: it has them.
+        look(&tally, 9, 110);
+        assert_eq!(tally.known(), 110);
+    }
+
+    #[test]
+    fn concurrent_writes_are_not_lost_from_a_count() {
+        let tally = BoundedCount::default();
+        look(&tally, 1, 0);
+        let writing = tally.begin(1);
+        for number in 2..9 {
+            look(&tally, number, 0);
+            assert_eq!(tally.known(), 1, "{number}");
+        }
+        drop(writing);
+        look(&tally, 9, 0);
+        assert_eq!(tally.known(), 1);
+        look(&tally, 10, 1);
+        look(&tally, 11, 1);
+        assert_eq!(tally.known(), 1);
+    }
+
+    #[test]
+    fn counts_that_were_missed_do_no_harm() {
+        let tally = BoundedCount::default();
+        look(&tally, 1, 0);
+        drop(tally.begin(4));
+        // Two began since the last read: the second of them after it.
+        look(&tally, 3, 0);
+        assert_eq!(tally.known(), 4);
+        look(&tally, 5, 4);
+        assert_eq!(tally.known(), 4);
+    }
+}

@@ -1,0 +1,260 @@
+//! Leases: of several nodes on one store, one performs a task.
+//!
+//! A lease is a record that its holder renews every few seconds. Another node that wants it watches
+//! the record with its own monotonic clock. Once the bytes are unchanged for the lease's length, it
+//! takes the lease. No two clocks are compared, so clock differences and adjustments do not matter.
+//!
+//! A node cannot be sure that it still holds a lease at the moment of a commit: it may have been
+//! suspended for a minute just before. So a commit under a lease expects the lease's bytes
+//! ([`Fence`]), and fails after the lease was lost.
+//!
+//! If only one process uses the store, it holds every lease and nothing is written.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Changes, Expect, Value};
+use crate::format::record::Loaded;
+use crate::format::{record, table};
+use crate::{Committed, Store, StoreError};
+
+/// Time without a renewal after which another node takes a lease.
+pub const LEASE_LENGTH: Duration = Duration::from_secs(10);
+
+/// Interval of renewals: several attempts fit into the lease's length.
+const RENEWED_AFTER: Duration = Duration::from_secs(3);
+
+/// A task that one node performs for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseName {
+    /// Removing expired records.
+    Sweeping,
+    /// Counting the records that anyone can create and whose total is bounded.
+    Counting,
+    /// Counting users by factor.
+    People,
+    /// Sending queued e-mails.
+    Mailing,
+    /// Ordering certificates.
+    Certificates,
+}
+
+impl LeaseName {
+    pub const ALL: [Self; 5] = [Self::Sweeping, Self::Counting, Self::People, Self::Mailing, Self::Certificates];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sweeping => "sweeping",
+            Self::Counting => "counting",
+            Self::People => "people",
+            Self::Mailing => "mailing",
+            Self::Certificates => "certificates",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct LeaseRecord {
+    /// The process that holds it; `None` after its release.
+    holder: Option<String>,
+    /// Incremented when the holder changes.
+    generation: u64,
+    /// Incremented at every renewal.
+    renewal: u64,
+}
+
+/// Expectation of a commit under a lease: the lease is unchanged since its holder wrote it.
+#[derive(Debug, Clone, Default)]
+pub struct Fence(Option<Expect>);
+
+impl Fence {
+    /// Adds the expectation to the changes.
+    #[must_use]
+    pub(crate) fn around(&self, mut changes: Changes) -> Changes {
+        changes.expect.extend(self.0.clone());
+        changes
+    }
+}
+
+/// One process's side of a lease.
+#[derive(Debug)]
+pub struct Lease {
+    name: LeaseName,
+    holder: String,
+    /// The record as written, and a time just before the write.
+    held: Option<(Loaded<LeaseRecord>, Instant)>,
+    /// The record as another process wrote it, and when it was first seen.
+    seen: Option<(Value, Instant)>,
+}
+
+impl Lease {
+    /// `holder`: a name that no other process has or ever had.
+    pub fn new(name: LeaseName, holder: &str) -> Self {
+        Self { name, holder: holder.to_owned(), held: None, seen: None }
+    }
+
+    pub fn name(&self) -> LeaseName {
+        self.name
+    }
+
+    /// Acquires or renews the lease, if no other node holds it.
+    ///
+    /// Call it every second or two while the lease is wanted, and before each step of the work.
+    /// `now`: from just before the call.
+    ///
+    /// # Errors
+    /// When the store fails: whether the lease is held is unknown, and the work has to wait.
+    pub async fn hold(&mut self, store: &Store, now: Instant) -> Result<Option<Fence>, StoreError> {
+        if !store.is_shared() {
+            return Ok(Some(Fence::default()));
+        }
+        if let Some((held, since)) = &self.held
+            && now.saturating_duration_since(*since) < RENEWED_AFTER
+        {
+            return Ok(Some(fence(held)));
+        }
+        self.held = None;
+        let key = table::lease(self.name.as_str());
+        let found = store.engine.get(&key).await?;
+        // An unreadable lease has no holder: it is acquired like any other.
+        let known = found.clone().and_then(|bytes| record::decode::<LeaseRecord>(&key, bytes).ok());
+        let known = known.map(|known| known.value);
+        let is_own = known.as_ref().is_some_and(|known| known.holder.as_ref() == Some(&self.holder));
+        let is_free = known.as_ref().is_some_and(|known| known.holder.is_none());
+        if let Some(bytes) = &found
+            && !is_own
+            && !is_free
+            && !self.has_lain_long_enough(bytes, now)
+        {
+            return Ok(None);
+        }
+        let (generation, renewal) = known.map_or((0, 0), |known| (known.generation, known.renewal));
+        let (generation, renewal) = if is_own { (generation, renewal + 1) } else { (generation + 1, 0) };
+        let next = LeaseRecord { holder: Some(self.holder.clone()), generation, renewal };
+        let bytes = store.as_kept(&key, record::encode(&next)?)?;
+        let expect = found.map_or_else(|| Expect::Absent(key.clone()), |bytes| Expect::Value(key.clone(), bytes));
+        let changes = Changes { expect: vec![expect], put: vec![(key.clone(), bytes.clone())], ..Changes::default() };
+        if store.commit(changes).await? == Committed::Conflict {
+            return Ok(None);
+        }
+        if !is_own {
+            tracing::info!(lease = self.name.as_str(), generation, "this node now runs this task for the cluster");
+        }
+        self.seen = None;
+        let held = record::decode(&key, bytes)?;
+        let fence = fence(&held);
+        self.held = Some((held, now));
+        Ok(Some(fence))
+    }
+
+    /// Returns whether these bytes were unchanged for the lease's length, as observed by this
+    /// process.
+    fn has_lain_long_enough(&mut self, bytes: &Value, now: Instant) -> bool {
+        match &self.seen {
+            Some((seen, since)) if seen == bytes => now.saturating_duration_since(*since) >= LEASE_LENGTH,
+            _ => {
+                self.seen = Some((bytes.clone(), now));
+                false
+            }
+        }
+    }
+
+    /// Releases the lease for another node. If the store fails, it expires after its length.
+    pub async fn release(&mut self, store: &Store) {
+        let Some((held, _)) = self.held.take() else { return };
+        let next = LeaseRecord { holder: None, ..held.value.clone() };
+        let release = match record::replace(&held, &next) {
+            Ok(changes) => store.commit(changes).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = release {
+            tracing::debug!(%error, lease = self.name.as_str(), "a lease was not released");
+        }
+    }
+}
+
+fn fence(held: &Loaded<LeaseRecord>) -> Fence {
+    Fence(Some(held.unchanged()))
+}
+
+impl Store {
+    /// Returns whether the lease is unchanged since this fence was created.
+    pub(crate) async fn stands(&self, fence: &Fence) -> Result<bool, StoreError> {
+        let Some(Expect::Value(key, bytes)) = &fence.0 else { return Ok(true) };
+        Ok(self.engine.get(key).await?.as_ref() == Some(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::memory::MemoryEngine;
+
+    async fn stores(engine: MemoryEngine) -> (Store, Store) {
+        let engine = Arc::new(engine);
+        let one = Store::open(Arc::<MemoryEngine>::clone(&engine), 10).await.unwrap();
+        (one, Store::open(engine, 10).await.unwrap())
+    }
+
+    fn lease(holder: &str) -> Lease {
+        Lease::new(LeaseName::Sweeping, holder)
+    }
+
+    async fn write(store: &Store, fence: &Fence) -> Committed {
+        let put = vec![(vec![table::Table::Once as u8], Vec::new())];
+        store.commit(fence.around(Changes { put, ..Changes::default() })).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_holds_it_and_another_goes_on_once_it_has_lain_unchanged() {
+        let (here, there) = stores(MemoryEngine::of_a_cluster()).await;
+        let (mut one, mut other) = (lease("one"), lease("other"));
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let first = one.hold(&here, at(0)).await.unwrap().unwrap();
+        for second in 0..30 {
+            assert!(other.hold(&there, at(second)).await.unwrap().is_none(), "{second}");
+            assert!(one.hold(&here, at(second)).await.unwrap().is_some(), "{second}");
+        }
+        let last = one.hold(&here, at(30)).await.unwrap().unwrap();
+        assert_eq!(write(&here, &first).await, Committed::Conflict, "it was written anew since");
+        assert_eq!(write(&here, &last).await, Committed::Yes);
+        // From here on the holder makes no progress.
+        assert!(other.hold(&there, at(31)).await.unwrap().is_none());
+        assert!(other.hold(&there, at(40)).await.unwrap().is_none());
+        let taken = other.hold(&there, at(41)).await.unwrap().unwrap();
+        assert_eq!(write(&here, &last).await, Committed::Conflict, "a holder that was stopped writes nothing");
+        assert!(!here.stands(&last).await.unwrap() && there.stands(&taken).await.unwrap());
+        assert_eq!(write(&there, &taken).await, Committed::Yes);
+        assert!(one.hold(&here, at(42)).await.unwrap().is_none());
+        // A released lease can be acquired at once.
+        other.release(&there).await;
+        assert_eq!(write(&there, &taken).await, Committed::Conflict);
+        assert!(one.hold(&here, at(42)).await.unwrap().is_some());
+        assert!(other.hold(&there, at(42)).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_read_changes_hands_like_any_other() {
+        let (here, there) = stores(MemoryEngine::of_a_cluster()).await;
+        let put = vec![(table::lease("sweeping"), b"?".to_vec())];
+        here.write(Changes { put, ..Changes::default() }).await.unwrap();
+        let (mut one, start) = (lease("one"), Instant::now());
+        assert!(one.hold(&there, start).await.unwrap().is_none());
+        assert!(one.hold(&there, start + LEASE_LENGTH).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn alone_on_a_store_everything_is_held_and_nothing_written() {
+        let (here, there) = stores(MemoryEngine::new()).await;
+        for store in [&here, &there] {
+            let mut lease = lease("one");
+            let fence = lease.hold(store, Instant::now()).await.unwrap().unwrap();
+            assert_eq!(write(store, &fence).await, Committed::Yes);
+        }
+        assert!(here.engine.get(&table::lease("sweeping")).await.unwrap().is_none());
+    }
+}

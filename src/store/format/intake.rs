@@ -1,0 +1,307 @@
+//! Validation of imported records.
+//!
+//! Each record is decoded as its table's type and encoded again. Unknown content is rejected, a
+//! record must have the key that follows from its content, and indexes are derived from the
+//! records. The file's own index entries are ignored.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::engine::{Key, Value};
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::subjects::interactions::{kept_until, pending_entry};
+use crate::subjects::keys::WrappedRecord;
+use crate::subjects::revocations::Revocation;
+use crate::subjects::{audit, factors, grants, registry, sessions};
+use crate::{SignInAttempt, StoreError, format};
+use sealgate_domain::account_links::AccountLinks;
+use sealgate_domain::answers::{AnswerReport, ProcessId};
+use sealgate_domain::app_password::AppPasswords;
+use sealgate_domain::audit::{AuditEvent, AuditId};
+use sealgate_domain::client::{Client, INTERNAL_CLIENT};
+use sealgate_domain::code::Code;
+use sealgate_domain::consent::Consent;
+use sealgate_domain::factors::Factors;
+use sealgate_domain::grant::Grant;
+use sealgate_domain::key_ring::KeyRing;
+use sealgate_domain::known_browser::KnownBrowsers;
+use sealgate_domain::oauth::next_step::Interaction;
+use sealgate_domain::profile::{is_line, is_seen};
+use sealgate_domain::secret::from_base64url;
+use sealgate_domain::session::{AppSession, Session};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
+
+/// A record in an export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportRecord {
+    pub table: String,
+    /// The key in the table, base64url.
+    pub key: String,
+    /// The record's version; `None` for index entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u8>,
+    /// The record's content; `None` for index entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Json>,
+}
+
+/// Maximum length of a client's or user's name, in characters.
+const MAX_NAME_LENGTH: usize = 200;
+/// Length of a key that does not follow from the record: the table byte and a hash or two half
+/// hashes.
+const HASHED: usize = 33;
+
+/// An accepted record, with its index entries.
+pub(crate) struct Entry {
+    /// Keys that must be unique: the record's own, a user's e-mail address and username.
+    pub(crate) claims: Vec<Key>,
+    pub(crate) put: Vec<(Key, Value)>,
+}
+
+/// Decodes a record. Returns `None` for an index entry, or one that is not transferred.
+///
+/// # Errors
+/// [`StoreError::Broken`] for a record that this program cannot have written.
+pub(crate) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
+    let broken = |what: &str| {
+        let key: String = record.key.chars().take(60).collect();
+        StoreError::Broken(format!("a record of table {}: {what} (key {key})", record.table))
+    };
+    let table = Table::from_name(&record.table).ok_or_else(|| broken("there is no such table"))?;
+    let mut key = table::all(table);
+    key.extend(from_base64url(&record.key).ok_or_else(|| broken("the key is not in base64url"))?);
+    let value = match (record.version, &record.value) {
+        (None, None) if matches!(table, Table::Index | Table::Expiry) => return Ok(None),
+        (Some(version), Some(value)) => {
+            let mut value = value.clone();
+            let missing = format::missing(table, version).map_err(broken)?;
+            missing.into_iter().try_for_each(|change| change(&mut value)).map_err(broken)?;
+            value
+        }
+        _ => return Err(broken("only one of version and value is present")),
+    };
+    if stays_behind(table) || (table == Table::Meta && !table::is_meta_that_travels(&key)) {
+        return Ok(None);
+    }
+    let read = Read { key, value };
+    entry(table, &read).map_err(broken)
+}
+
+/// Returns whether a table's records are meaningless in another store.
+fn stays_behind(table: Table) -> bool {
+    let here = [
+        Table::Form,
+        Table::Outbox,
+        Table::DeadMail,
+        Table::SentMail,
+        Table::NoticeCount,
+        Table::PendingRegistration,
+        Table::Submission,
+    ];
+    here.contains(&table)
+}
+
+struct Read {
+    key: Key,
+    value: Json,
+}
+
+fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
+    let entry = match table {
+        Table::Client => client(read)?,
+        Table::User => user(read)?,
+        // They follow from the user record.
+        Table::Email | Table::Username | Table::Credential => {
+            read.typed::<Subject>()?;
+            return Ok(None);
+        }
+        Table::Factors => {
+            let factors: Factors = read.typed()?;
+            let mut entry = read.under(table::factors(factors.subject), &factors)?;
+            for key in factors::credential_keys(&factors) {
+                entry.claims.push(key.clone());
+                entry.put.push((key, record::encode(&factors.subject).map_err(|_| "it cannot be encoded")?));
+            }
+            entry
+        }
+        Table::AppPasswords => {
+            let passwords: AppPasswords = read.typed()?;
+            read.under(table::app_passwords(passwords.subject), &passwords)?
+        }
+        Table::Consent => {
+            let consent: Consent = read.typed()?;
+            read.under(table::consent(consent.subject, &consent.client), &consent)?
+        }
+        Table::KnownBrowsers => {
+            let known: KnownBrowsers = read.typed()?;
+            read.under(table::known_browsers(known.subject), &known)?.until(known.expires_at)
+        }
+        Table::Grant => {
+            let grant: Grant = read.typed()?;
+            let entry = read.under(table::grant(grant.id), &grant)?;
+            entry.with(grants::entries(&grant)).until(grant.expires_at)
+        }
+        Table::Session => {
+            let session: Session = read.typed()?;
+            let entry = read.under(table::session(session.id), &session)?;
+            entry.with(sessions::entries(&session)).until(session.expires_at)
+        }
+        Table::AppSession => {
+            let session: AppSession = read.typed()?;
+            read.under(table::app_session(session.id), &session)?.until(session.expires_at)
+        }
+        Table::Code => {
+            let code: Code = read.typed()?;
+            read.hashed(&table::all(Table::Code), &code)?.until(code.expires_at)
+        }
+        Table::Interaction => {
+            let interaction: Interaction = read.typed()?;
+            let prefix = table::interactions(&interaction.browser);
+            let entry = pending_entry(&read.key, &interaction);
+            let kept = read.hashed(&prefix, &interaction)?.with(entry.into_iter());
+            kept.until(kept_until(interaction.expires_at))
+        }
+        Table::SignInAttempt => {
+            let attempt: SignInAttempt = read.typed()?;
+            let prefix = table::sign_in_attempts(&attempt.browser);
+            read.hashed(&prefix, &attempt)?.until(kept_until(attempt.expires_at))
+        }
+        Table::Once | Table::RevokedToken => {
+            let until: UnixTime = read.typed()?;
+            read.hashed(&table::all(table), &until)?.until(until)
+        }
+        Table::Audit => {
+            let event: AuditEvent = read.typed()?;
+            let id = read.key.get(1..).and_then(|id| id.try_into().ok()).map(AuditId::from_bytes);
+            let id = id.filter(|id| id.at() == event.at).ok_or(ANOTHERS_KEY)?;
+            read.under(table::audit(id), &event)?.with(audit::entries(id, &event))
+        }
+        Table::Index | Table::Expiry => return Err("it is an index entry, but has a value"),
+        Table::Meta => meta(read)?,
+        Table::AccountLinks => {
+            let links: AccountLinks = read.typed()?;
+            read.under(table::account_links(links.subject), &links)?
+        }
+        Table::Revocation => {
+            let open: Revocation = read.typed()?;
+            read.under(open.key(), &open)?.until(open.due_at())
+        }
+        Table::Form
+        | Table::Outbox
+        | Table::DeadMail
+        | Table::SentMail
+        | Table::NoticeCount
+        | Table::PendingRegistration
+        | Table::Submission => return Ok(None),
+    };
+    Ok(Some(entry))
+}
+
+const ANOTHERS_KEY: &str = "its key belongs to another record";
+
+fn meta(read: &Read) -> Result<Entry, &'static str> {
+    if read.key == table::relying_party() {
+        let host: String = read.typed()?;
+        return read.under(table::relying_party(), &host);
+    }
+    if read.key.starts_with(&table::data_keys()) {
+        let wrapped: WrappedRecord = read.typed()?;
+        return read.under(table::data_key(&wrapped.wrapping_id), &wrapped);
+    }
+    if read.key.starts_with(&table::all_answers()) {
+        let report: AnswerReport = read.typed()?;
+        let process = read.key.get(table::all_answers().len()..).and_then(|id| id.try_into().ok());
+        let process = process.map(ProcessId::from_bytes).ok_or(ANOTHERS_KEY)?;
+        return Ok(read.under(table::answers(process), &report)?.until(report.expires_at));
+    }
+    let ring: KeyRing = read.typed()?;
+    read.under(table::key_ring(), &ring)
+}
+
+fn client(read: &Read) -> Result<Entry, &'static str> {
+    let client: Client = read.typed()?;
+    if client.id.as_str().starts_with(INTERNAL_CLIENT) {
+        return Err("its ID is reserved for a protected application");
+    }
+    if !is_line(&client.name, MAX_NAME_LENGTH) {
+        return Err("its name is not one line of 1 to 200 visible characters");
+    }
+    let entry = read.under(table::client(&client.id), &client)?;
+    Ok(match client.registration.and_then(|own| own.unused_until) {
+        Some(until) => entry.until(until),
+        None => entry,
+    })
+}
+
+fn user(read: &Read) -> Result<Entry, &'static str> {
+    let user: User = read.typed()?;
+    if !is_line(&user.name, MAX_NAME_LENGTH) || !is_seen(user.email.as_str()) {
+        return Err("its name or address has invisible characters, or the name has line breaks");
+    }
+    let mut entry = read.under(table::user(user.sub), &user)?;
+    for name in registry::names(&user) {
+        entry.claims.push(name.clone());
+        entry.put.push((name, encoded(&user.sub)?));
+    }
+    Ok(entry)
+}
+
+impl Read {
+    /// Decodes the content, and verifies that this program understands all of it.
+    fn typed<T: Serialize + DeserializeOwned>(&self) -> Result<T, &'static str> {
+        let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it does not fit the table")?;
+        let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be encoded")?;
+        if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
+    }
+
+    /// Returns the record under its own key, if the file's key equals it.
+    fn under(&self, own: Key, record: &impl record::Record) -> Result<Entry, &'static str> {
+        if own != self.key {
+            return Err(ANOTHERS_KEY);
+        }
+        Ok(Entry { put: vec![(own.clone(), encoded(record)?)], claims: vec![own] })
+    }
+
+    /// Returns the record under the file's key, which must have this prefix and end in a hash.
+    fn hashed(&self, prefix: &[u8], record: &impl record::Record) -> Result<Entry, &'static str> {
+        if self.key.len() != HASHED || !self.key.starts_with(prefix) {
+            return Err(ANOTHERS_KEY);
+        }
+        self.under(self.key.clone(), record)
+    }
+}
+
+impl Entry {
+    fn with(mut self, entries: impl Iterator<Item = Key>) -> Self {
+        self.put.extend(entries.map(|entry| (entry, Value::new())));
+        self
+    }
+
+    /// Adds the entry in the expiry index.
+    fn until(self, end: UnixTime) -> Self {
+        let expiry = self.claims.first().map(|key| table::expiry(end, key));
+        self.with(expiry.into_iter())
+    }
+}
+
+fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
+    record::encode(record).map_err(|_| "it cannot be encoded")
+}
+
+/// Returns whether all given content is retained. Null members may be dropped.
+fn is_kept(given: &Json, kept: &Json) -> bool {
+    match (given, kept) {
+        (Json::Object(given), Json::Object(kept)) => given.iter().all(|(name, value)| match kept.get(name) {
+            Some(kept) => is_kept(value, kept),
+            None => value.is_null(),
+        }),
+        (Json::Array(given), Json::Array(kept)) => {
+            given.len() == kept.len() && given.iter().zip(kept).all(|(given, kept)| is_kept(given, kept))
+        }
+        (given, kept) => given == kept,
+    }
+}

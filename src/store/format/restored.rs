@@ -1,0 +1,138 @@
+//! Revocations after the restore of a backup.
+//!
+//! After the backup was made, codes were used, refresh tokens rotated, sessions ended and grants
+//! revoked; all of these would be valid again. So codes, sessions, application passwords and
+//! recovery codes are removed, and grants end; users sign in again. Their other factors remain:
+//! otherwise the password alone would suffice.
+//!
+//! A grant cannot be retained for clients with newer refresh tokens. The backup lacks their hashes,
+//! and a generation number proves nothing, because the holder of an older token can derive a newer
+//! one's visible parts.
+
+use crate::engine::{Changes, Key};
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::subjects::sessions;
+use crate::{Committed, Store, StoreError};
+use sealgate_domain::factors::Factors;
+use sealgate_domain::grant::{EndReason, Grant};
+use sealgate_domain::session::Session;
+use sealgate_domain::time::UnixTime;
+
+/// Number of records per commit: see the sled engine on the size of a batch.
+const STEP: usize = 64;
+
+/// Numbers of records revoked after a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// Removed authorization codes.
+    pub codes: usize,
+    /// Removed sessions.
+    pub sessions: usize,
+    pub grants: usize,
+}
+
+impl Store {
+    /// Removes and ends everything that a backup must not revive. For a store that is not served
+    /// yet.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn take_back_after_restore(&self, now: UnixTime) -> Result<Restored, StoreError> {
+        let codes = self.clear(Table::Code).await?;
+        let sessions = self.clear(Table::Session).await?;
+        // Some application passwords may have been revoked since. E-mails would be sent again, with
+        // links used since.
+        let gone = [
+            Table::AppSession,
+            Table::Interaction,
+            Table::SignInAttempt,
+            Table::Form,
+            Table::AppPasswords,
+            Table::Outbox,
+            Table::DeadMail,
+            // They refer to removed e-mails and would delay notifications.
+            Table::NoticeCount,
+            Table::AccountLinks,
+            Table::PendingRegistration,
+            // Results of forms, sealed for removed sessions.
+            Table::Submission,
+            // Initial access tokens, which may have been used since.
+            Table::Once,
+        ];
+        for table in gone {
+            self.clear(table).await?;
+        }
+        self.clear_form_ages().await?;
+        self.take_recovery_codes_back().await?;
+        Ok(Restored { codes, sessions, grants: self.end_all_grants(now).await? })
+    }
+
+    /// Removes recovery codes, which may have been used since, and enrolments of removed sessions.
+    async fn take_recovery_codes_back(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.all_factors(after, STEP).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.subject);
+            for factors in page.iter().filter(|factors| factors.recovery.is_some() || !factors.pending.is_empty()) {
+                let take_back = |factors: &mut Factors| {
+                    factors.recovery = None;
+                    factors.pending.clear();
+                };
+                // No credential is added, so none can be taken.
+                let _ = self.change_factors(factors.subject, factors.handle, take_back).await?;
+            }
+        }
+    }
+
+    /// Removes all records of a table. Garbage collection removes their expiry entries.
+    async fn clear(&self, table: Table) -> Result<usize, StoreError> {
+        let mut cleared = 0;
+        loop {
+            let rows = self.engine.scan(&table::all(table), None, STEP).await?;
+            if rows.is_empty() {
+                return Ok(cleared);
+            }
+            cleared += rows.len();
+            let mut delete = Vec::new();
+            for (key, bytes) in rows {
+                if table == Table::Session {
+                    delete.extend(sessions::entries(&record::decode::<Session>(&key, bytes)?.value));
+                }
+                delete.push(key);
+            }
+            self.write(Changes { delete, ..Changes::default() }).await?;
+        }
+    }
+
+    async fn clear_form_ages(&self) -> Result<(), StoreError> {
+        loop {
+            let rows = self.engine.scan(&table::form_ages(), None, STEP).await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let delete = rows.into_iter().map(|(key, _)| key).collect();
+            self.write(Changes { delete, ..Changes::default() }).await?;
+        }
+    }
+
+    async fn end_all_grants(&self, now: UnixTime) -> Result<usize, StoreError> {
+        let (mut ended, mut after) = (0, None::<Key>);
+        loop {
+            let grants = self.page::<Grant>(&table::all(Table::Grant), after.as_deref(), STEP).await?;
+            let Some(last) = grants.last() else { return Ok(ended) };
+            after = Some(last.key().clone());
+            let mut changes = Changes::default();
+            for grant in grants.iter().filter(|grant| grant.value.is_active()) {
+                let next = record::replace(grant, &grant.value.ended(now, EndReason::Restored))?;
+                changes.expect.extend(next.expect);
+                changes.put.extend(next.put);
+            }
+            ended += changes.put.len();
+            if self.commit(changes).await? == Committed::Conflict {
+                return Err(StoreError::Contended);
+            }
+        }
+    }
+}

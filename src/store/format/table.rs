@@ -1,0 +1,543 @@
+//! Layout of records in the engine: table keys, indexes by user and client, the expiry index.
+//!
+//! All tables share one key space; the first byte is the table. Keys contain hashes of secrets
+//! only.
+
+use crate::certificates::CertificatePart;
+use crate::engine::Key;
+use sealgate_domain::answers::ProcessId;
+use sealgate_domain::assurance::FactorId;
+use sealgate_domain::audit::AuditId;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::GrantId;
+use sealgate_domain::mail::MailId;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+
+/// The tables. The byte is part of the file format: never reuse one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Table {
+    AppSession = b'a',
+    Code = b'c',
+    /// Browsers from which users have signed in.
+    KnownBrowsers = b'd',
+    /// Expiry index of records.
+    Expiry = b'e',
+    /// Second factors and passkeys of users.
+    Factors = b'f',
+    Grant = b'g',
+    /// Index from credentials (security keys and passkeys) to users.
+    Credential = b'h',
+    Interaction = b'i',
+    AppPasswords = b'k',
+    Audit = b'j',
+    Client = b'l',
+    /// The store's metadata: format, times of signing keys, wrapped data keys, seed of limits, and
+    /// more.
+    Meta = b'm',
+    Consent = b'n',
+    /// One-time items, such as initial access tokens.
+    Once = b'o',
+    /// Stored forms, sealed.
+    Form = b'p',
+    /// Access tokens that were revoked individually.
+    RevokedToken = b'r',
+    Session = b's',
+    SignInAttempt = b't',
+    User = b'u',
+    /// Index from e-mail addresses to users.
+    Email = b'v',
+    /// Index from usernames to users.
+    Username = b'w',
+    /// Indexes by user, client and age.
+    Index = b'x',
+    /// Queued e-mails, sealed, ordered by due time.
+    Outbox = b'q',
+    /// E-mails that could not be delivered, sealed.
+    DeadMail = b'y',
+    /// Records of sent e-mails, without their text.
+    SentMail = b'z',
+    /// Number of notifications to a user.
+    NoticeCount = b'b',
+    /// Hashes of the links and codes that were mailed to a user.
+    AccountLinks = b'A',
+    /// Self-registrations whose e-mail address is not confirmed.
+    PendingRegistration = b'R',
+    /// Pending revocations.
+    Revocation = b'O',
+    /// Submitted forms that must take effect once, with their sealed results.
+    Submission = b'S',
+}
+
+impl Table {
+    pub(crate) const ALL: [Self; 30] = [
+        Self::AppSession,
+        Self::Code,
+        Self::KnownBrowsers,
+        Self::Expiry,
+        Self::Factors,
+        Self::Grant,
+        Self::Credential,
+        Self::Interaction,
+        Self::AppPasswords,
+        Self::Audit,
+        Self::Client,
+        Self::Meta,
+        Self::Consent,
+        Self::Once,
+        Self::Form,
+        Self::RevokedToken,
+        Self::Session,
+        Self::SignInAttempt,
+        Self::User,
+        Self::Email,
+        Self::Username,
+        Self::Index,
+        Self::Outbox,
+        Self::DeadMail,
+        Self::SentMail,
+        Self::NoticeCount,
+        Self::AccountLinks,
+        Self::PendingRegistration,
+        Self::Revocation,
+        Self::Submission,
+    ];
+
+    /// Returns the name in exports, which is part of their format.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::AppSession => "app_session",
+            Self::Code => "code",
+            Self::KnownBrowsers => "known_browsers",
+            Self::Expiry => "expiry",
+            Self::Factors => "factors",
+            Self::Grant => "grant",
+            Self::Credential => "credential",
+            Self::Interaction => "interaction",
+            Self::AppPasswords => "app_passwords",
+            Self::Audit => "audit",
+            Self::Client => "client",
+            Self::Meta => "meta",
+            Self::Consent => "consent",
+            Self::Once => "once",
+            Self::Form => "form",
+            Self::RevokedToken => "revoked_token",
+            Self::Session => "session",
+            Self::SignInAttempt => "sign_in_attempt",
+            Self::User => "user",
+            Self::Email => "email",
+            Self::Username => "username",
+            Self::Index => "index",
+            Self::Outbox => "outbox",
+            Self::DeadMail => "dead_mail",
+            Self::SentMail => "sent_mail",
+            Self::NoticeCount => "notice_count",
+            Self::AccountLinks => "account_links",
+            Self::PendingRegistration => "pending_registration",
+            Self::Revocation => "revocation",
+            Self::Submission => "submission",
+        }
+    }
+
+    /// Returns the table with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&table| table as u8 == byte)
+    }
+}
+
+fn key(table: Table, parts: &[&[u8]]) -> Key {
+    let mut key = vec![table as u8];
+    for part in parts {
+        key.extend_from_slice(part);
+    }
+    key
+}
+
+pub(crate) fn all(table: Table) -> Key {
+    key(table, &[])
+}
+
+pub(crate) fn code(hash: &SecretHash) -> Key {
+    key(Table::Code, &[hash.as_bytes()])
+}
+
+pub(crate) fn grant(id: GrantId) -> Key {
+    key(Table::Grant, &[id.as_bytes()])
+}
+
+pub(crate) fn session(id: SessionId) -> Key {
+    key(Table::Session, &[id.as_bytes()])
+}
+
+pub(crate) fn app_session(id: SessionId) -> Key {
+    key(Table::AppSession, &[id.as_bytes()])
+}
+
+/// Prefix of all interactions of a browser.
+pub(crate) fn interactions(browser: &SecretHash) -> Key {
+    key(Table::Interaction, &[&browser.as_bytes()[..16]])
+}
+
+pub(crate) fn interaction(browser: &SecretHash, id: &SecretHash) -> Key {
+    key(Table::Interaction, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
+}
+
+/// Prefix of all sign-ins that the gate started for a browser.
+pub(crate) fn sign_in_attempts(browser: &SecretHash) -> Key {
+    key(Table::SignInAttempt, &[&browser.as_bytes()[..16]])
+}
+
+pub(crate) fn sign_in_attempt(browser: &SecretHash, state: &SecretHash) -> Key {
+    key(Table::SignInAttempt, &[&browser.as_bytes()[..16], &state.as_bytes()[..16]])
+}
+
+pub(crate) fn client(id: &ClientId) -> Key {
+    key(Table::Client, &[id.as_str().as_bytes()])
+}
+
+pub(crate) fn user(subject: Subject) -> Key {
+    key(Table::User, &[subject.as_bytes()])
+}
+
+pub(crate) fn email(lookup: &SecretHash) -> Key {
+    key(Table::Email, &[lookup.as_bytes()])
+}
+
+pub(crate) fn username(lookup: &SecretHash) -> Key {
+    key(Table::Username, &[lookup.as_bytes()])
+}
+
+/// Key of the browsers from which a user has signed in.
+pub(crate) fn known_browsers(subject: Subject) -> Key {
+    key(Table::KnownBrowsers, &[subject.as_bytes()])
+}
+
+/// Context to which the sealed secret of a factor is bound: the user and the factor.
+pub(crate) fn factor_secret(subject: Subject, factor: FactorId) -> Key {
+    key(Table::Factors, &[subject.as_bytes(), factor.as_bytes()])
+}
+
+/// Key of a user's application passwords.
+pub(crate) fn app_passwords(subject: Subject) -> Key {
+    key(Table::AppPasswords, &[subject.as_bytes()])
+}
+
+/// Key of a user's factors.
+pub(crate) fn factors(subject: Subject) -> Key {
+    key(Table::Factors, &[subject.as_bytes()])
+}
+
+/// Index key of the credential whose ID has this hash.
+pub(crate) fn credential(id: &SecretHash) -> Key {
+    key(Table::Credential, &[id.as_bytes()])
+}
+
+/// Prefix of a user's consents.
+pub(crate) fn consents(subject: Subject) -> Key {
+    key(Table::Consent, &[subject.as_bytes()])
+}
+
+pub(crate) fn consent(subject: Subject, client: &ClientId) -> Key {
+    key(Table::Consent, &[subject.as_bytes(), client.as_str().as_bytes()])
+}
+
+pub(crate) fn revoked_token(jti: &str) -> Key {
+    key(Table::RevokedToken, &[SecretHash::of(jti.as_bytes()).as_bytes()])
+}
+
+/// Key of a one-time item, such as an initial access token.
+pub(crate) fn once(hash: &SecretHash) -> Key {
+    key(Table::Once, &[hash.as_bytes()])
+}
+
+/// Key of an audit event. The newest sorts first.
+pub(crate) fn audit(id: AuditId) -> Key {
+    key(Table::Audit, &[id.as_bytes()])
+}
+
+/// Prefix of audit events by age, oldest first. Index 1 has the events that anyone can cause.
+pub(crate) fn audit_ages(index: usize) -> Key {
+    key(Table::Index, &[b"a", if index == 0 { b"p" } else { b"s" }])
+}
+
+/// Key of the store's format.
+pub(crate) fn format() -> Key {
+    key(Table::Meta, &[b"format"])
+}
+
+/// Key of the counts that one node publishes to all.
+pub(crate) fn counts() -> Key {
+    key(Table::Meta, &[b"counts"])
+}
+
+/// Key of the number of users per factor, which one node publishes to all.
+pub(crate) fn people_count() -> Key {
+    key(Table::Meta, &[b"people_count"])
+}
+
+/// Prefix of all reports about answers to refreshes.
+pub(crate) fn all_answers() -> Key {
+    key(Table::Meta, &[b"answers/"])
+}
+
+/// Key of a process's report about its answers to refreshes.
+pub(crate) fn answers(process: ProcessId) -> Key {
+    key(Table::Meta, &[b"answers/", process.as_bytes()])
+}
+
+/// Key of a lease.
+pub(crate) fn lease(name: &str) -> Key {
+    key(Table::Meta, &[b"lease/", name.as_bytes()])
+}
+
+pub(crate) fn key_ring() -> Key {
+    key(Table::Meta, &[b"keys"])
+}
+
+/// Key of the host for which security keys are registered.
+pub(crate) fn relying_party() -> Key {
+    key(Table::Meta, &[b"relying_party"])
+}
+
+/// Key of the seed with which the keys of limits are hashed.
+pub(crate) fn limit_seed() -> Key {
+    key(Table::Meta, &[b"limit_seed"])
+}
+
+/// Key of the ID of the data key with which the nodes of a cluster seal.
+pub(crate) fn data_key_id() -> Key {
+    key(Table::Meta, &[b"data_key_id"])
+}
+
+/// Key of a part of the certificate orders of a cluster.
+pub(crate) fn certificate_part(part: CertificatePart<'_>) -> Key {
+    match part {
+        CertificatePart::Orders => key(Table::Meta, &[b"certificates/orders"]),
+        CertificatePart::Host(host) => key(Table::Meta, &[b"certificates/host/", host.as_bytes()]),
+    }
+}
+
+/// Key of a new node's request.
+pub(crate) fn node_request(node: &str) -> Key {
+    key(Table::Meta, &[b"node_request/", node.as_bytes()])
+}
+
+/// Key of the answer to a new node.
+pub(crate) fn data_key_envelope(node: &str) -> Key {
+    key(Table::Meta, &[b"node_data_key/", node.as_bytes()])
+}
+
+pub(crate) fn data_keys() -> Key {
+    key(Table::Meta, &[b"data_key/"])
+}
+
+/// Key of the data key that this wrapping key wrapped.
+pub(crate) fn data_key(wrapping_id: &str) -> Key {
+    key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
+}
+
+/// Returns whether a metadata record is part of an export.
+///
+/// These are: the states of the signing keys, without which a token with several keys is unusable;
+/// the data keys, without which the same token unseals no secret of an authenticator app; the host
+/// for which security keys are registered; and which answers to refreshes were in time, without
+/// which a rotated token would be answered for a while.
+pub(crate) fn is_meta_that_travels(key: &[u8]) -> bool {
+    key == key_ring()
+        || key == relying_party()
+        || [data_keys(), all_answers()].iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// Prefix of all stored forms of a browser.
+pub(crate) fn forms(browser: &SecretHash) -> Key {
+    key(Table::Form, &[&browser.as_bytes()[..16]])
+}
+
+pub(crate) fn form(browser: &SecretHash, id: &SecretHash) -> Key {
+    key(Table::Form, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
+}
+
+/// Prefix of the stored forms by age, oldest first.
+pub(crate) fn form_ages() -> Key {
+    key(Table::Index, &[b"f"])
+}
+
+pub(crate) fn form_age(expires_at: UnixTime, form: &[u8]) -> Key {
+    key(Table::Index, &[b"f", &expires_at.seconds().to_be_bytes(), form])
+}
+
+/// Parses an age entry into the form's key and its expiry.
+pub(crate) fn form_of_age(entry: &[u8]) -> Option<(Key, UnixTime)> {
+    let (seconds, form) = entry.get(2..)?.split_first_chunk()?;
+    Some((form.to_vec(), UnixTime::from_seconds(u64::from_be_bytes(*seconds))))
+}
+
+/// Key of a pending self-registration.
+pub(crate) fn pending_registration(id: &SecretHash) -> Key {
+    key(Table::PendingRegistration, &[id.as_bytes()])
+}
+
+/// Key of the links and codes that were mailed to a user.
+pub(crate) fn account_links(subject: Subject) -> Key {
+    key(Table::AccountLinks, &[subject.as_bytes()])
+}
+
+/// Prefix of a user's pending revocations.
+pub(crate) fn revocations(subject: Subject) -> Key {
+    key(Table::Revocation, &[subject.as_bytes()])
+}
+
+/// Key of a pending revocation.
+pub(crate) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
+    key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
+}
+
+/// Key of a submitted form.
+pub(crate) fn submission(id: &SecretHash) -> Key {
+    key(Table::Submission, &[id.as_bytes()])
+}
+
+/// Key of the number of notifications of one kind to a user.
+pub(crate) fn notice_count(subject: Subject, notice: &str) -> Key {
+    key(Table::NoticeCount, &[subject.as_bytes(), notice.as_bytes()])
+}
+
+/// Key of a queued e-mail. It sorts by due time.
+pub(crate) fn waiting_mail(due_at: UnixTime, id: MailId) -> Key {
+    key(Table::Outbox, &[&due_at.seconds().to_be_bytes(), id.as_bytes()])
+}
+
+/// Returns when the queued e-mail with this key is due.
+pub(crate) fn mail_due_at(waiting: &[u8]) -> Option<UnixTime> {
+    Some(UnixTime::from_seconds(u64::from_be_bytes(*waiting.get(1..)?.first_chunk()?)))
+}
+
+/// Context to which the sealed text of an e-mail is bound, in any table.
+pub(crate) fn mail_text(id: MailId) -> Key {
+    key(Table::Outbox, &[id.as_bytes()])
+}
+
+pub(crate) fn dead_mail(at: UnixTime, id: MailId) -> Key {
+    key(Table::DeadMail, &[&at.seconds().to_be_bytes(), id.as_bytes()])
+}
+
+/// Key of the record of a sent e-mail. The newest sorts first.
+pub(crate) fn sent_mail(at: UnixTime, id: MailId) -> Key {
+    key(Table::SentMail, &[&(!at.seconds()).to_be_bytes(), id.as_bytes()])
+}
+
+/// Target table of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Indexed {
+    Audit = b'j',
+    Grant = b'g',
+    Session = b's',
+}
+
+/// Prefix of a user's index entries of one kind.
+pub(crate) fn of_user(subject: Subject, kind: Indexed) -> Key {
+    key(Table::Index, &[b"u", subject.as_bytes(), &[kind as u8]])
+}
+
+/// Prefix of a user's pending sign-ins.
+pub(crate) fn pending_sign_ins(subject: Subject) -> Key {
+    key(Table::Index, &[b"u", subject.as_bytes(), b"i"])
+}
+
+/// Index key of a pending sign-in. The oldest sorts first.
+pub(crate) fn pending_sign_in(subject: Subject, created_at: UnixTime, interaction: &[u8]) -> Key {
+    key(Table::Index, &[b"u", subject.as_bytes(), b"i", &created_at.seconds().to_be_bytes(), interaction])
+}
+
+/// Returns the interaction of a pending sign-in's entry.
+pub(crate) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
+    // After table, kind of index, user, kind of record and time.
+    entry.get(1 + 1 + 16 + 1 + 8..).map(<[u8]>::to_vec)
+}
+
+/// Prefix of a client's index entries of one kind. The zero byte ends the ID: `wiki` must not match
+/// `wiki2`.
+pub(crate) fn of_client(client: &ClientId, kind: Indexed) -> Key {
+    key(Table::Index, &[b"c", client.as_str().as_bytes(), &[0, kind as u8]])
+}
+
+/// Index entry: the prefix of its user or client, and the ID of the record.
+pub(crate) fn entry(mut prefix: Key, id: &[u8; 16]) -> Key {
+    prefix.extend_from_slice(id);
+    prefix
+}
+
+/// Returns the ID at the end of an index entry.
+pub(crate) fn entry_id(entry: &[u8]) -> Option<[u8; 16]> {
+    entry.get(entry.len().checked_sub(16)?..)?.try_into().ok()
+}
+
+/// Key in the expiry index: the minute after which the record may be removed, and its key.
+///
+/// It is written once, with the record. If the record's life was extended by then, garbage
+/// collection adds a new entry, so that rotations need not rewrite the index.
+pub(crate) fn expiry(at: UnixTime, record: &[u8]) -> Key {
+    let minute = u32::try_from(at.seconds() / 60 + grace_minutes(record)).unwrap_or(u32::MAX);
+    key(Table::Expiry, &[&minute.to_be_bytes(), record])
+}
+
+/// Returns how many minutes an expired record is retained.
+///
+/// Clocks differ, and a replayed code should be detected for a little longer. Records that anyone
+/// can create are removed at once, because they take capacity from others. A due revocation is work
+/// and is not delayed.
+fn grace_minutes(record: &[u8]) -> u64 {
+    match record.first().copied().and_then(Table::from_byte) {
+        Some(
+            Table::Interaction | Table::SignInAttempt | Table::Form | Table::PendingRegistration | Table::Revocation,
+        ) => 0,
+        _ => 10,
+    }
+}
+
+/// Returns where to continue in the expiry index to reach the next pending interaction or attempt.
+pub(crate) fn expiry_skip(minute: u32, record: &[u8]) -> Key {
+    let here = record.first().copied().unwrap_or_default();
+    let waiting = [Table::Interaction as u8, Table::SignInAttempt as u8];
+    // No record's key is the table byte alone, so the bare byte sorts before the whole table.
+    let next = waiting.into_iter().find(|table| *table > here).unwrap_or(u8::MAX);
+    key(Table::Expiry, &[&minute.to_be_bytes(), &[next]])
+}
+
+/// Parses an expiry entry into minute and record key.
+pub(crate) fn expiry_of(entry: &[u8]) -> Option<(u32, &[u8])> {
+    let (minute, record) = entry.get(1..)?.split_at_checked(4)?;
+    Some((u32::from_be_bytes(minute.try_into().ok()?), record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_index_does_not_cover_a_longer_name() {
+        let short = of_client(&ClientId::parse("wiki").unwrap(), Indexed::Grant);
+        let long = entry(of_client(&ClientId::parse("wiki2").unwrap(), Indexed::Grant), &[1; 16]);
+        assert!(!long.starts_with(&short));
+    }
+
+    #[test]
+    fn expiry_entries_sort_by_time() {
+        let soon = expiry(UnixTime::from_seconds(120), b"z");
+        let late = expiry(UnixTime::from_seconds(180), b"a");
+        assert!(soon < late);
+        assert_eq!(expiry_of(&soon), Some((12, b"z".as_slice())));
+        // Records that anyone can create have no grace period.
+        let interaction = [Table::Interaction as u8, 1];
+        let entry = expiry(UnixTime::from_seconds(120), &interaction);
+        assert_eq!(expiry_of(&entry), Some((2, interaction.as_slice())));
+    }
+}

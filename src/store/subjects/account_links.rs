@@ -1,0 +1,248 @@
+//! Links and codes that were mailed to users: one record per user.
+
+use crate::engine::{Changes, Expect, Key};
+use crate::format::record::Loaded;
+use crate::format::{record, table};
+use crate::subjects::factors::factors_changes;
+use crate::subjects::outbox::{add_mails, removal};
+use crate::subjects::registry::{names_changes, user_creation};
+use crate::subjects::revocations::{Revocation, opened};
+use crate::{AddOutcome, Committed, MAX_CONFLICTS, RenameOutcome, Store, StoreError};
+use sealgate_domain::account_links::AccountLinks;
+use sealgate_domain::factors::Factors;
+use sealgate_domain::mail::WaitingMail;
+use sealgate_domain::user::{Subject, User};
+
+/// Additional changes of a commit that changes a user's e-mail address.
+#[derive(Debug)]
+pub struct AddressLeft {
+    pub mails: Vec<WaitingMail>,
+    /// Updates the user's links.
+    pub links: fn(&mut AccountLinks),
+}
+
+impl Store {
+    pub async fn account_links(&self, subject: Subject) -> Result<Option<Loaded<AccountLinks>>, StoreError> {
+        self.load(table::account_links(subject)).await
+    }
+
+    /// Changes a user's mailed links, retrying on conflicts, in one commit with the e-mails that
+    /// carry them.
+    pub async fn change_account_links<T: Send>(
+        &self,
+        subject: Subject,
+        mails: &[WaitingMail],
+        mut change: impl FnMut(&mut AccountLinks) -> T + Send,
+    ) -> Result<T, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let loaded = self.account_links(subject).await?;
+            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
+            let made = change(&mut next);
+            let mut changes = links_changes(loaded.as_ref(), &next)?;
+            add_mails(&mut changes, mails)?;
+            if self.commit_with_mails(changes, mails).await? == Committed::Yes {
+                return Ok(made);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Replaces an e-mail after its user was looked up, in one commit with the links in the new
+    /// ones.
+    ///
+    /// A conflict means that another sender holds the e-mail.
+    pub async fn replace_mail_and_change_links(
+        &self,
+        mail: &Loaded<WaitingMail>,
+        others: &[WaitingMail],
+        subject: Subject,
+        change: impl Fn(&mut AccountLinks) + Send,
+    ) -> Result<Committed, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let loaded = self.account_links(subject).await?;
+            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
+            change(&mut next);
+            let mut changes = removal(mail);
+            changes.merge(links_changes(loaded.as_ref(), &next)?);
+            add_mails(&mut changes, others)?;
+            if self.commit_without_mail(changes, others).await? == Committed::Yes {
+                return Ok(Committed::Yes);
+            }
+            let now: Option<Loaded<WaitingMail>> = self.load(mail.key().clone()).await?;
+            if now.is_none_or(|now| now.value != mail.value) {
+                return Ok(Committed::Conflict);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Replaces a user and their mailed links in one commit, with name entries and notifications.
+    ///
+    /// Returns `Conflict` if another request used the link first, or if the e-mail address or
+    /// username is taken. Opens the revocation, if any, in the same commit.
+    pub async fn put_user_and_links(
+        &self,
+        (user, next_user): (&Loaded<User>, &User),
+        (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
+        mails: &[WaitingMail],
+        revocation: Option<&Revocation>,
+    ) -> Result<Committed, StoreError> {
+        let changes = user_and_links_changes((user, next_user), (links, next_links))?;
+        self.commit_user_and_links(changes, mails, revocation).await
+    }
+
+    /// Does the same as [`Store::put_user_and_links`], if the factors are unchanged.
+    pub async fn put_user_and_links_beside(
+        &self,
+        factors: Option<&Loaded<Factors>>,
+        (user, next_user): (&Loaded<User>, &User),
+        (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
+        revocation: &Revocation,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = user_and_links_changes((user, next_user), (links, next_links))?;
+        changes.expect.push(match factors {
+            Some(factors) => factors.unchanged(),
+            None => Expect::Absent(table::factors(next_user.sub)),
+        });
+        self.commit_user_and_links(changes, &[], Some(revocation)).await
+    }
+
+    async fn commit_user_and_links(
+        &self,
+        mut changes: Changes,
+        mails: &[WaitingMail],
+        revocation: Option<&Revocation>,
+    ) -> Result<Committed, StoreError> {
+        add_mails(&mut changes, mails)?;
+        self.commit_with_mails(opened(changes, revocation)?, mails).await
+    }
+
+    /// Renames as [`Store::rename_user`] does, together with further changes.
+    ///
+    /// `left` returns these for the old and new state of the user, if there are any.
+    pub async fn rename_user_and_tell(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut User) + Send,
+        left: impl Fn(&User, &User) -> Option<AddressLeft> + Send,
+    ) -> Result<RenameOutcome, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.user_record(subject).await? else { return Ok(RenameOutcome::Absent) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            next.sub = subject;
+            let mut changes = match self.rename_changes(&loaded, &next).await? {
+                Ok(changes) => changes,
+                Err(taken) => return Ok(taken),
+            };
+            let mut mails = Vec::new();
+            if let Some(left) = left(&loaded.value, &next) {
+                let links = self.account_links(subject).await?;
+                let before = links.as_ref().map(|links| links.value.clone());
+                let mut next_links = before.unwrap_or_else(|| AccountLinks::none(subject));
+                (left.links)(&mut next_links);
+                changes.merge(links_changes(links.as_ref(), &next_links)?);
+                mails = left.mails;
+            }
+            add_mails(&mut changes, &mails)?;
+            if self.commit_with_mails(changes, &mails).await? == Committed::Yes {
+                return Ok(RenameOutcome::Renamed(Box::new(next)));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Adds all of these invited users with their mailed links, or none.
+    pub async fn add_invited(
+        &self,
+        invited: &[(User, AccountLinks)],
+        mails: &[WaitingMail],
+    ) -> Result<AddOutcome, StoreError> {
+        let mut changes = Changes::default();
+        for (user, links) in invited {
+            changes.merge(user_creation(user)?);
+            changes.merge(record::create(table::account_links(user.sub), links)?);
+        }
+        add_mails(&mut changes, mails)?;
+        Ok(match self.commit_with_mails(changes, mails).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+
+    /// Stores that a user accepted the invitation, with their passkey if they registered one.
+    ///
+    /// Of two concurrent requests, one gets a conflict.
+    pub async fn accept_invitation(
+        &self,
+        (user, next_user): (&Loaded<User>, &User),
+        (links, next_links): (&Loaded<AccountLinks>, &AccountLinks),
+        factors: Option<(Option<&Loaded<Factors>>, &Factors)>,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = record::replace(user, next_user)?;
+        changes.merge(links_changes(Some(links), next_links)?);
+        if let Some((factors, next_factors)) = factors {
+            changes.merge(factors_changes(factors, next_factors)?);
+        }
+        self.commit(changes).await
+    }
+
+    /// Returns the user with the bytes of the record.
+    pub async fn user_record(&self, subject: Subject) -> Result<Option<Loaded<User>>, StoreError> {
+        self.load(table::user(subject)).await
+    }
+
+    /// Returns the changes that invalidate a user's mailed links, if there are any.
+    ///
+    /// A damaged record opens no link, and must not prevent a revocation.
+    pub(crate) async fn links_taken_back(&self, subject: Subject) -> Result<Changes, StoreError> {
+        let loaded = match self.account_links(subject).await {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) | Err(StoreError::Broken(_)) => return Ok(Changes::default()),
+            Err(error) => return Err(error),
+        };
+        let mut next = loaded.value.clone();
+        next.take_back();
+        links_changes(Some(&loaded), &next)
+    }
+
+    /// Invalidates a user's mailed links: see [`AccountLinks::take_back`].
+    pub(crate) async fn take_links_back(&self, subject: Subject) -> Result<(), StoreError> {
+        if self.account_links(subject).await?.is_none() {
+            return Ok(());
+        }
+        self.change_account_links(subject, &[], AccountLinks::take_back).await
+    }
+
+    pub(crate) async fn remove_account_links(&self, subject: Subject) -> Result<(), StoreError> {
+        self.write(Changes { delete: vec![table::account_links(subject)], ..Changes::default() }).await
+    }
+}
+
+fn user_and_links_changes(
+    (user, next_user): (&Loaded<User>, &User),
+    (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
+) -> Result<Changes, StoreError> {
+    let mut changes = if user.value == *next_user {
+        Changes { expect: vec![user.unchanged()], ..Changes::default() }
+    } else {
+        record::replace(user, next_user)?
+    };
+    changes.merge(names_changes(&user.value, next_user)?);
+    changes.merge(links_changes(links, next_links)?);
+    Ok(changes)
+}
+
+/// Returns the changes from one record to the other. An empty record is removed.
+fn links_changes(loaded: Option<&Loaded<AccountLinks>>, next: &AccountLinks) -> Result<Changes, StoreError> {
+    Ok(match loaded {
+        Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
+        Some(loaded) if next.is_empty() => {
+            let delete: Vec<Key> = vec![loaded.key().clone()];
+            Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }
+        }
+        Some(loaded) => record::replace(loaded, next)?,
+        None if next.is_empty() => Changes::default(),
+        None => record::create(table::account_links(next.subject), next)?,
+    })
+}

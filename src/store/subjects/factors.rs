@@ -1,0 +1,364 @@
+//! Factors: one record per user, and a derived index from credentials to users.
+//!
+//! Sealed secrets of authenticator apps, and the key of the recovery codes' hashes.
+//!
+//! Each secret is bound to its user and app. Copied to another user's record or to another app of
+//! the same user, it cannot be unsealed.
+//!
+//! The host for which security keys and passkeys are registered (WebAuthn's RP ID).
+//!
+//! Browsers offer them for that host only, so under another host they cannot be used.
+
+use zeroize::Zeroizing;
+
+use crate::engine::{Changes, Expect, Key};
+use crate::format::record::Loaded;
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::sealer::{NONCE_BYTES, SealError};
+use crate::subjects::interactions::progress_changes;
+use crate::subjects::revocations::Revocation;
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::assurance::FactorId;
+use sealgate_domain::factors::{FactorKind, Factors};
+use sealgate_domain::oauth::next_step::Interaction;
+use sealgate_domain::recovery_code::RecoveryKey;
+use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::Subject;
+use sealgate_domain::webauthn::{CredentialId, UserHandle};
+
+/// Outcome of a change of a user's factors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum FactorsChanged<T> {
+    /// The result of the change, and the new record.
+    Yes(T, Box<Factors>),
+    /// A credential to be added belongs to a user already; nothing changed.
+    CredentialTaken,
+}
+
+impl Store {
+    /// Returns the factors of this user, if there ever were any.
+    pub async fn factors(&self, subject: Subject) -> Result<Option<Loaded<Factors>>, StoreError> {
+        self.load(table::factors(subject)).await
+    }
+
+    /// Returns the owner of a credential.
+    pub async fn owner_of_credential(&self, id: &CredentialId) -> Result<Option<Subject>, StoreError> {
+        let found = self.load::<Subject>(credential_key(id)).await?;
+        Ok(found.map(|found| found.value))
+    }
+
+    /// Changes a user's factors, retrying the change on conflicts.
+    ///
+    /// An unchanged record is not written. `handle`: random, for a first record.
+    pub async fn change_factors<T: Send>(
+        &self,
+        subject: Subject,
+        handle: UserHandle,
+        change: impl FnMut(&mut Factors) -> T + Send,
+    ) -> Result<FactorsChanged<T>, StoreError> {
+        self.change_factors_and(subject, handle, None, change).await
+    }
+
+    /// Changes a user's factors as [`Store::change_factors`] does, and opens the revocation in the
+    /// same commit.
+    pub async fn change_factors_with<T: Send>(
+        &self,
+        revocation: &Revocation,
+        handle: UserHandle,
+        change: impl FnMut(&mut Factors) -> T + Send,
+    ) -> Result<FactorsChanged<T>, StoreError> {
+        self.change_factors_and(revocation.subject, handle, Some(revocation), change).await
+    }
+
+    async fn change_factors_and<T: Send>(
+        &self,
+        subject: Subject,
+        handle: UserHandle,
+        revocation: Option<&Revocation>,
+        mut change: impl FnMut(&mut Factors) -> T + Send,
+    ) -> Result<FactorsChanged<T>, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let loaded = self.factors(subject).await?;
+            let mut next = loaded.as_ref().map_or_else(|| Factors::none(subject, handle), |found| found.value.clone());
+            let made = change(&mut next);
+            let changes = factors_changes(loaded.as_ref(), &next)?;
+            let changes = self.opened_without_links(changes, revocation).await?;
+            match self.commit_if_any(changes).await? {
+                Committed::Yes => return Ok(FactorsChanged::Yes(made, Box::new(next))),
+                Committed::Conflict => {
+                    for key in added(loaded.as_ref().map(|found| &found.value), &next) {
+                        if self.load::<Subject>(key).await?.is_some() {
+                            return Ok(FactorsChanged::CredentialTaken);
+                        }
+                    }
+                }
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Replaces a user's factors, in one commit with the progress of a pending request.
+    ///
+    /// If two requests present the same code or answer, one gets a conflict.
+    pub async fn put_factors(
+        &self,
+        before: Option<&Loaded<Factors>>,
+        next: &Factors,
+        interaction: Option<(&Loaded<Interaction>, &Interaction)>,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = factors_changes(before, next)?;
+        if let Some((loaded, next)) = interaction {
+            changes.merge(progress_changes(loaded, next)?);
+        }
+        self.commit_if_any(changes).await
+    }
+
+    async fn commit_if_any(&self, changes: Changes) -> Result<Committed, StoreError> {
+        if changes.put.is_empty() && changes.delete.is_empty() {
+            return Ok(Committed::Yes);
+        }
+        self.commit(changes).await
+    }
+
+    /// Removes all factors and credential entries of a user who is being deleted.
+    pub(crate) async fn remove_factors(&self, subject: Subject) -> Result<(), StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.factors(subject).await? else { return Ok(()) };
+            let mut delete = vec![loaded.key().clone()];
+            delete.extend(credential_keys(&loaded.value));
+            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Returns up to `limit` users' factors in order of their `sub`, after `after`.
+    pub async fn all_factors(&self, after: Option<Subject>, limit: usize) -> Result<Vec<Factors>, StoreError> {
+        let after = after.map(table::factors);
+        let page: Vec<Loaded<Factors>> = self.page(&table::all(Table::Factors), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+}
+
+/// Returns the changes from one record to the other, with the credential index.
+pub(crate) fn factors_changes(before: Option<&Loaded<Factors>>, next: &Factors) -> Result<Changes, StoreError> {
+    let mut changes = match before {
+        Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
+        Some(loaded) => record::replace(loaded, next)?,
+        None if *next == Factors::none(next.subject, next.handle) => Changes::default(),
+        None => record::create(table::factors(next.subject), next)?,
+    };
+    let before = before.map(|loaded| &loaded.value);
+    for key in added(before, next) {
+        changes.expect.push(Expect::Absent(key.clone()));
+        changes.put.push((key, record::encode(&next.subject)?));
+    }
+    if let Some(before) = before {
+        changes.delete.extend(added(Some(next), before));
+    }
+    Ok(changes)
+}
+
+fn credential_key(id: &CredentialId) -> Key {
+    table::credential(&SecretHash::of(id.as_bytes()))
+}
+
+/// Returns a user's entries in the credential index.
+pub(crate) fn credential_keys(factors: &Factors) -> Vec<Key> {
+    factors.keys.iter().map(|key| credential_key(&key.credential.id)).collect()
+}
+
+/// Returns the entries of `next` that `before` lacks.
+fn added(before: Option<&Factors>, next: &Factors) -> Vec<Key> {
+    let known = before.map(credential_keys).unwrap_or_default();
+    credential_keys(next).into_iter().filter(|key| !known.contains(key)).collect()
+}
+
+impl Store {
+    /// Seals the secret of this user's app. `nonce`: random, never used again.
+    ///
+    /// # Errors
+    /// [`SealError::NoKey`] without a data key.
+    pub fn seal_factor(
+        &self,
+        subject: Subject,
+        factor: FactorId,
+        nonce: [u8; NONCE_BYTES],
+        secret: &[u8],
+    ) -> Result<Sealed, SealError> {
+        let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
+        sealing.sealer.seal(&table::factor_secret(subject, factor), nonce, secret)
+    }
+
+    /// Unseals the secret of this user's app. On an error the factor remains; use another factor.
+    ///
+    /// # Errors
+    /// [`SealError::NoKey`] without a data key; [`SealError::OtherKey`], [`SealError::Altered`].
+    pub fn open_factor(
+        &self,
+        subject: Subject,
+        factor: FactorId,
+        sealed: &Sealed,
+    ) -> Result<Zeroizing<Vec<u8>>, SealError> {
+        let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
+        sealing.sealer.open(&table::factor_secret(subject, factor), sealed)
+    }
+
+    /// Returns the key of the recovery codes' hashes; `None` without a data key.
+    ///
+    /// It is derived from the data key, so codes made under another token's data key do not match.
+    pub fn recovery_key(&self) -> Option<&RecoveryKey> {
+        self.sealing.as_ref().map(|sealing| sealing.sealer.recovery_key())
+    }
+
+    /// Returns whether authenticator apps and recovery codes can be stored.
+    pub fn seals(&self) -> bool {
+        self.sealing.is_some()
+    }
+}
+
+/// A key that was removed from a user's factors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyAbandoned {
+    pub subject: Subject,
+    pub kind: FactorKind,
+    pub name: String,
+}
+
+impl Store {
+    /// Returns the host for which keys are registered; `None` before a server has run.
+    pub async fn relying_party(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.load(table::relying_party()).await?.map(|loaded| loaded.value))
+    }
+
+    /// Returns the host for which keys are registered, if any user has one.
+    pub async fn keys_of(&self) -> Result<Option<String>, StoreError> {
+        if self.engine.scan(&table::all(Table::Credential), None, 1).await?.is_empty() {
+            return Ok(None);
+        }
+        self.relying_party().await
+    }
+
+    /// Sets the host for which keys are registered. Call it before any registration.
+    pub async fn set_relying_party(&self, host: &str) -> Result<(), StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let next = host.to_owned();
+            let changes = match self.load::<String>(table::relying_party()).await? {
+                Some(known) if known.value == next => return Ok(()),
+                Some(known) => record::replace(&known, &next)?,
+                None => record::create(table::relying_party(), &next)?,
+            };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Counts the users with a security key or passkey. Reads all records: not for requests.
+    pub async fn people_with_keys(&self) -> Result<usize, StoreError> {
+        let (mut count, mut after) = (0, None);
+        loop {
+            let page = self.all_factors(after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(count) };
+            after = Some(last.subject);
+            count += page.iter().filter(|factors| !factors.keys.is_empty()).count();
+        }
+    }
+
+    /// Removes all users' security keys and passkeys, a page of users per call.
+    ///
+    /// Returns the removed keys; empty at the end. For a store that is not served yet.
+    pub async fn abandon_keys(&self) -> Result<Vec<KeyAbandoned>, StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.all_factors(after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(Vec::new()) };
+            after = Some(last.subject);
+            let mut gone = Vec::new();
+            for factors in page.iter().filter(|factors| !factors.keys.is_empty()) {
+                let remove = |factors: &mut Factors| -> Vec<(FactorKind, String)> {
+                    let ids: Vec<FactorId> = factors.keys.iter().map(|key| key.id).collect();
+                    ids.into_iter().filter_map(|id| factors.remove(id)).collect()
+                };
+                let changed = self.change_factors(factors.subject, factors.handle, remove).await?;
+                let FactorsChanged::Yes(removed, _) = changed else { continue };
+                let subject = factors.subject;
+                gone.extend(removed.into_iter().map(|(kind, name)| KeyAbandoned { subject, kind, name }));
+            }
+            if !gone.is_empty() {
+                return Ok(gone);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::memory::MemoryEngine;
+    use crate::sealer::Sealer;
+    use sealgate_domain::recovery_code::{RECOVERY_CODE_BYTES, RECOVERY_CODES, RecoveryCodes};
+    use sealgate_domain::time::UnixTime;
+
+    const SECRET: [u8; 20] = [0x5e; 20];
+    const APP: FactorId = FactorId::from_bytes([1; 16]);
+
+    fn anna() -> Subject {
+        Subject::from_random([1; 16])
+    }
+
+    async fn store(data_key: u8) -> Store {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        store.sealing_with(Sealer::new(&[data_key; 32]).unwrap(), 0).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_secret_opens_for_its_owner_its_app_and_its_data_key_only() {
+        let sealed = store(7).await.seal_factor(anna(), APP, [3; NONCE_BYTES], &SECRET).unwrap();
+        assert_eq!(store(7).await.open_factor(anna(), APP, &sealed).unwrap().as_slice(), SECRET);
+
+        let ben = Subject::from_random([2; 16]);
+        assert_eq!(store(7).await.open_factor(ben, APP, &sealed), Err(SealError::Altered));
+        let other_app = FactorId::from_bytes([2; 16]);
+        assert_eq!(store(7).await.open_factor(anna(), other_app, &sealed), Err(SealError::Altered));
+        assert_eq!(store(8).await.open_factor(anna(), APP, &sealed), Err(SealError::OtherKey));
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_no_kept_form_and_no_other_record() {
+        let sealer = Sealer::new(&[7; 32]).unwrap();
+        let record = [&b"p"[..], anna().as_bytes(), APP.as_bytes()].concat();
+        let form = sealer.seal(&record, [3; NONCE_BYTES], &SECRET).unwrap();
+        assert_eq!(store(7).await.open_factor(anna(), APP, &form), Err(SealError::Altered));
+    }
+
+    #[tokio::test]
+    async fn without_a_data_key_nothing_is_sealed_or_opened() {
+        let sealed = store(7).await.seal_factor(anna(), APP, [3; NONCE_BYTES], &SECRET).unwrap();
+        let bare = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        assert_eq!(bare.seal_factor(anna(), APP, [3; NONCE_BYTES], &SECRET), Err(SealError::NoKey));
+        assert_eq!(bare.open_factor(anna(), APP, &sealed), Err(SealError::NoKey));
+        assert!(bare.recovery_key().is_none() && !bare.seals());
+        assert!(store(7).await.seals());
+    }
+
+    #[tokio::test]
+    async fn recovery_codes_are_those_of_their_data_key() {
+        let random = [[9; RECOVERY_CODE_BYTES]; RECOVERY_CODES];
+        let (store_7, again, store_8) = (store(7).await, store(7).await, store(8).await);
+        let (kept, codes) =
+            RecoveryCodes::new(store_7.recovery_key().unwrap(), anna(), &random, UnixTime::from_seconds(1));
+        assert!(kept.without(again.recovery_key().unwrap(), anna(), &codes[0]).is_some());
+        assert!(kept.without(store_8.recovery_key().unwrap(), anna(), &codes[0]).is_none());
+        // The codes' key is derived, not the data key itself.
+        assert!(kept.without(&RecoveryKey::new(&[7; 32]), anna(), &codes[0]).is_none());
+    }
+}

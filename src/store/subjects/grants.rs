@@ -1,0 +1,263 @@
+//! Codes, grants and revoked access tokens.
+//! Reports of processes about their answers to refreshes: one record per process.
+
+use std::fmt;
+
+use crate::engine::{Changes, Expect, Key};
+use crate::format::record::Loaded;
+use crate::format::table::{Indexed, Table};
+use crate::format::{record, table};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::answers::{AnswerReport, ProcessId};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::code::{Code, CodeState};
+use sealgate_domain::consent::Consent;
+use sealgate_domain::grant::{EndReason, Grant, GrantId};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionId;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+
+/// Filter of grants: all given fields must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantFilter {
+    pub subject: Option<Subject>,
+    pub client: Option<ClientId>,
+    pub session: Option<SessionId>,
+}
+
+impl GrantFilter {
+    fn wants(&self, grant: &Grant) -> bool {
+        self.subject.is_none_or(|subject| grant.subject == subject)
+            && self.client.as_ref().is_none_or(|client| grant.client == *client)
+            && self.session.is_none_or(|session| grant.session == session)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantPage {
+    /// The grants. May be empty although there are more, if few match the filter.
+    pub grants: Vec<Grant>,
+    /// Grant to continue after; `None` when there are no more.
+    pub next: Option<GrantId>,
+}
+
+/// Numbers of a user's ended sessions and grants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    pub sessions: usize,
+    pub grants: usize,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sessions {} grants {}", self.sessions, self.grants)
+    }
+}
+
+impl Store {
+    /// Stores a new code under its hash, with the consent given for it.
+    pub async fn issue_code(
+        &self,
+        hash: &SecretHash,
+        code: &Code,
+        consent: Option<&Consent>,
+    ) -> Result<(), StoreError> {
+        let key = table::code(hash);
+        let mut changes = record::create(key.clone(), code)?;
+        changes.put.push((table::expiry(code.expires_at, &key), Vec::new()));
+        if let Some(consent) = consent {
+            changes.put.push((table::consent(consent.subject, &consent.client), record::encode(consent)?));
+        }
+        self.write(changes).await
+    }
+
+    /// Returns the code with this hash.
+    pub async fn code(&self, hash: &SecretHash) -> Result<Option<Loaded<Code>>, StoreError> {
+        self.load(table::code(hash)).await
+    }
+
+    /// Consumes a code and stores its grant, in one commit.
+    ///
+    /// Two redemptions of one code cannot both succeed. The code is retained until its expiry, so
+    /// that a replay is detected.
+    pub async fn redeem_code(&self, code: &Loaded<Code>, grant: &Grant) -> Result<Committed, StoreError> {
+        let used = Code { state: CodeState::Redeemed { grant: grant.id }, ..code.value.clone() };
+        let mut changes = record::replace(code, &used)?;
+        let key = table::grant(grant.id);
+        changes.expect.push(Expect::Absent(key.clone()));
+        changes.put.push((table::expiry(grant.expires_at, &key), Vec::new()));
+        changes.put.push((key, record::encode(grant)?));
+        changes.put.extend(entries(grant).map(|entry| (entry, Vec::new())));
+        self.commit(changes).await
+    }
+
+    /// Consumes a code for a session of the gate, without tokens.
+    ///
+    /// It is removed, so that two redemptions cannot both succeed and a replay finds nothing.
+    pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
+        let delete = vec![code.key().clone(), table::expiry(code.value.expires_at, code.key())];
+        self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete, ..Changes::default() }).await
+    }
+
+    /// Returns the grant with this ID.
+    pub async fn grant(&self, id: GrantId) -> Result<Option<Loaded<Grant>>, StoreError> {
+        self.load(table::grant(id)).await
+    }
+
+    /// Replaces a loaded grant with its next state.
+    pub async fn update_grant(&self, loaded: &Loaded<Grant>, next: &Grant) -> Result<Committed, StoreError> {
+        self.commit(record::replace(loaded, next)?).await
+    }
+
+    /// Ends a grant, retrying on conflicts. Returns whether it was active.
+    pub async fn end_grant(&self, id: GrantId, why: EndReason, now: UnixTime) -> Result<bool, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.grant(id).await? else { return Ok(false) };
+            if !loaded.value.is_active() {
+                return Ok(false);
+            }
+            if self.update_grant(&loaded, &loaded.value.ended(now, why)).await? == Committed::Yes {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Ends all grants of a user. Returns how many were active.
+    ///
+    /// # Errors
+    /// When the store fails; ended grants stay ended, and the call can be repeated.
+    pub async fn end_grants_of_user(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
+        self.end_grants(&GrantFilter { subject: Some(user), ..GrantFilter::default() }, why, now).await
+    }
+
+    /// Ends all grants of a client. Returns how many were active.
+    ///
+    /// # Errors
+    /// When the store fails; ended grants stay ended, and the call can be repeated.
+    pub async fn end_grants_of_client(
+        &self,
+        client: &ClientId,
+        why: EndReason,
+        now: UnixTime,
+    ) -> Result<usize, StoreError> {
+        self.end_grants(&GrantFilter { client: Some(client.clone()), ..GrantFilter::default() }, why, now).await
+    }
+
+    /// Removes a consent and ends this user's grants with this client. Returns how many were
+    /// active.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn withdraw_consent(&self, user: Subject, client: &ClientId, now: UnixTime) -> Result<usize, StoreError> {
+        self.write(Changes { delete: vec![table::consent(user, client)], ..Changes::default() }).await?;
+        let filter = GrantFilter { subject: Some(user), client: Some(client.clone()), session: None };
+        self.end_grants(&filter, EndReason::ConsentWithdrawn, now).await
+    }
+
+    /// Ends all grants that match the filter. Returns how many were active.
+    ///
+    /// # Errors
+    /// When the store fails; ended grants stay ended, and the call can be repeated.
+    pub async fn end_grants(&self, filter: &GrantFilter, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
+        let (mut ended, mut after) = (0, None);
+        loop {
+            let page = self.grants(filter, after, PAGE).await?;
+            for grant in &page.grants {
+                ended += usize::from(self.end_grant(grant.id, why, now).await?);
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// Returns the active grants that match the filter among the `limit` after `after`, in order of
+    /// their IDs.
+    pub async fn grants(
+        &self,
+        filter: &GrantFilter,
+        after: Option<GrantId>,
+        limit: usize,
+    ) -> Result<GrantPage, StoreError> {
+        let prefix = match (filter.subject, &filter.client) {
+            (Some(subject), _) => table::of_user(subject, Indexed::Grant),
+            (None, Some(client)) => table::of_client(client, Indexed::Grant),
+            // There is no index by session: operators rarely need it, and each refresh would have
+            // to write it.
+            (None, None) => table::all(Table::Grant),
+        };
+        let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
+        let rows = self.engine.scan(&prefix, after.as_deref(), limit).await?;
+        let ids: Vec<_> = rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(GrantId::from_bytes).collect();
+        let mut grants = Vec::new();
+        for id in &ids {
+            let grant = self.grant(*id).await?.map(|loaded| loaded.value);
+            grants.extend(grant.filter(|grant| grant.is_active() && filter.wants(grant)));
+        }
+        Ok(GrantPage { grants, next: ids.last().copied().filter(|_| rows.len() == limit) })
+    }
+
+    /// Returns up to `limit` consents of a user, in order of the clients' IDs, after `after`.
+    pub async fn consents_page(
+        &self,
+        user: Subject,
+        after: Option<&ClientId>,
+        limit: usize,
+    ) -> Result<Vec<Consent>, StoreError> {
+        let after = after.map(|client| table::consent(user, client));
+        let page = self.page(&table::consents(user), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded: Loaded<Consent>| loaded.value).collect())
+    }
+
+    /// Returns a user's consent to a client.
+    pub async fn consent(&self, user: Subject, client: &ClientId) -> Result<Option<Consent>, StoreError> {
+        Ok(self.load(table::consent(user, client)).await?.map(|loaded| loaded.value))
+    }
+
+    /// Revokes one access token until its expiry.
+    pub async fn revoke_token(&self, jti: &str, expires_at: UnixTime) -> Result<(), StoreError> {
+        let key = table::revoked_token(jti);
+        let put = vec![(table::expiry(expires_at, &key), Vec::new()), (key, record::encode(&expires_at)?)];
+        self.write(Changes { put, ..Changes::default() }).await
+    }
+
+    /// Returns whether an access token was revoked individually.
+    pub async fn is_token_revoked(&self, jti: &str) -> Result<bool, StoreError> {
+        Ok(self.engine.get(&table::revoked_token(jti)).await?.is_some())
+    }
+}
+
+/// Returns the index entries of a grant.
+pub(crate) fn entries(grant: &Grant) -> impl Iterator<Item = Key> {
+    let id = grant.id.as_bytes();
+    [
+        table::entry(table::of_user(grant.subject, Indexed::Grant), id),
+        table::entry(table::of_client(&grant.client, Indexed::Grant), id),
+    ]
+    .into_iter()
+}
+
+impl Store {
+    /// Replaces the report of a process. `is_listed`: the expiry index has it already.
+    pub async fn report_answers(
+        &self,
+        process: ProcessId,
+        report: &AnswerReport,
+        is_listed: bool,
+    ) -> Result<(), StoreError> {
+        let key = table::answers(process);
+        let mut put = vec![(key.clone(), record::encode(report)?)];
+        if !is_listed {
+            put.push((table::expiry(report.expires_at, &key), Vec::new()));
+        }
+        self.write(Changes { put, ..Changes::default() }).await
+    }
+
+    /// Returns the last report of a process.
+    pub async fn answer_report(&self, process: ProcessId) -> Result<Option<AnswerReport>, StoreError> {
+        Ok(self.load(table::answers(process)).await?.map(|loaded| loaded.value))
+    }
+}

@@ -1,0 +1,186 @@
+//! States of the signing keys: one record, because a rotation changes two keys atomically.
+//!
+//! The data keys that seal records, as wrapped by the token. Exports include them.
+//!
+//! Without that token they are useless. If several nodes share a store, it also records which data
+//! key they use: the first that one of them generated.
+//!
+//! Requests of new nodes, and the encrypted data keys sent to them.
+//!
+//! Both exist for minutes, and are useless in another store.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Changes, Counter};
+use crate::format::record::Loaded;
+use crate::format::{record, table};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
+use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest, OaepHash};
+use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
+use sealgate_domain::oaep::NotEncrypted;
+use sealgate_domain::secret::{base64url, from_base64url};
+
+impl Store {
+    /// Returns the announced keys as seen by this node; an empty ring before the first start.
+    pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
+        let ring: Option<KeyRing> = self.load(table::key_ring()).await?.map(|loaded| loaded.value);
+        Ok(ring.unwrap_or_default().of_node(self.node.as_deref()))
+    }
+
+    /// Returns a number that grows when the ring changes. Read it before the ring.
+    pub fn keys_counter(&self) -> u64 {
+        self.engine.counters().of(Counter::Keys)
+    }
+
+    /// Returns the names of the nodes that serve now.
+    pub async fn live_nodes(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.engine.live_nodes().await?)
+    }
+
+    /// Changes the key ring, retrying on conflicts. Returns the new ring; on an error it is
+    /// unchanged.
+    pub async fn change_key_ring(
+        &self,
+        change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
+    ) -> Result<Result<KeyRing, KeyFault>, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let loaded: Option<Loaded<KeyRing>> = self.load(table::key_ring()).await?;
+            let before = loaded.as_ref().map(|loaded| loaded.value.clone()).unwrap_or_default();
+            let before = before.of_node(self.node.as_deref());
+            let mut next = before.clone();
+            if let Err(fault) = change(&mut next) {
+                return Ok(Err(fault));
+            }
+            // Store the ring without the view of a node.
+            let kept = next.clone().of_node(None);
+            let changes = match &loaded {
+                Some(_) if before == next => return Ok(Ok(next)),
+                Some(loaded) => record::replace(loaded, &kept)?,
+                None => record::create(table::key_ring(), &kept)?,
+            };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(Ok(next));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+}
+
+/// Maximum number of wrapping keys. A token is replaced a few times in a store's life.
+const MAX_DATA_KEYS: usize = 256;
+
+#[derive(PartialEq, Serialize, Deserialize)]
+pub(crate) struct WrappedRecord {
+    pub(crate) wrapping_id: String,
+    wrapped: String,
+}
+
+impl WrappedRecord {
+    pub(crate) fn new(wrapping_id: &str, wrapped: &[u8]) -> Self {
+        Self { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) }
+    }
+}
+
+impl Store {
+    /// Returns the wrapped data keys, each with the ID of its wrapping key.
+    pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MAX_DATA_KEYS).await?;
+        rows.into_iter()
+            .map(|row| {
+                let WrappedRecord { wrapping_id, wrapped } = row.value;
+                let bytes = from_base64url(&wrapped)
+                    .ok_or_else(|| StoreError::Broken("a wrapped data key cannot be read".to_owned()))?;
+                Ok((wrapping_id, bytes))
+            })
+            .collect()
+    }
+
+    /// Stores a wrapped data key in addition to those of other wrapping keys.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when this wrapping key has one already; when the store fails.
+    pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
+        let record = WrappedRecord::new(wrapping_id, wrapped);
+        self.write(record::create(table::data_key(wrapping_id), &record)?).await
+    }
+
+    /// Returns the ID of the cluster's data key; `None` before it is generated.
+    pub async fn cluster_data_key(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.load(table::data_key_id()).await?.map(|loaded| loaded.value))
+    }
+
+    /// Stores the cluster's first data key, wrapped, and its ID.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when there is one already; when the store fails.
+    pub async fn keep_first_data_key(&self, wrapping_id: &str, wrapped: &[u8], id: &str) -> Result<(), StoreError> {
+        let record = WrappedRecord::new(wrapping_id, wrapped);
+        let mut changes = record::create(table::data_key_id(), &id.to_owned())?;
+        changes.merge(record::create(table::data_key(wrapping_id), &record)?);
+        self.write(changes).await
+    }
+
+    /// Records the ID of the cluster's data key, for a store that was filled by an import.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when one is recorded already; when the store fails.
+    pub async fn note_cluster_data_key(&self, id: &str) -> Result<(), StoreError> {
+        self.write(record::create(table::data_key_id(), &id.to_owned())?).await
+    }
+}
+
+impl Store {
+    /// Returns this node's request.
+    pub async fn node_request(&self, node: &str) -> Result<Option<NodeRequest>, StoreError> {
+        Ok(self.load(table::node_request(node)).await?.map(|loaded| loaded.value))
+    }
+
+    /// Stores a node's request, replacing its previous one.
+    pub async fn keep_node_request(&self, request: &NodeRequest) -> Result<(), StoreError> {
+        let put = vec![(table::node_request(&request.node), record::encode(request)?)];
+        let delete = vec![table::data_key_envelope(&request.node)];
+        self.write(Changes { put, delete, ..Changes::default() }).await
+    }
+
+    /// Returns the answer sent to this node.
+    pub async fn data_key_envelope(&self, node: &str) -> Result<Option<DataKeyEnvelope>, StoreError> {
+        Ok(self.load(table::data_key_envelope(node)).await?.map(|loaded| loaded.value))
+    }
+
+    /// Stores the answer to a node's request. Returns false if the node has replaced the request.
+    pub async fn send_data_key(&self, request: &NodeRequest, envelope: &DataKeyEnvelope) -> Result<bool, StoreError> {
+        let loaded: Option<Loaded<NodeRequest>> = self.load(table::node_request(&request.node)).await?;
+        let Some(loaded) = loaded.filter(|loaded| loaded.value == *request) else { return Ok(false) };
+        let put = vec![(table::data_key_envelope(&envelope.node), record::encode(envelope)?)];
+        Ok(self.commit(Changes { expect: vec![loaded.unchanged()], put, ..Changes::default() }).await?
+            == Committed::Yes)
+    }
+
+    /// Stores the data key as wrapped by the node's own token, and removes the request.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when this wrapping key has one already; when the store fails.
+    pub async fn keep_received_data_key(
+        &self,
+        node: &str,
+        wrapping_id: &str,
+        wrapped: &[u8],
+    ) -> Result<(), StoreError> {
+        let record = WrappedRecord::new(wrapping_id, wrapped);
+        let mut changes = record::create(table::data_key(wrapping_id), &record)?;
+        changes.delete = vec![table::node_request(node), table::data_key_envelope(node)];
+        self.write(changes).await
+    }
+
+    /// Returns the ID of this store's data key, and the data key encrypted to this public key.
+    ///
+    /// `None` without a data key.
+    ///
+    /// # Errors
+    /// [`NotEncrypted`] if the public key is invalid.
+    pub fn encrypt_data_key(&self, to: &PublicJwk, hash: OaepHash) -> Result<Option<(String, Vec<u8>)>, NotEncrypted> {
+        let Some(sealing) = &self.sealing else { return Ok(None) };
+        let ciphertext = sealing.sealer.encrypt_data_key(to, hash)?;
+        Ok(Some((sealing.sealer.data_key_id().to_owned(), ciphertext)))
+    }
+}

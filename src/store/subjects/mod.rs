@@ -1,0 +1,18 @@
+//! Operations on the domain's objects, by subject.
+
+pub(crate) mod account_links;
+pub(crate) mod app_passwords;
+pub(crate) mod audit;
+pub(crate) mod factors;
+pub(crate) mod forms;
+pub(crate) mod grants;
+pub(crate) mod interactions;
+pub(crate) mod keys;
+pub(crate) mod notices;
+pub(crate) mod outbox;
+pub(crate) mod pending_registrations;
+pub(crate) mod registrations;
+pub(crate) mod registry;
+pub(crate) mod revocations;
+pub(crate) mod sessions;
+pub(crate) mod submissions;

@@ -1,0 +1,218 @@
+//! Self-registrations that are not confirmed yet.
+//!
+//! Their total is bounded: at the limit, no new one can be started until some are removed.
+
+use crate::engine::{Changes, Expect};
+use crate::format::record::Loaded;
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::subjects::factors::factors_changes;
+use crate::subjects::outbox::add_mails;
+use crate::subjects::registry::user_creation;
+use crate::{Committed, Store, StoreError};
+use sealgate_domain::factors::Factors;
+use sealgate_domain::mail::WaitingMail;
+use sealgate_domain::pending_registration::PendingRegistration;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::user::User;
+
+/// Maximum number. The service sends up to 60 such e-mails a minute, and each one lives for an
+/// hour.
+const MAX_PENDING: usize = 10_000;
+
+impl Store {
+    /// Returns whether another one can be started.
+    pub fn has_room_for_registration(&self) -> bool {
+        self.pending_registrations.known() < MAX_PENDING && self.has_room_for_mail(1)
+    }
+
+    /// Stores one together with the e-mail that carries its code.
+    ///
+    /// `id`: hash of the browser's token. Returns false at the limit.
+    pub async fn begin_registration(
+        &self,
+        id: &SecretHash,
+        pending: &PendingRegistration,
+        mail: &WaitingMail,
+    ) -> Result<bool, StoreError> {
+        if !self.has_room_for_mail(1) {
+            return Ok(false);
+        }
+        // Reserve first: concurrent requests would all see the last free place.
+        let begun = self.pending_registrations.begin(1);
+        if begun.before >= MAX_PENDING {
+            begun.give_back();
+            return Ok(false);
+        }
+        let written = async {
+            let mut changes = creation(id, pending)?;
+            add_mails(&mut changes, std::slice::from_ref(mail))?;
+            self.commit_with_mails(changes, std::slice::from_ref(mail)).await
+        };
+        match written.await {
+            Ok(Committed::Yes) => Ok(true),
+            Ok(Committed::Conflict) => {
+                begun.give_back();
+                Err(StoreError::Contended)
+            }
+            Err(error) => {
+                begun.give_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// Does the work of [`Store::begin_registration`] without storing, so that response times do
+    /// not reveal the refusal.
+    pub async fn begin_no_registration(
+        &self,
+        id: &SecretHash,
+        pending: &PendingRegistration,
+        mail: &WaitingMail,
+    ) -> Result<(), StoreError> {
+        let mut changes = creation(id, pending)?;
+        add_mails(&mut changes, std::slice::from_ref(mail))?;
+        changes.delete = std::mem::take(&mut changes.put).into_iter().map(|(key, _)| key).collect();
+        self.write(changes).await
+    }
+
+    /// Returns the one with this hash of the browser's token.
+    pub async fn pending_registration(
+        &self,
+        id: &SecretHash,
+    ) -> Result<Option<Loaded<PendingRegistration>>, StoreError> {
+        self.load(table::pending_registration(id)).await
+    }
+
+    /// Replaces its state.
+    pub async fn change_registration(
+        &self,
+        loaded: &Loaded<PendingRegistration>,
+        next: &PendingRegistration,
+    ) -> Result<Committed, StoreError> {
+        self.commit(record::replace(loaded, next)?).await
+    }
+
+    /// Moves it to another ID, which invalidates the browser's previous token.
+    pub async fn move_registration(
+        &self,
+        loaded: &Loaded<PendingRegistration>,
+        id: &SecretHash,
+        next: &PendingRegistration,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = removal(loaded);
+        changes.merge(creation(id, next)?);
+        self.commit(changes).await
+    }
+
+    /// Removes one.
+    pub async fn drop_registration(&self, loaded: &Loaded<PendingRegistration>) -> Result<Committed, StoreError> {
+        let committed = self.commit(removal(loaded)).await?;
+        if committed == Committed::Yes {
+            self.pending_registration_gone();
+        }
+        Ok(committed)
+    }
+
+    /// Creates the account, with the passkey if there is one, and removes the registration, in one
+    /// commit.
+    ///
+    /// A conflict means that the e-mail address or passkey is taken, or that the account was
+    /// created already.
+    pub async fn finish_registration(
+        &self,
+        loaded: &Loaded<PendingRegistration>,
+        user: &User,
+        factors: Option<&Factors>,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = removal(loaded);
+        changes.merge(user_creation(user)?);
+        if let Some(factors) = factors {
+            changes.merge(factors_changes(None, factors)?);
+        }
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.pending_registration_gone();
+        }
+        Ok(committed)
+    }
+
+    /// Counts them and resets the tally: other processes may have removed some.
+    pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
+        if !self.is_shared() {
+            self.pending_registrations.set(self.count(Table::PendingRegistration).await?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn pending_registration_gone(&self) {
+        self.pending_registrations.gone();
+    }
+}
+
+fn creation(id: &SecretHash, pending: &PendingRegistration) -> Result<Changes, StoreError> {
+    let key = table::pending_registration(id);
+    let mut changes = record::create(key.clone(), pending)?;
+    changes.put.push((table::expiry(pending.expires_at, &key), Vec::new()));
+    Ok(changes)
+}
+
+/// Removes the record with its expiry entry.
+fn removal(loaded: &Loaded<PendingRegistration>) -> Changes {
+    let expect: Vec<Expect> = vec![loaded.unchanged()];
+    let delete = vec![loaded.key().clone(), table::expiry(loaded.value.expires_at, loaded.key())];
+    Changes { expect, delete, ..Changes::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::memory::MemoryEngine;
+    use sealgate_domain::mail::{MailId, MailKind};
+    use sealgate_domain::sealed::Sealed;
+    use sealgate_domain::time::UnixTime;
+    use sealgate_domain::user::Email;
+
+    fn pending() -> PendingRegistration {
+        let address = Email::parse("ceren@example.test").unwrap();
+        PendingRegistration::new(address, SecretHash::of(b"code"), UnixTime::from_seconds(1000))
+    }
+
+    fn mail(number: u8) -> WaitingMail {
+        let (id, sealed) = (MailId::from_bytes([number; 16]), Sealed::from_bytes(vec![1]));
+        WaitingMail::new(id, MailKind::AddressWanted, None, sealed, UnixTime::from_seconds(1000))
+    }
+
+    #[tokio::test]
+    async fn there_is_an_end_to_what_is_pending_and_what_goes_makes_room() {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        store.pending_registrations.set(MAX_PENDING - 1);
+        let ids = [1, 2, 3].map(|number| SecretHash::of(&[number]));
+        assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
+        assert!(!store.has_room_for_registration());
+        assert!(!store.begin_registration(&ids[1], &pending(), &mail(2)).await.unwrap());
+        // Under another ID it occupies the same place.
+        let loaded = store.pending_registration(&ids[0]).await.unwrap().unwrap();
+        assert_eq!(store.move_registration(&loaded, &ids[1], &pending()).await.unwrap(), Committed::Yes);
+        assert!(store.pending_registration(&ids[0]).await.unwrap().is_none());
+        assert!(!store.has_room_for_registration());
+        let loaded = store.pending_registration(&ids[1]).await.unwrap().unwrap();
+        assert_eq!(store.drop_registration(&loaded).await.unwrap(), Committed::Yes);
+        assert!(store.begin_registration(&ids[2], &pending(), &mail(3)).await.unwrap());
+        assert!(!store.has_room_for_registration());
+        let swept = store.sweep(UnixTime::from_seconds(1000 + 3660), 100).await.unwrap();
+        assert!(swept.removed >= 1 && store.has_room_for_registration(), "{swept:?}");
+        assert!(store.pending_registration(&ids[2]).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_refused_registration_stores_nothing() {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        let id = SecretHash::of(b"one");
+        store.begin_no_registration(&id, &pending(), &mail(1)).await.unwrap();
+        assert!(store.pending_registration(&id).await.unwrap().is_none());
+        assert_eq!(store.count_outbox().await.unwrap().waiting, 0);
+    }
+}

@@ -1,0 +1,184 @@
+//! Self-registered clients: initial access tokens, their limit, and removal of unused ones.
+//!
+//! Anyone can create them if registration is open. Their number is tracked, because counting would
+//! read all of them at each request.
+
+use std::time::Duration;
+
+use crate::engine::{Changes, Key, Value};
+use crate::format::record::Loaded;
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::{AddOutcome, Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::client::{Client, SelfRegistration};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+
+/// Number of clients per commit: see the sled engine on the size of a batch.
+const STEP: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Registered {
+    Added,
+    /// The ID was taken, or the initial access token was used concurrently.
+    Lost,
+    /// The limit is reached.
+    Full,
+}
+
+impl Store {
+    /// Stores the hash of an initial access token (RFC 7591 §3) until it is used or expires.
+    pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
+        let key = table::once(hash);
+        let mut changes = record::create(key.clone(), &expires_at)?;
+        changes.put.push((table::expiry(expires_at, &key), Vec::new()));
+        self.write(changes).await
+    }
+
+    /// Returns whether an initial access token is valid, without consuming it.
+    pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
+        let loaded = self.load::<UnixTime>(table::once(hash)).await?;
+        Ok(loaded.is_some_and(|loaded| now < loaded.value))
+    }
+
+    /// Adds a client unless `most` are self-registered, and consumes the initial access token.
+    ///
+    /// Both happen in one commit.
+    pub async fn register_client(
+        &self,
+        client: &Client,
+        initial_token: Option<&SecretHash>,
+        most: usize,
+    ) -> Result<Registered, StoreError> {
+        // Reserve first: concurrent requests would all see the last free place.
+        let begun = self.registrations.begin(1);
+        if begun.before >= most {
+            begun.give_back();
+            return Ok(Registered::Full);
+        }
+        let outcome = self.add_registration(client, initial_token).await;
+        if !matches!(outcome, Ok(AddOutcome::Added)) {
+            begun.give_back();
+        }
+        Ok(match outcome? {
+            AddOutcome::Added => Registered::Added,
+            AddOutcome::Exists => Registered::Lost,
+        })
+    }
+
+    async fn add_registration(
+        &self,
+        client: &Client,
+        initial_token: Option<&SecretHash>,
+    ) -> Result<AddOutcome, StoreError> {
+        let key = table::client(&client.id);
+        let mut changes = record::create(key.clone(), client)?;
+        let until = client.registration.as_ref().and_then(|own| own.unused_until);
+        changes.put.extend(until.map(|until| (table::expiry(until, &key), Vec::new())));
+        if let Some(hash) = initial_token {
+            let Some(token) = self.load::<UnixTime>(table::once(hash)).await? else { return Ok(AddOutcome::Exists) };
+            changes.expect.push(token.unchanged());
+            changes.delete.push(token.key().clone());
+        }
+        Ok(match self.commit(changes).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+
+    /// Records that a client is about to receive its first token, so that it is retained. Returns
+    /// false if it was removed.
+    pub async fn note_use(&self, client: &Client) -> Result<bool, StoreError> {
+        if client.registration.as_ref().is_none_or(|own| own.used) {
+            return Ok(true);
+        }
+        let used = |client: &mut Client| {
+            if let Some(own) = &mut client.registration {
+                *own = SelfRegistration { used: true, unused_until: None, ..own.clone() };
+            }
+        };
+        Ok(self.change_client(&client.id, used).await?.is_some())
+    }
+
+    /// Counts the self-registered clients, and sets the deadline `unused` for those that lack one.
+    ///
+    /// Clients of an older program lack it if their use is unknown. Runs at a start, before this
+    /// process serves; other nodes may be serving.
+    pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
+        let (mut count, mut after, mut conflicts) = (0, None::<Key>, 0);
+        loop {
+            let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), STEP).await?;
+            let Some((last, _)) = rows.last() else { break };
+            let last = last.clone();
+            let (on_page, changes) = settled(rows, now, unused)?;
+            if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
+                // Another node has changed one of them: retry this page.
+                conflicts += 1;
+                if conflicts == MAX_CONFLICTS {
+                    return Err(StoreError::Contended);
+                }
+                continue;
+            }
+            count += on_page;
+            after = Some(last);
+        }
+        if !self.registrations.is_followed() {
+            self.registrations.set(count);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn count_registrations(&self) -> Result<usize, StoreError> {
+        let (mut count, mut after) = (0, None::<Key>);
+        loop {
+            let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(count) };
+            after = Some(last.clone());
+            let clients = rows.into_iter().filter_map(|(key, bytes)| record::decode::<Client>(&key, bytes).ok());
+            count += clients.filter(|client| client.value.registration.is_some()).count();
+        }
+    }
+
+    /// Returns the number of self-registered clients.
+    pub fn self_registered_clients(&self) -> usize {
+        self.registrations.known()
+    }
+
+    pub(crate) fn registration_gone(&self, client: &Client) {
+        if client.registration.is_some() {
+            self.registrations.gone();
+        }
+    }
+}
+
+/// Returns the number of self-registered clients, and the changes that set missing deadlines.
+fn settled(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
+    let (mut count, mut changes) = (0, Changes::default());
+    for (key, bytes) in rows {
+        let loaded: Loaded<Client> = match record::decode(&key, bytes) {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                // An unreadable client does not affect others.
+                tracing::error!(%error, "a client cannot be read");
+                continue;
+            }
+        };
+        let Some(own) = &loaded.value.registration else { continue };
+        count += 1;
+        if own.used {
+            continue;
+        }
+        let until = own.unused_until.unwrap_or_else(|| now.plus(unused));
+        if own.unused_until.is_none() {
+            let own = SelfRegistration { unused_until: Some(until), ..own.clone() };
+            let next = record::replace(&loaded, &Client { registration: Some(own), ..loaded.value.clone() })?;
+            changes.expect.extend(next.expect);
+            changes.put.extend(next.put);
+        }
+        // Also if it has an entry: it may have been approved when that was due, and unapproved
+        // since.
+        changes.put.push((table::expiry(until, &key), Vec::new()));
+    }
+    Ok((count, changes))
+}

@@ -1,0 +1,333 @@
+//! Clients and users.
+
+use std::collections::HashSet;
+
+use crate::engine::{Changes, Expect, Key};
+use crate::format::record::Loaded;
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::subjects::revocations::{Revocation, opened};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User};
+use sealgate_domain::username::Username;
+
+/// Outcome of a change of a user's e-mail address or username.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum RenameOutcome {
+    Renamed(Box<User>),
+    /// There is no such user.
+    Absent,
+    /// Another user has the e-mail address; nothing changed.
+    EmailTaken,
+    /// Another user has the username; nothing changed.
+    UsernameTaken,
+}
+
+/// Outcome of adding a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum AddOutcome {
+    Added,
+    /// A record with that ID, e-mail address or username exists; nothing changed.
+    Exists,
+}
+
+/// Maximum number of users that one search reads.
+const MAX_EXAMINED: usize = 4096;
+
+/// Users that match a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsersFound {
+    /// The matches. May be empty although there are more users to read.
+    pub users: Vec<User>,
+    /// User to continue after; `None` when all users were read.
+    pub next: Option<Subject>,
+}
+
+impl Store {
+    /// Returns the client with this ID, enabled or not.
+    pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        Ok(self.load(table::client(id)).await?.map(|loaded| loaded.value))
+    }
+
+    pub async fn add_client(&self, client: &Client) -> Result<AddOutcome, StoreError> {
+        Ok(match self.commit(record::create(table::client(&client.id), client)?).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+
+    /// Changes a client, retrying on conflicts. Returns its new state, or `None` if there is no
+    /// such client.
+    pub async fn change_client(
+        &self,
+        id: &ClientId,
+        change: impl Fn(&mut Client) + Send,
+    ) -> Result<Option<Client>, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(None) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
+                return Ok(Some(next));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Removes a client and ends its grants, so that a later client with the same ID inherits
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
+        // The record first: without it no new grant can be created while the old ones are ended.
+        let existed = self.remove_client(id).await?;
+        self.end_grants_of_client(id, EndReason::Administrator, now).await?;
+        Ok(existed)
+    }
+
+    /// Removes only a client's record, retrying on conflicts.
+    async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
+            let delete = vec![loaded.key().clone()];
+            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            if self.commit(changes).await? == Committed::Yes {
+                self.registration_gone(&loaded.value);
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Returns up to `limit` clients in order of their IDs, after `after`.
+    pub async fn clients(&self, after: Option<&ClientId>, limit: usize) -> Result<Vec<Client>, StoreError> {
+        let after = after.map(table::client);
+        let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+
+    /// Returns the user with this `sub`, enabled or not.
+    pub async fn user(&self, subject: Subject) -> Result<Option<User>, StoreError> {
+        Ok(self.load(table::user(subject)).await?.map(|loaded| loaded.value))
+    }
+
+    /// Returns the user with this e-mail address, enabled or not.
+    pub async fn user_by_email(&self, email: &Email) -> Result<Option<User>, StoreError> {
+        match self.load::<Subject>(table::email(&email.lookup_key())).await? {
+            Some(found) => self.user(found.value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the user with this username, enabled or not.
+    pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
+        match self.load::<Subject>(table::username(&username.lookup_key())).await? {
+            Some(found) => self.user(found.value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the user whose e-mail address or username has this lookup key, enabled or not.
+    ///
+    /// No name is both an address and a username.
+    pub async fn user_by_lookup_key(&self, key: &SecretHash) -> Result<Option<User>, StoreError> {
+        let mut found = self.load::<Subject>(table::email(key)).await?;
+        if found.is_none() {
+            found = self.load::<Subject>(table::username(key)).await?;
+        }
+        match found {
+            Some(found) => self.user(found.value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the user with this typed e-mail address or username, enabled or not.
+    ///
+    /// No name is both an address and a username.
+    pub async fn user_by_sign_in_name(&self, typed: &str) -> Result<Option<User>, StoreError> {
+        match (Email::parse(typed), Username::typed(typed)) {
+            (Some(email), _) => self.user_by_email(&email).await,
+            (None, Some(username)) => self.user_by_username(&username).await,
+            (None, None) => Ok(None),
+        }
+    }
+
+    pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
+        self.add_users(std::slice::from_ref(user)).await
+    }
+
+    /// Adds all of these users or none, in one commit. `admin::people_file` limits their number.
+    pub async fn add_users(&self, users: &[User]) -> Result<AddOutcome, StoreError> {
+        let mut changes = Changes::default();
+        for (number, user) in users.iter().enumerate() {
+            // Encoding takes microseconds per user; yield to other tasks on this thread.
+            if number % PAGE == PAGE - 1 {
+                tokio::task::yield_now().await;
+            }
+            changes.put.push((table::user(user.sub), record::encode(user)?));
+            for name in names(user) {
+                changes.put.push((name, record::encode(&user.sub)?));
+            }
+        }
+        let mut known = HashSet::new();
+        if !changes.put.iter().all(|(key, _)| known.insert(key)) {
+            return Ok(AddOutcome::Exists);
+        }
+        changes.expect = changes.put.iter().map(|(key, _)| Expect::Absent(key.clone())).collect();
+        Ok(match self.commit(changes).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+
+    /// Changes a user, retrying on conflicts. Returns the new state.
+    ///
+    /// `sub`, e-mail address and username must not change.
+    pub async fn change_user(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut User) + Send,
+    ) -> Result<Option<User>, StoreError> {
+        self.change_user_and(subject, None, change).await
+    }
+
+    /// Changes a user including e-mail address and username, retrying on conflicts.
+    ///
+    /// `sub` must not change. A released name becomes available to others.
+    pub async fn rename_user(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut User) + Send,
+    ) -> Result<RenameOutcome, StoreError> {
+        self.rename_user_and_tell(subject, change, |_, _| None).await
+    }
+
+    /// Returns the changes to a user and its name entries, or the outcome if another user has a new
+    /// name.
+    pub(crate) async fn rename_changes(
+        &self,
+        loaded: &Loaded<User>,
+        next: &User,
+    ) -> Result<Result<Changes, RenameOutcome>, StoreError> {
+        let of_names = names_changes(&loaded.value, next)?;
+        for (name, _) in &of_names.put {
+            if self.load::<Subject>(name.clone()).await?.is_some() {
+                let is_address = *name == table::email(&next.email.lookup_key());
+                return Ok(Err(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken }));
+            }
+        }
+        let mut changes = record::replace(loaded, next)?;
+        changes.merge(of_names);
+        Ok(Ok(changes))
+    }
+
+    /// Removes a user with all sessions, grants and consents.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn delete_user(&self, subject: Subject, now: UnixTime) -> Result<bool, StoreError> {
+        let revocation = self.new_revocation(subject, EndReason::Administrator, now);
+        if !self.remove_user(&revocation).await? {
+            return Ok(false);
+        }
+        self.remove_factors(subject).await?;
+        self.remove_account_links(subject).await?;
+        self.carry_out(&revocation).await?;
+        loop {
+            let rows = self.engine.scan(&table::consents(subject), None, PAGE).await?;
+            if rows.is_empty() {
+                return Ok(true);
+            }
+            let delete = rows.into_iter().map(|(key, _)| key).collect();
+            self.write(Changes { delete, ..Changes::default() }).await?;
+        }
+    }
+
+    /// Removes a user's record and name entries, retrying on conflicts.
+    ///
+    /// A name that is assigned concurrently must not remain as a dangling entry.
+    async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };
+            let delete = [loaded.key().clone()].into_iter().chain(names(&loaded.value)).collect();
+            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            if self.commit(opened(changes, Some(revocation))?).await? == Committed::Yes {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Returns up to `limit` users in order of their `sub`, after `after`.
+    pub async fn users(&self, after: Option<Subject>, limit: usize) -> Result<Vec<User>, StoreError> {
+        let after = after.map(table::user);
+        let page: Vec<Loaded<User>> = self.page(&table::all(Table::User), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+
+    /// Returns up to `limit` users that match a search ([`User::answers_to`]), in order of their
+    /// `sub`.
+    ///
+    /// Reads a bounded number of users: there may be a `next` with fewer than `limit` matches.
+    pub async fn find_users(
+        &self,
+        typed: &str,
+        after: Option<Subject>,
+        limit: usize,
+    ) -> Result<UsersFound, StoreError> {
+        let (mut users, mut last, mut looked_at) = (Vec::new(), after, 0);
+        while looked_at < MAX_EXAMINED {
+            let page = self.users(last, PAGE).await?;
+            let whole = page.len() == PAGE;
+            looked_at += page.len();
+            for user in page {
+                last = Some(user.sub);
+                if user.answers_to(typed) {
+                    users.push(user);
+                    if users.len() == limit {
+                        return Ok(UsersFound { users, next: last });
+                    }
+                }
+            }
+            if !whole {
+                return Ok(UsersFound { users, next: None });
+            }
+        }
+        Ok(UsersFound { users, next: last })
+    }
+}
+
+/// Returns the changes that add a user with its name entries.
+pub(crate) fn user_creation(user: &User) -> Result<Changes, StoreError> {
+    let mut changes = record::create(table::user(user.sub), user)?;
+    for name in names(user) {
+        changes.expect.push(Expect::Absent(name.clone()));
+        changes.put.push((name, record::encode(&user.sub)?));
+    }
+    Ok(changes)
+}
+
+/// Returns the changes of a user's name entries. A conflict means that another user has a new name.
+pub(crate) fn names_changes(before: &User, after: &User) -> Result<Changes, StoreError> {
+    let (before, names) = (names(before), names(after));
+    let mut changes = Changes::default();
+    for name in names.iter().filter(|name| !before.contains(name)) {
+        changes.expect.push(Expect::Absent(name.clone()));
+        changes.put.push((name.clone(), record::encode(&after.sub)?));
+    }
+    changes.delete.extend(before.into_iter().filter(|name| !names.contains(name)));
+    Ok(changes)
+}
+
+/// Returns the index entries of a user's names.
+pub(crate) fn names(user: &User) -> Vec<Key> {
+    let username = user.username.as_ref().map(|username| table::username(&username.lookup_key()));
+    [table::email(&user.email.lookup_key())].into_iter().chain(username).collect()
+}

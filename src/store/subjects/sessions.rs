@@ -1,0 +1,343 @@
+//! Browser sessions, and the applications' sessions that depend on them.
+//! Combined reads for access decisions: one round trip instead of several.
+//! Browsers from which users have signed in before: one small record per user.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use crate::engine::{Changes, Key, Value};
+use crate::format::record::Loaded;
+use crate::format::table::Indexed;
+use crate::format::{record, table};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::grant::{Grant, GrantId};
+use sealgate_domain::known_browser::KnownBrowsers;
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::{AppSession, Session, SessionId};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
+
+/// Resolution of the last use of a session.
+const TOUCH: Duration = Duration::from_mins(1);
+
+/// A page of a user's sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionPage {
+    /// The sessions, live or not.
+    pub sessions: Vec<Session>,
+    /// Session to continue after; `None` when there are no more.
+    pub next: Option<SessionId>,
+}
+
+impl Store {
+    /// Returns the session with this ID, live or not.
+    pub async fn session(&self, id: SessionId) -> Result<Option<Loaded<Session>>, StoreError> {
+        self.load(table::session(id)).await
+    }
+
+    pub async fn begin_session(&self, session: &Session) -> Result<(), StoreError> {
+        let key = table::session(session.id);
+        let mut changes = record::create(key.clone(), session)?;
+        changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+        changes.put.extend(entries(session).map(|entry| (entry, Vec::new())));
+        self.write(changes).await
+    }
+
+    /// Replaces a loaded session with its next state.
+    pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
+        let mut changes = record::replace(loaded, next)?;
+        changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.follow_session(&loaded.value, next);
+        }
+        Ok(committed)
+    }
+
+    /// Moves a session to another ID and cookie, which ends the dependent application sessions and
+    /// codes.
+    ///
+    /// `next` creates the new session, or returns `None` if the session no longer belongs to the
+    /// caller. Returns whether it was moved.
+    pub async fn move_session(
+        &self,
+        id: SessionId,
+        next: impl Fn(&Session) -> Option<Session> + Send,
+    ) -> Result<bool, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.session(id).await? else { return Ok(false) };
+            let Some(session) = next(&loaded.value) else { return Ok(false) };
+            let key = table::session(session.id);
+            let mut changes = record::create(key.clone(), &session)?;
+            changes.expect.push(loaded.unchanged());
+            changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+            changes.put.extend(entries(&session).map(|entry| (entry, Vec::new())));
+            changes.delete.push(loaded.key().clone());
+            changes.delete.extend(entries(&loaded.value));
+            if self.commit(changes).await? == Committed::Yes {
+                self.follow_session(&loaded.value, &session);
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Records that a session is in use, at most once a minute. Best effort.
+    ///
+    /// A session that changes concurrently is in use anyway, and read-only requests must work while
+    /// the store accepts no writes.
+    pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) {
+        if now.since(loaded.value.last_seen_at) < TOUCH {
+            return;
+        }
+        let next = Session { last_seen_at: now, ..loaded.value.clone() };
+        let touched = match record::replace(loaded, &next) {
+            Ok(changes) => self.commit(changes).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = touched {
+            tracing::debug!(%error, session = %loaded.value.id, "the last use of a session was not saved");
+        }
+    }
+
+    /// Ends a session and its dependent application sessions.
+    pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.session(id).await? else { return Ok(false) };
+            let mut delete = vec![loaded.key().clone()];
+            delete.extend(entries(&loaded.value));
+            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Returns up to `limit` sessions in which this user is signed in, in order of their IDs, after
+    /// `after`.
+    pub async fn sessions_of_user(
+        &self,
+        user: Subject,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<SessionPage, StoreError> {
+        let prefix = table::of_user(user, Indexed::Session);
+        let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
+        let rows = self.engine.scan(&prefix, after.as_deref(), limit).await?;
+        let ids: Vec<_> =
+            rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes).collect();
+        let mut sessions = Vec::with_capacity(ids.len());
+        for id in &ids {
+            sessions.extend(self.session(*id).await?.map(|loaded| loaded.value));
+        }
+        Ok(SessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
+    }
+
+    /// Ends all sessions in which this user is signed in, and removes their known browsers.
+    ///
+    /// Returns the number of sessions.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn end_sessions_of_user(&self, user: Subject) -> Result<usize, StoreError> {
+        self.forget_browsers(user, None).await?;
+        self.end_sessions_but(user, None).await
+    }
+
+    /// Ends all sessions in which this user is signed in, except for `kept`. Returns their number.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn end_other_sessions_of_user(&self, user: Subject, kept: SessionId) -> Result<usize, StoreError> {
+        self.end_sessions_but(user, Some(kept)).await
+    }
+
+    /// Repeats until a pass finds no session: a pass misses one that moves to another ID meanwhile.
+    async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
+        let mut ended = 0;
+        for _ in 0..MAX_CONFLICTS {
+            let (mut found, mut after) = (0, None);
+            loop {
+                let page = self.sessions_of_user(user, after, PAGE).await?;
+                for session in page.sessions.iter().filter(|session| Some(session.id) != kept) {
+                    found += 1;
+                    ended += usize::from(self.end_session(session.id).await?);
+                }
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            if found == 0 {
+                return Ok(ended);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Returns the application session with this ID, live or not. The caller must also check its
+    /// parent.
+    pub async fn app_session(&self, id: SessionId) -> Result<Option<Loaded<AppSession>>, StoreError> {
+        self.load(table::app_session(id)).await
+    }
+
+    /// Stores a new application session.
+    pub async fn begin_app_session(&self, session: &AppSession) -> Result<(), StoreError> {
+        let key = table::app_session(session.id);
+        let mut changes = record::create(key.clone(), session)?;
+        changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+        self.write(changes).await
+    }
+
+    /// Ends only an application session.
+    pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
+        let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
+        let delete = vec![loaded.key().clone()];
+        // It never changes: a conflict means that it is gone.
+        let _ = self.commit(Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }).await?;
+        Ok(())
+    }
+}
+
+/// Returns the index entries of a session.
+pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
+    let id = *session.id.as_bytes();
+    session
+        .sign_ins
+        .iter()
+        .map(move |sign_in| table::entry(table::of_user(sign_in.subject, Indexed::Session), &id))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// The current records that an access token depends on.
+#[derive(Debug)]
+pub struct TokenState {
+    pub grant: Option<Grant>,
+    /// The registered client with the requested ID.
+    pub client: Option<Client>,
+    pub user: Option<User>,
+    /// Whether the token was revoked individually.
+    pub is_revoked: bool,
+}
+
+impl Store {
+    /// Reads the records that the token with this `jti` depends on.
+    ///
+    /// `client`: `None` if it cannot be a registered one.
+    pub async fn token_standing(
+        &self,
+        grant: GrantId,
+        client: Option<&ClientId>,
+        subject: Subject,
+        jti: &str,
+    ) -> Result<TokenState, StoreError> {
+        let mut keys = vec![table::grant(grant), table::user(subject), table::revoked_token(jti)];
+        keys.extend(client.map(table::client));
+        let mut found = self.engine.get_many(&keys).await?.into_iter();
+        let mut next = || found.next().flatten();
+        let (grant, user, revoked, client) = (next(), next(), next(), next());
+        Ok(TokenState {
+            grant: of(&keys, 0, grant)?.map(|loaded| loaded.value),
+            client: of(&keys, 3, client)?.map(|loaded| loaded.value),
+            user: of(&keys, 1, user)?.map(|loaded| loaded.value),
+            is_revoked: revoked.is_some(),
+        })
+    }
+
+    /// Reads a session, live or not, and a user, enabled or not.
+    pub async fn session_and_user(
+        &self,
+        session: SessionId,
+        user: Subject,
+    ) -> Result<(Option<Loaded<Session>>, Option<User>), StoreError> {
+        let keys = [table::session(session), table::user(user)];
+        let mut found = self.engine.get_many(&keys).await?.into_iter();
+        let mut next = || found.next().flatten();
+        let (session, user) = (next(), next());
+        Ok((of(&keys, 0, session)?, of(&keys, 1, user)?.map(|loaded| loaded.value)))
+    }
+
+    /// Returns the existing sessions with these IDs, live or not. Unreadable ones are left out.
+    pub async fn sessions(&self, ids: &[SessionId]) -> Result<Vec<Loaded<Session>>, StoreError> {
+        let keys: Vec<Key> = ids.iter().map(|id| table::session(*id)).collect();
+        let found = self.engine.get_many(&keys).await?;
+        let found = keys.iter().zip(found).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
+        Ok(found.collect())
+    }
+}
+
+fn of<T: DeserializeOwned>(keys: &[Key], at: usize, bytes: Option<Value>) -> Result<Option<Loaded<T>>, StoreError> {
+    let found = keys.get(at).zip(bytes);
+    found.map(|(key, bytes)| record::decode(key, bytes)).transpose()
+}
+
+impl Store {
+    /// Returns the browsers from which this user has signed in; none if there is no such user.
+    pub async fn known_browsers(&self, subject: Subject) -> Result<KnownBrowsers, StoreError> {
+        let loaded = self.load(table::known_browsers(subject)).await?;
+        Ok(loaded.map_or_else(|| KnownBrowsers::none(subject), |loaded| loaded.value))
+    }
+
+    /// Records a sign-in from the browser with this mark, which replaces its previous one.
+    pub async fn learn_browser(
+        &self,
+        subject: Subject,
+        mark: SecretHash,
+        replaced: Option<SecretHash>,
+        now: UnixTime,
+    ) -> Result<(), StoreError> {
+        let key = table::known_browsers(subject);
+        for _ in 0..MAX_CONFLICTS {
+            let changes = if let Some(loaded) = self.load::<KnownBrowsers>(key.clone()).await? {
+                let mut next = loaded.value.clone();
+                next.learn(mark, replaced, now);
+                record::replace(&loaded, &next)?
+            } else {
+                let mut first = KnownBrowsers::none(subject);
+                first.learn(mark, None, now);
+                let mut changes = record::create(key.clone(), &first)?;
+                changes.put.push((table::expiry(first.expires_at, &key), Vec::new()));
+                changes
+            };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Removes the browsers of this user, except for the one with the mark `kept`.
+    pub async fn forget_browsers(&self, subject: Subject, kept: Option<SecretHash>) -> Result<(), StoreError> {
+        let Some(kept) = kept else {
+            // Its expiry entry is dangling then, and garbage collection removes it.
+            let delete = vec![table::known_browsers(subject)];
+            return self.write(Changes { delete, ..Changes::default() }).await;
+        };
+        self.change_browsers(subject, |known| known.keep(kept)).await
+    }
+
+    /// Removes one of them.
+    pub async fn forget_browser(&self, subject: Subject, mark: SecretHash) -> Result<(), StoreError> {
+        self.change_browsers(subject, |known| known.forget(mark)).await
+    }
+
+    async fn change_browsers(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut KnownBrowsers) + Send,
+    ) -> Result<(), StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.load::<KnownBrowsers>(table::known_browsers(subject)).await? else { return Ok(()) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            if next == loaded.value || self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+}
