@@ -8,14 +8,14 @@ use cryptoki::object::{Attribute, ObjectClass};
 use cryptoki::session::Session;
 use serde::Serialize;
 
-use super::encoding::hex;
 use super::error::SignerOpenError;
 use super::fault::TokenFault;
-use super::key::{self, KeyReport, KeyTerms, TokenKey};
-use super::pin;
+use super::key::{KeyReport, KeyTerms, TokenKey};
 use super::pkcs11::Module;
-use super::session::with_session;
-use super::wrapping;
+use super::{key, wrapping};
+use crate::pkcs11;
+use crate::public_key::hex;
+use crate::worker::with_session;
 use sealgate_config as config;
 
 /// Key sizes that can be generated.
@@ -122,7 +122,7 @@ pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> R
 /// # Errors
 /// The errors of opening a signer that concern the token; `NoToken` if no slot is free.
 pub fn init_token(hsm: &config::Hsm, so_pin: &Path) -> Result<bool, SignerOpenError> {
-    let (pin, so_pin) = (pin::read(&hsm.pin_file)?, pin::read(so_pin)?);
+    let (pin, so_pin) = (pkcs11::read(&hsm.pin_file)?, pkcs11::read(so_pin)?);
     let module = Module::load(&hsm.module)?;
     let initialized = module.initialize()?;
     let changed = module.init_token(&hsm.token_label, &so_pin, &pin);

@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
-use super::key::{self, KeyTerms};
-use super::session::with_session;
-use super::wrapping;
+use super::key::KeyTerms;
+use super::{key, wrapping};
+use crate::worker::with_session;
 use sealgate_config as config;
 use sealgate_domain::admission::OaepHash;
 use sealgate_domain::key_ring::PublicJwk;

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use super::encoding::hex;
 use super::fault::{ErrorClass, TokenFault};
+use crate::public_key::hex;
 
 /// Why inputs were not signed. None of these consumes a code, token or session: callers sign before
 /// they commit.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cryptoki::slot::Slot;
 
 use super::fault::ErrorClass;
-use super::observer::Observer;
+use crate::pool::Observer;
 
 /// The module state that a session or handle belongs to. Both numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

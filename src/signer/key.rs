@@ -6,10 +6,10 @@ use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHan
 use cryptoki::session::Session;
 use serde::Serialize;
 
-use super::encoding::{Message, digest_info, hex, sha256, without_leading_zeros};
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
 use super::public_key::{KeyId, PublicKey, Signature, UnfitPublicKey};
+use crate::public_key::{Message, digest_info, hex, sha256, without_leading_zeros};
 use sealgate_config as config;
 
 /// Accepted modulus sizes of a signing key, in bits.

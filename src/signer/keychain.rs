@@ -1,17 +1,20 @@
 //! The token's usable keys, and which of them are published and which one signs now. The key ring
 //! supplies the times. A computed key set is cached until the next of these times passes.
+//! The published keys, and the active one.
+//!
+//! Trust between nodes that have a token each: compares the key ring with the keys in the token.
+//! [`sealgate_domain::key_ring`] decides which keys are trusted; this module supplies its input.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::ceremony::KeySize;
-use super::error::SignerOpenError;
-use super::key::{KeyReport, KeyTerms, SigningKey};
-use super::key_set::KeySet;
-use super::public_key::{KeyId, PublicKey};
-use super::vouching::{self, EndorsementPlan};
-use sealgate_domain::key_ring::{KeyRing, KeyState, TokenHolder};
+use crate::ceremony::KeySize;
+use crate::error::SignerOpenError;
+use crate::key::{KeyReport, KeyTerms, SigningKey};
+use crate::public_key::{Jwk, KeyId, PublicKey};
+use sealgate_domain::key_ring::{DueEndorsement, KeyLife, KeyRing, KeyState, PublicJwk, TokenHolder, Trust};
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 
@@ -120,7 +123,7 @@ impl Keychain {
 
     /// See [`super::Signer::vouching`].
     pub(super) fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
-        self.read(|inner| Some(vouching::vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
+        self.read(|inner| Some(vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
     /// Applies the times of this key ring from now on.
@@ -197,7 +200,7 @@ impl Inner {
             key.map(|key| key.public.clone())
         };
         let mut published: Vec<PublicKey> = if let Some(holder) = &self.holder {
-            vouching::published(ring, holder, &self.public(), now)
+            published(ring, holder, &self.public(), now)
         } else {
             let published = ring.keys().iter().filter(|life| ring.state(life, now) != KeyState::Removed);
             published.filter_map(|life| public(&life.kid)).collect()
@@ -234,5 +237,133 @@ impl Inner {
             if removed { set.withdrawing_active() } else { set }
         };
         self.shown = Shown { set: Arc::new(set.following(shown)), from: now, until: ring.next_change(now) };
+    }
+}
+
+/// The published keys and the active signing key.
+#[derive(Debug, Clone)]
+pub struct KeySet {
+    active: PublicKey,
+    others: Vec<PublicKey>,
+    /// Whether the active key is not published: it was removed, and the token has no other key.
+    withdrawn: bool,
+    generation: u64,
+}
+
+impl KeySet {
+    /// Creates a set in which `active` signs and `others` are published for verification only.
+    pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
+        Self { active, others, withdrawn: false, generation: 0 }
+    }
+
+    /// Returns the set with the active key unpublished: its signatures are rejected.
+    pub(super) fn withdrawing_active(self) -> Self {
+        Self { withdrawn: true, ..self }
+    }
+
+    /// Returns this set with the generation that follows `before`: the same number if the published
+    /// keys are the same.
+    pub(super) fn following(self, before: &Self) -> Self {
+        let same = self.iter().map(PublicKey::kid).eq(before.iter().map(PublicKey::kid));
+        let generation = if same { before.generation } else { before.generation.wrapping_add(1) };
+        Self { generation, ..self }
+    }
+
+    /// Returns a number that grows whenever the published keys or their order change.
+    ///
+    /// To cache verified signatures, read it before verifying, store it with the result, and look
+    /// up the key again if it has changed.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub fn active(&self) -> &PublicKey {
+        &self.active
+    }
+
+    /// Returns the published key with this `kid` from a JWS header.
+    pub fn find(&self, kid: &str) -> Option<&PublicKey> {
+        self.iter().find(|key| key.kid().as_str() == kid)
+    }
+
+    /// Returns the published keys, the active one first.
+    pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
+        let active = Some(&self.active).filter(|_| !self.withdrawn);
+        active.into_iter().chain(&self.others)
+    }
+
+    /// Returns the document at `jwks_uri`.
+    pub fn jwk_set(&self) -> JwkSet {
+        JwkSet { keys: self.iter().map(PublicKey::jwk).collect() }
+    }
+}
+
+/// The document at `jwks_uri` (RFC 7517 §5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JwkSet {
+    /// The published keys, the active one first.
+    pub keys: Vec<Jwk>,
+}
+
+/// Entries that a node has to add to the ring.
+#[derive(Debug)]
+pub struct EndorsementPlan {
+    /// Own keys whose public members are missing in the ring.
+    pub undescribed: Vec<(String, PublicJwk)>,
+    /// Endorsement signatures to make, each with the own key that makes it.
+    pub due: Vec<(KeyId, DueEndorsement)>,
+    /// Key ids of other nodes' keys that this node does not trust.
+    pub untrusted: Vec<String>,
+}
+
+fn judge<T>(holder: &TokenHolder, found: &[PublicKey], judge: impl FnOnce(&Trust<'_>) -> T) -> T {
+    let in_token = |kid: &str| found.iter().any(|key| key.kid().as_str() == kid);
+    let verify = |jwk: &PublicJwk, message: &[u8], signature: &[u8]| {
+        PublicKey::from_jwk(jwk).is_some_and(|key| key.verify(message, signature))
+    };
+    judge(&Trust { holder, in_token: &in_token, verify: &verify })
+}
+
+/// Returns the keys of the ring that this node publishes: those in its own token, and the trusted
+/// keys of other nodes.
+pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> Vec<PublicKey> {
+    let key = |life: &KeyLife| {
+        let own = found.iter().find(|key| key.kid().as_str() == life.kid).cloned();
+        own.or_else(|| PublicKey::from_jwk(life.jwk.as_ref()?).filter(|key| key.kid().as_str() == life.kid))
+    };
+    judge(holder, found, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
+}
+
+pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> EndorsementPlan {
+    let is_undescribed = |key: &PublicKey| {
+        let life = ring.find(key.kid().as_str()).filter(|life| life.holder.as_ref() == Some(&holder.node));
+        // Removed keys need no description.
+        let life = life.filter(|life| ring.state(life, now) != KeyState::Removed);
+        life.is_some_and(|life| life.jwk.as_ref() != Some(&key.public_jwk()))
+    };
+    let undescribed = found.iter().filter(|key| is_undescribed(key));
+    let undescribed = undescribed.map(|key| (key.kid().to_string(), key.public_jwk())).collect();
+    judge(holder, found, |trust| {
+        let with_key = |due: DueEndorsement| {
+            let by = found.iter().find(|key| key.kid().as_str() == due.by)?;
+            Some((by.kid().clone(), due))
+        };
+        let due = ring.due_endorsements(trust, now).into_iter().filter_map(with_key).collect();
+        let untrusted = ring.untrusted(trust, now).into_iter().map(|life| life.kid.clone()).collect();
+        EndorsementPlan { undescribed, due, untrusted }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_by_its_kid() {
+        let modulus = [vec![0xc1], vec![0x5a; 255]].concat();
+        let key = PublicKey::from_components(&modulus, &[1, 0, 1]).unwrap();
+        let set = KeySet::new(key.clone(), vec![]);
+        assert_eq!(set.find(key.kid().as_str()).unwrap().modulus(), key.modulus());
+        assert!(set.find("another").is_none());
     }
 }

@@ -17,24 +17,16 @@
 
 pub mod attestation;
 mod ceremony;
-mod encoding;
 mod enrolment;
 mod error;
 mod fault;
 mod gate;
 mod key;
-mod key_set;
 mod keychain;
-mod observer;
-mod pin;
 mod pkcs11;
 mod pool;
 mod public_key;
-mod session;
 mod supervisor;
-mod timing;
-mod vouching;
-mod watchdog;
 mod worker;
 mod wrapping;
 
@@ -53,13 +45,13 @@ pub use enrolment::{destroy_enrolment, open_envelope};
 pub use error::{PinProblem, SignError, SignerOpenError};
 pub use fault::ErrorClass;
 pub use key::KeyReport;
-pub use key_set::KeySet;
-pub use observer::{Observer, Unobserved};
+pub use keychain::EndorsementPlan;
+pub use keychain::KeySet;
 pub use pool::Pkcs11Signer;
+pub use pool::Timing;
+pub use pool::{Observer, Unobserved};
 pub use public_key::KeyId;
 pub use public_key::{PublicKey, Signature};
-pub use timing::Timing;
-pub use vouching::EndorsementPlan;
 pub use wrapping::{FreshRandom, WrappedKey, data_key, wrap_init};
 pub use wrapping::{KeptKey, kept_data_key, wrap_received};
 

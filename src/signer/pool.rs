@@ -1,33 +1,28 @@
 //! The signer on a PKCS #11 token: opens it, starts the threads, queues requests, stops the
 //! threads.
+//! Timeouts and pauses of the signer.
+//! Observer interface for signer events. Independent of any metrics library.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use async_channel::{Sender, TrySendError};
 use async_trait::async_trait;
 use cryptoki::types::AuthPin;
 use tokio::sync::oneshot;
 
-use super::Signer;
-use super::ceremony::KeySize;
-use super::error::{SignError, SignerOpenError};
-use super::fault::ErrorClass;
-use super::gate::Gate;
-use super::key::{self, KeyReport, KeyTerms, SigningKey};
-use super::key_set::KeySet;
-use super::keychain::{Keychain, Order};
-use super::observer::Observer;
-use super::pin;
-use super::pkcs11::{Anchor, Initialized, Module};
-use super::public_key::{KeyId, Signature};
-use super::supervisor::{MAKING, Supervisor};
-use super::timing::Timing;
-use super::vouching::EndorsementPlan;
-use super::watchdog::Watchdog;
-use super::worker::{SignerJob, Worker};
+use crate::ceremony::KeySize;
+use crate::error::{SignError, SignerOpenError};
+use crate::fault::ErrorClass;
+use crate::gate::Gate;
+use crate::key::{KeyReport, KeyTerms, SigningKey};
+use crate::keychain::{EndorsementPlan, KeySet, Keychain, Order};
+use crate::pkcs11::{Anchor, Initialized, Module};
+use crate::public_key::{KeyId, Signature};
+use crate::supervisor::{MAKING, Supervisor, Watchdog};
+use crate::worker::{SignerJob, Worker};
+use crate::{Signer, key, pkcs11};
 use sealgate_config as config;
 use sealgate_domain::key_ring::{KeyRing, TokenHolder};
 use sealgate_domain::time::UnixTime;
@@ -66,7 +61,7 @@ impl Pkcs11Signer {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(hsm: &config::Hsm, observer: Arc<dyn Observer>, timing: Timing) -> Result<Self, SignerOpenError> {
-        let pin = pin::read(&hsm.pin_file)?;
+        let pin = pkcs11::read(&hsm.pin_file)?;
         let module = Module::load(&hsm.module)?;
         let initialized = module.initialize()?;
         let opened = open_token(&module, hsm, &pin);
@@ -282,3 +277,67 @@ impl fmt::Debug for Pkcs11Signer {
         formatter.debug_struct("Pkcs11Signer").field("keys", &self.keys.key_set()).finish_non_exhaustive()
     }
 }
+
+/// Pauses and limits of the repair. Tests shorten the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Pause before the second consecutive reset; doubles with each further one.
+    pub first_pause: Duration,
+    /// Maximum pause between two resets. Bounds the delay until service resumes after the device
+    /// returns.
+    pub longest_pause: Duration,
+    /// Interval between test signatures while nothing fails.
+    pub probe_interval: Duration,
+    /// Time inside the module after which a call counts as hung and the signer is not ready.
+    pub hang_noticed: Duration,
+    /// Time inside the module after which the process aborts. A call into a module cannot be
+    /// cancelled; the service manager starts a new process.
+    pub hang_abort: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            first_pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(1),
+            probe_interval: Duration::from_secs(10),
+            hang_noticed: Duration::from_millis(3500),
+            hang_abort: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Receives the signer's events. The signer's threads call it for each signature, so an
+/// implementation must be fast and must not block.
+pub trait Observer: Send + Sync {
+    /// A signature was made and verified. `waited` is its time in the queue, `took` the time in the
+    /// token.
+    fn signed(&self, waited: Duration, took: Duration) {
+        let _ = (waited, took);
+    }
+
+    /// Number of queued jobs, reported when a job enters or leaves the queue.
+    fn queue_length(&self, jobs: usize) {
+        let _ = jobs;
+    }
+
+    /// A failure occurred. Failures that a retry resolves count too.
+    fn failed(&self, class: ErrorClass) {
+        let _ = class;
+    }
+
+    /// The module was finalized and initialized again, and works.
+    fn reset(&self) {}
+
+    /// The signer became ready (`true`) or unavailable (`false`). Called in order and under the
+    /// signer's lock: do not call the signer from here.
+    fn ready(&self, ready: bool) {
+        let _ = ready;
+    }
+}
+
+/// An observer that ignores all events, for the command line and for tests.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}

@@ -4,21 +4,23 @@
 //!
 //! A refused PIN is never tried again: the signer stays down until the operator fixes the cause and
 //! restarts the server.
+//!
+//! Detects calls into the module that never return. Makes no such call itself, so it cannot hang.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cryptoki::types::AuthPin;
 
-use super::ceremony;
-use super::error::SignerOpenError;
-use super::fault::{ErrorClass, TokenFault};
-use super::gate::{Gate, SignerTask};
-use super::key::{self, KeyReport};
-use super::keychain::{Keychain, Order};
-use super::observer::Observer;
-use super::pkcs11::{Anchor, Initialized, Module};
-use super::timing::Timing;
+use crate::error::SignerOpenError;
+use crate::fault::{ErrorClass, TokenFault};
+use crate::gate::{Gate, HungCalls, SignerTask};
+use crate::key::KeyReport;
+use crate::keychain::{Keychain, Order};
+use crate::pkcs11::{Anchor, Initialized, Module};
+use crate::pool::{Observer, Timing};
+use crate::{ceremony, key};
+use sealgate_system::log;
 
 /// Time that a closing supervisor waits for calls in progress. After it, the module stays
 /// initialized.
@@ -260,6 +262,37 @@ impl Backoff {
 
     fn repaired(&mut self) {
         self.last_repair = Some(Instant::now());
+    }
+}
+
+/// Number of checks within the time after which a hang is detected.
+const LOOKS: u32 = 8;
+
+pub(super) struct Watchdog {
+    pub(super) gate: Arc<Gate>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) timing: Timing,
+}
+
+impl Watchdog {
+    /// Runs until the signer is closed.
+    pub(super) fn run(self) {
+        while self.gate.pause(self.timing.hang_noticed / LOOKS) {
+            let hung = self.gate.stuck(self.timing.hang_noticed);
+            if self.gate.mark_hung(hung) {
+                self.observer.failed(ErrorClass::Hang);
+                let HungCalls { workers, supervisor, .. } = hung;
+                tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
+            }
+            let hopeless = self.gate.stuck(self.timing.hang_abort);
+            // One hung call is enough: its thread and session are lost, and the server cannot
+            // become ready again in this process.
+            if hopeless != HungCalls::default() {
+                tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");
+                log::flush();
+                std::process::abort();
+            }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A thread that owns one session and its key handles, and signs the queued jobs. The class of a
 //! failure decides whether to open a new session, call the supervisor or give up. A job is retried
 //! once within its deadline.
+//! A token session for a single operation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,14 +11,15 @@ use cryptoki::object::ObjectHandle;
 use cryptoki::session::Session;
 use tokio::sync::oneshot;
 
-use super::encoding::Message;
-use super::error::SignError;
-use super::fault::{ErrorClass, TokenFault};
-use super::gate::{CallPermit, Epoch, Gate, SignRefusal};
-use super::key::{self, SigningKey};
-use super::observer::Observer;
-use super::pkcs11::Module;
-use super::public_key::{KeyId, Signature};
+use crate::error::{SignError, SignerOpenError};
+use crate::fault::{ErrorClass, TokenFault};
+use crate::gate::{CallPermit, Epoch, Gate, SignRefusal};
+use crate::key::SigningKey;
+use crate::pkcs11::Module;
+use crate::pool::Observer;
+use crate::public_key::{KeyId, Message, Signature};
+use crate::{key, pkcs11};
+use sealgate_config as config;
 
 /// Time that a worker without a session pauses before it tries again to open one.
 const PARKED: Duration = Duration::from_secs(30);
@@ -235,4 +237,23 @@ impl From<SignRefusal> for SignError {
             SignRefusal::Closed => Self::Unavailable("the signer is being closed".into()),
         }
     }
+}
+
+/// Runs `work` in a logged-in writable session.
+pub(super) fn with_session<T>(
+    hsm: &config::Hsm,
+    work: impl FnOnce(&Session) -> Result<T, SignerOpenError>,
+) -> Result<T, SignerOpenError> {
+    let pin = pkcs11::read(&hsm.pin_file)?;
+    let module = Module::load(&hsm.module)?;
+    let initialized = module.initialize()?;
+    let outcome = module.find_token(&hsm.token_label, None).and_then(|token| {
+        let session = module
+            .open_writing_session(token.slot)
+            .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        module.login(&hsm.token_label, token.slot, &session, &pin)?;
+        work(&session)
+    });
+    module.finalize_if(initialized);
+    outcome
 }

@@ -12,10 +12,10 @@ use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
 use cryptoki::session::Session;
 use zeroize::Zeroizing;
 
-use super::encoding::hex;
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
-use super::session::with_session;
+use crate::public_key::hex;
+use crate::worker::with_session;
 use sealgate_config as config;
 
 /// Bytes of the data key and of the wrapping key.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::observer::Unobserved;
+use crate::pool::Unobserved;
 
 const SOON: Duration = Duration::from_millis(50);
 const LATE: Duration = Duration::from_secs(20);
