@@ -13,11 +13,11 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 
 use super::device;
-use super::frame::initial;
 use super::inside::{Inside, MenuEntry};
-use super::moment::Wait;
 use super::security::FactorLine;
 use super::words::{Markup, Words, escaped};
+use crate::inside::initial;
+use crate::language::Wait;
 
 /// The applications that the user can open.
 #[derive(Template)]

@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use super::frame::Frame;
 use super::inside::{Inside, MenuEntry};
 use super::words::Markup;
+use crate::inside::Frame;
 
 /// The account's address.
 ///

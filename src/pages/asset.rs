@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 
-use super::frame::initial;
+use crate::inside::initial;
 use sealgate_config::{Accent, Logo, Picture};
 
 /// Default accent of the stylesheet on light pages.

@@ -1,10 +1,13 @@
 //! The pages for registering an account.
+//! The page of an invitation.
+//! Choice of the first credential: a password or a passkey.
 
 use askama::Template;
 
-use super::credential_choice::CredentialChoice;
-use super::frame::Frame;
-use super::words::Markup;
+use crate::factor::EnrolProblem;
+use crate::inside::Frame;
+use crate::reset::NewPasswordProblem;
+use crate::words::{Markup, Words};
 
 /// Asks for the address. Its form sends `csrf`, `email` and `register-submit`.
 #[derive(Template)]
@@ -83,5 +86,73 @@ impl CreateAccountPage<'_> {
             CreateAccountProblem::Over => t.create_over(),
             CreateAccountProblem::Taken => t.create_taken(),
         })
+    }
+}
+
+/// Lets an invited user choose a credential. Its form sends `csrf` and the fields of
+/// [`CredentialChoice`].
+#[derive(Template)]
+#[template(path = "invitation.html")]
+pub struct InvitationPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// E-mail address of the account, partly hidden.
+    pub account: &'a str,
+    /// Name under which a password manager stores the password.
+    pub username: &'a str,
+    /// The administrator who sent the invitation.
+    pub inviter: Option<&'a str>,
+    /// The application that the invitation leads to.
+    pub app: Option<&'a str>,
+    /// Whether another user is signed in in this browser.
+    pub is_shared: bool,
+    pub choice: CredentialChoice<'a>,
+}
+
+/// Credential for future sign-ins.
+///
+/// The form for a password sends `new-password`. The form for a passkey sends `with`, `kind`,
+/// `credential` (the JSON of an attestation) and `name`.
+#[derive(Debug, Clone, Copy)]
+pub enum CredentialChoice<'a> {
+    Password {
+        /// Whether a passkey can be chosen instead.
+        or_passkey: bool,
+        /// Whether the password's field has the initial focus.
+        has_focus: bool,
+        problem: Option<NewPasswordProblem>,
+    },
+    Passkey {
+        /// For `navigator.credentials.create()`, as JSON.
+        options: &'a str,
+        /// As typed.
+        name: &'a str,
+        problem: Option<EnrolProblem>,
+    },
+}
+
+impl CredentialChoice<'_> {
+    pub(super) fn is_faulty(&self) -> bool {
+        matches!(self, Self::Password { problem: Some(_), .. } | Self::Passkey { problem: Some(_), .. })
+    }
+
+    pub(super) fn blames_password(&self) -> bool {
+        matches!(self, Self::Password { problem: Some(NewPasswordProblem::Fault(_)), .. })
+    }
+
+    pub(super) fn focuses_password(&self) -> bool {
+        matches!(self, Self::Password { has_focus, problem, .. } if *has_focus || problem.is_some())
+    }
+
+    pub(super) fn described(&self) -> &'static str {
+        if self.blames_password() { "password-problem password-hint" } else { "password-hint" }
+    }
+
+    pub(super) fn words(&self, t: &Words) -> Option<Markup> {
+        match self {
+            Self::Password { problem, .. } => problem.map(|problem| problem.words(*t)),
+            Self::Passkey { problem, .. } => problem.map(|problem| problem.words(*t)),
+        }
     }
 }

@@ -7,10 +7,10 @@ use askama::filters::Safe;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::time::UnixTime;
 
-use super::frame::Frame;
-use super::moment::Wait;
 use super::qr_code::qr_code;
 use super::words::{Markup, Words};
+use crate::inside::Frame;
+use crate::language::Wait;
 
 /// A method for confirming a sign-in or enrolling. Links name it in the query as `with`, and forms
 /// send it as such.

@@ -12,17 +12,13 @@ mod address;
 mod asset;
 pub mod console;
 mod create_account;
-mod credential_choice;
 pub mod device;
 mod events;
 mod factor;
-mod frame;
 mod inside;
-mod invitation;
 mod language;
 mod mail;
 pub mod mailer;
-mod moment;
 mod problem;
 pub mod qr_code;
 mod reset;
@@ -45,16 +41,16 @@ pub use address::{
 };
 pub use asset::Asset;
 pub use asset::{RETURN_SCRIPT, SCRIPT, STYLESHEET};
+pub use create_account::CredentialChoice;
+pub use create_account::InvitationPage;
 pub use create_account::{CreateAccountPage, CreateAccountProblem, NewAccountPage, ProveAddressPage};
-pub use credential_choice::CredentialChoice;
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
 pub use factor::{
     AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
     RecoveryCodesPage, RecoveryUsedPage, UnmetPage,
 };
-pub use frame::{Addresses, Frame};
+pub use inside::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
-pub use invitation::InvitationPage;
 pub use language::language_from_tag;
 pub use language::language_tag;
 pub use mail::MailView;

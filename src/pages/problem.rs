@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use super::frame::Frame;
-use super::moment::Wait;
 use super::words::{Markup, Words};
+use crate::inside::Frame;
+use crate::language::Wait;
 use sealgate_domain::assurance::AssuranceLevel;
 
 /// An error page with advice for the next step.

@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use super::frame::Frame;
 use super::words::{Markup, Words};
+use crate::inside::Frame;
 use sealgate_domain::password_rules::PasswordFault;
 
 /// Asks for the account whose password was forgotten.

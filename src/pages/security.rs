@@ -8,9 +8,9 @@ use sealgate_domain::time::UnixTime;
 
 use super::device::{browser, system};
 use super::factor::EnrolStep;
-use super::frame::Frame;
 use super::inside::{Inside, MenuEntry};
 use super::words::{Markup, Words};
+use crate::inside::Frame;
 
 /// The user's factors. Its links lead to the pages that change them.
 #[derive(Template)]

@@ -5,9 +5,9 @@ use askama::Template;
 use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::user::User;
 
-use super::frame::{Frame, initial};
-use super::moment::Wait;
 use super::words::{Markup, Words};
+use crate::inside::{Frame, initial};
+use crate::language::Wait;
 
 /// The sign-in page. Its form sends `csrf`, `email` and `password`.
 #[derive(Template)]

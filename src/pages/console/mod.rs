@@ -1,17 +1,195 @@
 //! Pages of the console for developers and administrators.
+//! The console's pages about operation: signing keys, applications and settings.
+//! The page on which a change in the console is confirmed.
 
 mod clients;
-mod confirm;
 mod form;
-mod operation;
 mod snippets;
 mod users;
 
+use askama::Template;
+
+use crate::inside::{ConsoleRole, Inside, MenuEntry};
+use crate::words::Markup;
+use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
+use sealgate_domain::time::UnixTime;
+
 pub use clients::{ClientPage, ClientRefusal, ClientsPage, NewClientPage, TrialPage, TrialProblem};
-pub use confirm::{ConfirmPage, GuardedChange};
 pub use form::{ClientFault, ClientField, ClientForm};
-pub use operation::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
 pub use users::{
     InvitationForm, NewUserPage, PersonFactors, PersonInvitation, ResetState, TypedUser, UserFactor, UserField,
     UserLine, UserPage, UsersPage,
 };
+
+#[derive(Template)]
+#[template(path = "console/keys.html")]
+pub struct KeysPage<'a> {
+    pub inside: Inside<'a>,
+    /// Keys, oldest first.
+    pub ring: &'a KeyRing,
+    pub now: UnixTime,
+}
+
+impl KeysPage<'_> {
+    fn next_change(&self) -> Option<UnixTime> {
+        self.ring.next_change(self.now)
+    }
+
+    fn state(&self, key: &KeyLife) -> Markup {
+        let t = self.inside.frame.t;
+        match self.ring.state(key, self.now) {
+            KeyState::PrePublished => t.key_pre_published(),
+            KeyState::Active => t.key_active(),
+            KeyState::Retired => t.key_retired(),
+            KeyState::Removed => t.key_removed(),
+        }
+    }
+
+    fn times(&self, key: &KeyLife) -> impl Iterator<Item = Markup> {
+        let t = self.inside.frame.t;
+        let published = t.key_published_at(t.moment(&key.published_at));
+        let activate = key.activate_at.map(|at| t.key_activate_at(t.moment(&at)));
+        let retire = key.retire_at.map(|at| t.key_retire_at(t.moment(&at)));
+        let remove = key.remove_at.map(|at| t.key_remove_at(t.moment(&at)));
+        std::iter::once(published).chain(activate).chain(retire).chain(remove)
+    }
+}
+
+/// The applications behind the gateway.
+#[derive(Template)]
+#[template(path = "console/apps.html")]
+pub struct AppsPage<'a> {
+    pub inside: Inside<'a>,
+    /// In the operator's order.
+    pub apps: &'a [AppLine<'a>],
+}
+
+/// An application behind the gateway.
+#[derive(Debug, Clone)]
+pub struct AppLine<'a> {
+    pub name: &'a str,
+    pub address: String,
+    /// Addresses of its servers, and whether each accepts connections; none before the first check.
+    pub servers: Vec<(String, Option<bool>)>,
+}
+
+#[derive(Template)]
+#[template(path = "console/settings.html")]
+pub struct SettingsPage<'a> {
+    pub inside: Inside<'a>,
+    pub issuer: &'a str,
+    /// Requests per minute.
+    pub limits: &'a [LimitLine<'a>],
+    /// Sign-ins that an address may start per minute; unlimited if none.
+    pub sign_ins: Option<u64>,
+    /// Wrong passwords per account.
+    pub failures_per_account: u64,
+    /// Wrong passwords per client address.
+    pub failures_per_address: u64,
+    /// Duration of the window for wrong passwords, minutes.
+    pub window_minutes: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct LimitLine<'a> {
+    /// Paths; none for all others.
+    pub path: Option<&'a str>,
+    /// Requests per minute; unlimited if none.
+    pub limit: Option<u64>,
+    /// Whether requests are counted by client or token, not by address.
+    pub by_credential: bool,
+}
+
+/// A change in the console that takes effect only after a confirmation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuardedChange {
+    ResetPassword,
+    DisableUser,
+    RevokeAccess,
+    ResetFactors,
+    /// After the change, the user's roles or groups give this console role.
+    SetRole(Option<ConsoleRole>),
+    /// A new user has this console role.
+    AddUser(Option<ConsoleRole>),
+    DisableClient,
+    DeleteClient,
+    RotateSecret,
+}
+
+/// Asks for confirmation of a change. The form sends the fields of the form before it again, with
+/// `sure`.
+#[derive(Template)]
+#[template(path = "console/confirm.html")]
+pub struct ConfirmPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub change: GuardedChange,
+    /// Name of the user or client.
+    pub name: &'a str,
+    /// Email address of the user, or identifier of the client.
+    pub identifier: &'a str,
+    /// Fields of the form that asked for the change, without its token.
+    pub fields: &'a [(&'a str, &'a str)],
+    /// Path that the form is sent to. `cancel` is the path of the page that Cancel leads to. Both
+    /// are without the issuer's prefix.
+    pub action: &'a str,
+    pub cancel: &'a str,
+}
+
+impl ConfirmPage<'_> {
+    fn is_about_client(&self) -> bool {
+        use GuardedChange::{DeleteClient, DisableClient, RotateSecret};
+        matches!(self.change, DisableClient | DeleteClient | RotateSecret)
+    }
+
+    fn entry(&self) -> MenuEntry {
+        if self.is_about_client() { MenuEntry::Clients } else { MenuEntry::Users }
+    }
+
+    fn title(&self) -> Markup {
+        let t = self.inside.frame.t;
+        match self.change {
+            GuardedChange::ResetPassword => t.confirm_password_title(),
+            GuardedChange::DisableUser => t.confirm_disable_title(),
+            GuardedChange::RevokeAccess => t.confirm_revoke_title(),
+            GuardedChange::ResetFactors => t.confirm_factors_title(),
+            GuardedChange::SetRole(_) => t.confirm_role_title(),
+            GuardedChange::AddUser(_) => t.confirm_add_title(),
+            GuardedChange::DisableClient => t.confirm_client_disable_title(),
+            GuardedChange::DeleteClient => t.confirm_client_delete_title(),
+            GuardedChange::RotateSecret => t.confirm_client_rotate_title(),
+        }
+    }
+
+    fn effect(&self) -> Markup {
+        let t = self.inside.frame.t;
+        match self.change {
+            GuardedChange::ResetPassword => t.confirm_password_effect(),
+            GuardedChange::DisableUser => t.confirm_disable_effect(),
+            GuardedChange::RevokeAccess => t.confirm_revoke_effect(),
+            GuardedChange::ResetFactors => t.confirm_factors_effect(),
+            GuardedChange::SetRole(role) | GuardedChange::AddUser(role) => match role {
+                Some(ConsoleRole::Administrator) => t.confirm_role_admin(),
+                Some(ConsoleRole::Developer) => t.confirm_role_developer(),
+                None => t.confirm_role_none(),
+            },
+            GuardedChange::DisableClient => t.confirm_client_disable_effect(),
+            GuardedChange::DeleteClient => t.confirm_client_delete_effect(),
+            GuardedChange::RotateSecret => t.confirm_client_rotate_effect(),
+        }
+    }
+
+    fn button(&self) -> Markup {
+        let t = self.inside.frame.t;
+        match self.change {
+            GuardedChange::ResetPassword => t.user_reset_password(),
+            GuardedChange::DisableUser | GuardedChange::DisableClient => t.client_disable(),
+            GuardedChange::RevokeAccess => t.user_revoke(),
+            GuardedChange::ResetFactors => t.user_factors_reset(),
+            GuardedChange::SetRole(_) => t.profile_save(),
+            GuardedChange::AddUser(_) => t.user_add(),
+            GuardedChange::DeleteClient => t.client_delete(),
+            GuardedChange::RotateSecret => t.client_rotate(),
+        }
+    }
+}

@@ -4,7 +4,6 @@
 mod answer;
 mod compose;
 mod connection;
-mod mime;
 mod transport;
 
 pub use compose::{ComposeError, Composed, MailHeader, Sender, compose};

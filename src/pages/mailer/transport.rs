@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::answer::{Blame, Step, blame, reply, told, words};
 use super::compose::Composed;
 use super::connection::MailRoute;
-use super::mime;
+use crate::mailer::compose;
 use sealgate_config::{MailConfig, MailCredentials, Mailbox, read_secret_file};
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::user::Email;
@@ -76,7 +76,7 @@ impl Transport {
     /// [`SendError::Relay`] if they cannot be read.
     pub fn new(config: &MailConfig) -> Result<Self, SendError> {
         let route = MailRoute::new(config).map_err(SendError::Relay)?;
-        let from_address = mime::address(&config.from.address)
+        let from_address = compose::address(&config.from.address)
             .ok_or_else(|| SendError::Relay("mail.from: is not an address that mail servers take".to_owned()))?;
         let credentials = config.credentials.clone();
         Ok(Self {
@@ -115,8 +115,8 @@ impl Transport {
         // Whether sign-in has succeeded, so that later failures concern this message.
         let inside = AtomicBool::new(false);
         let attempt = timeout(self.timeout, async {
-            let recipient = mime::address(&to).ok_or(unsendable)?;
-            let bytes = mime::bytes(composed, &self.from, self.reply_to.as_ref(), recipient.clone());
+            let recipient = compose::address(&to).ok_or(unsendable)?;
+            let bytes = compose::bytes(composed, &self.from, self.reply_to.as_ref(), recipient.clone());
             let bytes = bytes.ok_or(SendError::Unsendable("a header field would not be one"))?;
             let mut connection = self.open().await?;
             inside.store(true, Ordering::Relaxed);
