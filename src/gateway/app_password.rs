@@ -12,7 +12,7 @@ use http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinSet;
 
-use crate::outcome::GateReply;
+use crate::decide::GateReply;
 use crate::policy::{Credential, Program};
 use crate::request::AppRequest;
 use sealgate_core::state::Sealgate;

@@ -1,4 +1,5 @@
 //! Order of the access decision: application, canonical path, own paths, rule, credential, policy.
+//! Result of the access decision on a request.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,35 +11,23 @@ use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
-use crate::app_password;
 use crate::assertion::Assertions;
 use crate::characters::Characters;
-use crate::cors;
 use crate::cors::Cors;
-use crate::credential;
 use crate::credential::Presented;
-use crate::depth::RequestDepth;
-use crate::destination;
-use crate::foreign_token;
-use crate::outcome::{GateOutcome, GateReply};
-use crate::own;
 use crate::path::CanonicalPath;
-use crate::policy;
-use crate::policy::{AccessRequest, Credential, Refused};
+use crate::place_index::{RequestDepth, Subtree};
+use crate::policy::{AccessRequest, Credential, Permit, Refused};
 use crate::reading::Ambiguous;
 use crate::refusal::{
     refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
 };
-use crate::remembered::SessionCache;
 use crate::request::{AppRequest, Sessions};
-use crate::resource;
 use crate::route::Routes;
-use crate::session::Uses;
-use crate::sign_in;
+use crate::session::{SessionCache, Uses};
 use crate::sign_in::login::{First, SignInRequest};
-use crate::subtree::Subtree;
-use sealgate_config::request_fields;
-use sealgate_config::{Access, App, Config, host_name};
+use crate::{app_password, cors, credential, destination, own, policy, resource, sign_in};
+use sealgate_config::{Access, App, Config, host_name, request_fields};
 use sealgate_core::state::Sealgate;
 use sealgate_core::tokens::bearer::BearerFault;
 use sealgate_core::web::context::Body;
@@ -288,7 +277,7 @@ impl Gateway {
             Presented::Bearer(token) => token,
         };
         if let Some(source) = ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers) {
-            return Box::pin(foreign_token::credential(ctx, source, token)).await;
+            return Box::pin(credential::credential(ctx, source, token)).await;
         }
         match ctx.sealgate.bearer(token, ctx.now).await {
             Ok(bearer) => {
@@ -390,5 +379,46 @@ async fn keep_form(
         Ok(Some(answer)) => GateReply::new("keeping_form", answer),
         Ok(None) => refuse(ctx, asked, credential, refused).await,
         Err(error) => ctx.failed(&error),
+    }
+}
+
+/// Result of the access decision.
+#[derive(Debug)]
+pub enum GateOutcome {
+    Forward(Permit),
+    Respond(GateReply),
+    /// A form whose user must sign in first. The caller must read its body.
+    ReadForm,
+}
+
+/// Response of the gateway, with its label in metrics.
+#[derive(Debug)]
+pub struct GateReply {
+    pub label: &'static str,
+    pub response: Response,
+}
+
+impl GateReply {
+    pub fn new(label: &'static str, response: Response) -> Self {
+        Self { label, response }
+    }
+}
+
+impl GateOutcome {
+    /// Returns the label in metrics; `None` while the decision is pending.
+    pub(super) const fn label(&self) -> Option<&'static str> {
+        match self {
+            Self::Forward(_) => Some("forwarded"),
+            Self::Respond(reply) => Some(reply.label),
+            Self::ReadForm => None,
+        }
+    }
+
+    /// Returns the response to a request whose body was read. Other outcomes cannot occur then.
+    pub(super) fn into_response(self) -> Response {
+        match self {
+            Self::Respond(reply) => reply.response,
+            Self::Forward(_) | Self::ReadForm => Response::empty(StatusCode::INTERNAL_SERVER_ERROR),
+        }
     }
 }

@@ -7,11 +7,10 @@ use http::HeaderMap;
 use http::header::HeaderName;
 use http::uri::Authority;
 
-use crate::depth::RequestDepth;
 use crate::path::CanonicalPath;
+use crate::place_index::{RequestDepth, Subtree};
 use crate::reading::Ambiguous;
 use crate::route::{Routes, Rule};
-use crate::subtree::Subtree;
 
 pub(super) const DESTINATION: HeaderName = HeaderName::from_static("destination");
 

@@ -12,9 +12,8 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 
-use crate::decide::{AppGate, Gateway, host};
+use crate::decide::{AppGate, GateOutcome, Gateway, host};
 use crate::headers::ASSERTION;
-use crate::outcome::GateOutcome;
 use sealgate_config::request_fields;
 use sealgate_config::{Config, IdentityHeaders};
 use sealgate_core::state::Sealgate;

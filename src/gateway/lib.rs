@@ -10,14 +10,11 @@ mod characters;
 mod cors;
 mod credential;
 mod decide;
-mod depth;
 mod destination;
 mod encoding;
 mod explain;
-mod foreign_token;
 mod forward_auth;
 mod headers;
-mod outcome;
 mod own;
 mod path;
 mod place_index;
@@ -26,20 +23,18 @@ mod policy;
 mod principal;
 mod reading;
 mod refusal;
-mod remembered;
 mod request;
 mod resource;
 mod route;
 mod session;
 mod sign_in;
-mod subtree;
 mod work;
 
 use http::HeaderValue;
 
+pub use decide::GateOutcome;
 pub use decide::Gateway;
 pub use explain::{Asker, Explanation, IdentityHeader, explain};
-pub use outcome::GateOutcome;
 pub use work::take as take_work;
 
 use sealgate_core::web::cookie;

@@ -1,10 +1,20 @@
 //! Index of an application's places by path. Pure.
+//! Rules below the paths of a request that acts on everything there. Pure.
+//!
+//! Depth of a `WebDAV` request (RFC 4918): a collection is deleted, moved, copied, locked or listed
+//! with all its members. Pure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::reading;
-use crate::work;
+use http::HeaderMap;
+use http::header::{CONNECTION, HeaderName};
+
+use crate::path::CanonicalPath;
+use crate::reading::Ambiguous;
+use crate::route::{RoutePlace, Routes, Rule};
+use crate::{reading, work};
+use sealgate_config::request_fields;
 
 /// Index that finds the places of a path and its ancestors.
 ///
@@ -54,4 +64,136 @@ impl PlaceIndex {
 /// Returns a path without the slash at its end.
 fn name(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
+}
+
+/// Rules below the paths of a request, which must also allow it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Subtree<'a> {
+    rules: Vec<&'a Rule>,
+    /// Whether a place there has no rule for the method.
+    is_closed: bool,
+}
+
+impl<'a> Subtree<'a> {
+    /// Adds the rules below a path to which `found` applies. Omits those with the same requirements
+    /// as its own.
+    ///
+    /// # Errors
+    /// If the path can be read in more than one way.
+    pub(super) fn add(
+        &mut self,
+        routes: &'a Routes,
+        path: &CanonicalPath<'_>,
+        found: &'a RoutePlace,
+        method: &str,
+        depth: RequestDepth,
+    ) -> Result<(), Ambiguous> {
+        if depth == RequestDepth::Zero {
+            return Ok(());
+        }
+        let mut known = found.rule(method);
+        for place in routes.below(path, found)? {
+            let Some(rule) = place.rule(method) else {
+                self.is_closed = true;
+                return Ok(());
+            };
+            if !known.is_some_and(|known| known.asks_the_same_as(rule)) {
+                self.rules.push(rule);
+                known = Some(rule);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a place below has no rule for the method.
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    pub(super) fn rules(&self) -> impl Iterator<Item = &'a Rule> {
+        self.rules.iter().copied()
+    }
+}
+
+const DEPTH: HeaderName = HeaderName::from_static("depth");
+
+/// Depth to which a request acts below its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestDepth {
+    /// On the path, or at most the names and properties of the collection's members.
+    Zero,
+    /// On everything below the path.
+    Infinity,
+}
+
+impl RequestDepth {
+    /// Returns how far a request with this method and these headers acts.
+    ///
+    /// `Depth` counts only with values that the method allows. Without it, a request acts on
+    /// everything (RFC 4918 §9): no server may act deeper than the check.
+    pub(super) fn of(method: &str, headers: &HeaderMap) -> Self {
+        match (method, field(headers)) {
+            // `Depth: 1` shows a closed member's name and properties, never its content. Refusing
+            // it would make every collection with a closed member impossible to browse.
+            ("LOCK", Some(b"0")) | ("PROPFIND", Some(b"0" | b"1")) => Self::Zero,
+            // DELETE has no other depth (§9.6.1), nor has the MOVE of a collection (§9.9.2). COPY
+            // has, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
+            ("LOCK" | "PROPFIND" | "DELETE" | "MOVE" | "COPY", _) => Self::Infinity,
+            _ => Self::Zero,
+        }
+    }
+
+    /// As [`RequestDepth::of`], for applications that receive headers that override the method,
+    /// such as `X-HTTP-Method-Override`.
+    pub(super) fn of_any_method(method: &str, headers: &HeaderMap) -> Self {
+        if request_fields::override_method(headers) { Self::Infinity } else { Self::of(method, headers) }
+    }
+}
+
+/// Returns the only value of `Depth`, if it is forwarded: a field that `Connection` names is not
+/// (RFC 9110 §7.6.1).
+fn field(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(DEPTH).iter();
+    let (Some(only), None) = (values.next(), values.next()) else { return None };
+    let mut named = headers.get_all(CONNECTION).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
+    let is_removed = named.any(|name| name.trim_ascii().eq_ignore_ascii_case(DEPTH.as_str().as_bytes()));
+    (!is_removed).then_some(only.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn depth(method: &str, fields: &[(&'static str, &'static str)]) -> RequestDepth {
+        let fields = fields.iter();
+        let headers: HeaderMap =
+            fields.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect();
+        RequestDepth::of_any_method(method, &headers)
+    }
+
+    #[test]
+    fn the_depth_of_each_method_is_read_as_servers_agree_on_it() {
+        for (method, without, zero, one) in [
+            ("COPY", RequestDepth::Infinity, RequestDepth::Infinity, RequestDepth::Infinity),
+            ("LOCK", RequestDepth::Infinity, RequestDepth::Zero, RequestDepth::Infinity),
+            ("PROPFIND", RequestDepth::Infinity, RequestDepth::Zero, RequestDepth::Zero),
+            ("DELETE", RequestDepth::Infinity, RequestDepth::Infinity, RequestDepth::Infinity),
+            ("MOVE", RequestDepth::Infinity, RequestDepth::Infinity, RequestDepth::Infinity),
+            ("PUT", RequestDepth::Zero, RequestDepth::Zero, RequestDepth::Zero),
+            ("PROPPATCH", RequestDepth::Zero, RequestDepth::Zero, RequestDepth::Zero),
+        ] {
+            assert_eq!(depth(method, &[]), without, "{method}");
+            assert_eq!(depth(method, &[("depth", "0")]), zero, "{method}");
+            assert_eq!(depth(method, &[("depth", "1")]), one, "{method}");
+            for other in ["infinity", "", "2", "00", "0,0", "1,noroot", "+0", "0x0", "0;x"] {
+                assert_eq!(depth(method, &[("depth", other)]), without, "{method} {other}");
+            }
+            assert_eq!(depth(method, &[("depth", "0"), ("depth", "0")]), without, "{method}");
+            assert_eq!(depth(method, &[("depth", "0"), ("connection", "close, Depth")]), without, "{method}");
+            assert_eq!(depth(method, &[("depth", "0"), ("connection", "depths")]), zero, "{method}");
+            assert_eq!(depth(method, &[("depth", "0"), ("x-http-method-override", "GET")]), RequestDepth::Infinity);
+        }
+    }
 }

@@ -19,9 +19,9 @@ pub(super) use permit::Permit;
 use crate::cors::Cors;
 use crate::destination::Destination;
 use crate::headers::{Identity, Unwritable};
+use crate::place_index::Subtree;
 use crate::principal::Principal;
 use crate::route::Rule;
-use crate::subtree::Subtree;
 use sealgate_config::{Access, App};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{

@@ -5,8 +5,8 @@ use http::header::{ALLOW, HeaderName};
 use http::uri::PathAndQuery;
 
 use crate::app_password;
+use crate::decide::GateReply;
 use crate::headers::Unwritable;
-use crate::outcome::GateReply;
 use crate::policy::{AccessRequest, Credential, Refused};
 use crate::reading::Ambiguous;
 use crate::request::AppRequest;

@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode};
 
-use crate::outcome::GateReply;
+use crate::decide::GateReply;
 use crate::principal::Principal;
 use crate::sign_in::return_path::ReturnPath;
 use sealgate_config::App;

@@ -12,11 +12,10 @@ use http::{HeaderValue, StatusCode};
 use crate::policy::Credential;
 use crate::request::{AppRequest, Sessions};
 use crate::session;
-use crate::sign_in::login;
 use crate::sign_in::login::{Purpose, SignInRequest};
 use crate::sign_in::replay::Replay;
 use crate::sign_in::return_path::ReturnPath;
-use crate::sign_in::saved_form;
+use crate::sign_in::{login, replay};
 use sealgate_core::web::context::Body;
 use sealgate_core::web::cookie::SignedOutMarker;
 use sealgate_core::web::response::Response;
@@ -89,11 +88,11 @@ pub(crate) async fn keep_and_show(
     let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
     let form = form(ctx, target, body, credential.user().map(|user| user.sub));
     let kept = match form {
-        Some(form) => saved_form::keep(ctx, &browser, &form).await?,
+        Some(form) => replay::keep(ctx, &browser, &form).await?,
         None => None,
     };
     let Some(id) = kept else { return Ok(ctx.problem(StatusCode::CONFLICT, Problem::FormNotKept)) };
-    let answer = Response::redirect(StatusCode::SEE_OTHER, &saved_form::address(id.expose()));
+    let answer = Response::redirect(StatusCode::SEE_OTHER, &replay::address(id.expose()));
     Ok(match new_cookie {
         Some(cookie) => answer.with_cookie(cookie),
         None => answer,
@@ -112,7 +111,7 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
         return Ok(gone());
     };
     if !navigation::is_act_of_user(ctx.head) {
-        let page = KeptFormPage { frame: ctx.frame(), app: ctx.app.called(), action: &saved_form::address(id) };
+        let page = KeptFormPage { frame: ctx.frame(), app: ctx.app.called(), action: &replay::address(id) };
         return Ok(Response::html(StatusCode::OK, html(&page), Some("'self'")));
     }
     let Some(signed_in) = session::find(ctx).await? else {

@@ -16,11 +16,8 @@ use crate::principal::Principal;
 use crate::request::{AppRequest, Sessions};
 use crate::resource::challenge;
 use crate::session;
-use crate::sign_in::last_page;
-use crate::sign_in::redirect_loop;
-use crate::sign_in::redirect_loop::RedirectLoop;
-use crate::sign_in::return_path::ReturnPath;
-use crate::sign_in::saved_form;
+use crate::sign_in::return_path::{RedirectLoop, ReturnPath};
+use crate::sign_in::{replay, return_path};
 use sealgate_config::EnrolmentChoice;
 use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
 use sealgate_core::web::cookie;
@@ -141,7 +138,7 @@ async fn go(
     let form = match &purpose {
         Purpose::Page(_) => None,
         Purpose::KeptForm(id) => Some((*id).to_owned()),
-        Purpose::NewForm(form) => match saved_form::keep(ctx, &browser, form).await? {
+        Purpose::NewForm(form) => match replay::keep(ctx, &browser, form).await? {
             Some(id) => Some(id.expose().to_owned()),
             None => return Ok(challenge(ctx, None, None)),
         },
@@ -241,7 +238,7 @@ impl Back {
     fn location(&self) -> String {
         match self {
             Self::Page(wanted) => wanted.as_str().to_owned(),
-            Self::Form(id) => saved_form::address(id),
+            Self::Form(id) => replay::address(id),
         }
     }
 
@@ -279,7 +276,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
     let Some(attempt) = attempt(ctx, returned.state.as_deref()).await? else {
-        let page = last_page::read(ctx.cookie(ctx.cookies.last), returned.state.as_deref());
+        let page = return_path::read(ctx.cookie(ctx.cookies.last), returned.state.as_deref());
         let back = page.map_or_else(Back::home, Back::Page);
         return stale(ctx, &back, returned.error.is_some()).await;
     };
@@ -471,7 +468,7 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
 /// repeated.
 fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, back: &Back) -> Response {
     let value = match (back, &returned.state) {
-        (Back::Page(page), Some(state)) => last_page::cookie_value(state, page),
+        (Back::Page(page), Some(state)) => return_path::cookie_value(state, page),
         _ => None,
     };
     let (name, secure) = (ctx.cookies.last, ctx.cookies.secure);
@@ -495,7 +492,7 @@ fn with_rounds(ctx: &AppRequest<'_>, answer: Response, rounds: Option<RedirectLo
     let (name, secure) = (rounds_cookie(ctx), ctx.cookies.secure);
     match rounds {
         Some(rounds) => {
-            answer.with_cookie(cookie::set_for(name, &rounds.value(), secure, redirect_loop::WINDOW.as_secs()))
+            answer.with_cookie(cookie::set_for(name, &rounds.value(), secure, return_path::WINDOW.as_secs()))
         }
         None if ctx.cookie(name).is_some() => answer.with_cookie(cookie::expire(name, secure)),
         None => answer,

@@ -2,9 +2,6 @@
 //! before.
 
 pub(crate) mod form;
-mod last_page;
 pub(crate) mod login;
-pub(crate) mod redirect_loop;
 pub(crate) mod replay;
 pub(crate) mod return_path;
-mod saved_form;
