@@ -36,7 +36,6 @@ pub use self::listen::tls::{Tls, watch_tls};
 pub use self::monitoring::{Phase, admin_service};
 pub use self::probe::Probe;
 pub use self::proxy::long_lived::{Cancellable, LongLived, watch_long_lived};
-pub use self::proxy::redirect::Redirect;
 pub use self::proxy::service::Proxy;
 pub use self::proxy::snapshot::Change;
 pub use self::proxy::snapshot::Changer;
@@ -44,6 +43,7 @@ pub use self::proxy::snapshot::{Snapshot, Snapshots, watch_upstreams};
 pub use self::proxy::transport_security::TransportSecurity;
 pub use self::request_id::RequestIds;
 pub use crate::origin::{Origin, Reauthorization};
+pub use crate::proxy::transport_security::Redirect;
 pub use crate::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::Resolver;
 

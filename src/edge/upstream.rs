@@ -5,7 +5,6 @@
 //! round-robin over the servers that accept connections.
 
 mod lanes;
-mod lookup;
 mod pinned;
 mod server;
 mod source;
@@ -22,18 +21,17 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::listen::certificate::Stamp;
 use lanes::FairQueue;
 pub(super) use lanes::QueueSlot;
-use lookup::LookupAnswer;
-pub use lookup::Resolver;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
+use sealgate_config::{App, Upstream};
 pub(super) use server::UpstreamServer;
+use source::LookupAnswer;
+pub use source::Resolver;
 use source::{Address, UpstreamPlace, UpstreamSource};
 pub(super) use spent::Handle;
 use trust::{UpstreamTrust, stamps};
-
-use super::listen::certificate::Stamp;
-use sealgate_config::{App, Upstream};
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.

@@ -1,6 +1,5 @@
 //! Handling of one request in Pingora: check, decision, and answer or forwarding to an upstream.
 
-pub(crate) mod answer_framing;
 pub(crate) mod body;
 pub(crate) mod caching;
 pub(crate) mod client_address;
@@ -9,7 +8,6 @@ pub(crate) mod fields;
 pub(crate) mod headers;
 pub(crate) mod long_lived;
 pub(crate) mod queued_body;
-pub(crate) mod redirect;
 pub(crate) mod service;
 pub(crate) mod shown_path;
 pub(crate) mod silence;
@@ -17,4 +15,3 @@ pub(crate) mod snapshot;
 pub(crate) mod transport_security;
 pub(crate) mod upgrade;
 pub(crate) mod upstream_name;
-pub(crate) mod websocket;

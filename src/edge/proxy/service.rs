@@ -26,7 +26,6 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::answer_framing::{is_bodiless, is_chunked, settle_framing};
 use super::body::{BodyFault, discard_short_body, end, linger, read_body, refuse_body, respond};
 use super::client_address::{client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_last};
@@ -37,8 +36,9 @@ use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
 use super::transport_security::TransportSecurity;
 use super::upstream_name::NameTranslation;
-use super::websocket::is_handshake;
 use crate::listen::{client_certificate, head};
+use crate::proxy::body::{is_bodiless, is_chunked, settle_framing};
+use crate::proxy::upgrade::is_handshake;
 use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
