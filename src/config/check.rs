@@ -9,7 +9,6 @@ mod apps;
 mod factors;
 mod identity;
 mod mail;
-mod spans;
 mod tls;
 mod trusted_issuers;
 
@@ -22,18 +21,17 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use self::spans::{DAY, HOUR, MINUTE};
-use super::appearance;
 use super::disk::Files;
-use super::fault::ConfigFault;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, AuditConfig, BeatDurability, ClusterConfig, Config, Console, Durability, Hsm, IssuerUrl,
     KeysConfig, Language, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PeopleRegistration,
     PeopleRegistrationMode, PostgresConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
-    SessionsConfig, SledConfig, StoreConfig, TokensConfig,
+    SessionsConfig, SledConfig, StoreConfig, TokensConfig, appearance,
 };
+use crate::ConfigFault;
+use crate::check::address::{DAY, HOUR, MINUTE};
 use sealgate_domain::client::{ClientId, MAX_REFRESH_RETRY};
 use sealgate_domain::key_ring::KeyTimes;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeInteger, DeString, DeTable, DeValue};
 
-use super::fault::ConfigFault;
+use crate::ConfigFault;
 
 /// Reader of a configuration file: its text, the errors found so far and the keys read.
 pub(super) struct ConfigReader<'t> {

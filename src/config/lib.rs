@@ -2,6 +2,8 @@
 //!
 //! `file` reads the TOML file key by key. `check` converts it to these values and reports every
 //! error at once. This module opens no socket, does not access the token and starts nothing.
+//!
+//! Errors in a configuration file, written for its author.
 
 mod acme;
 mod app;
@@ -10,52 +12,42 @@ mod check;
 mod difference;
 mod disk;
 mod factors;
-mod fault;
 mod file;
 mod issuer;
 mod mail;
 mod people_registration;
 mod preset;
 pub mod request_fields;
-mod secret_file;
 mod serialize;
 mod settings;
 mod tls;
-mod trusted_issuer;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use disk::Files;
 
 pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig};
-pub use app::{Access, App, AuthorizationHeader, Caching, IdentityValue, Names, RulePerson, Upstream, UpstreamTls};
-pub use app::{GroupsDelimiter, IdentityHeaders, PathCharacters, Route, host_name};
-pub use appearance::Accent;
-pub use appearance::{Logo, Picture};
+pub use app::{
+    Access, App, AuthorizationHeader, Caching, GroupsDelimiter, IdentityHeaders, IdentityValue, Names, PathCharacters,
+    Route, RulePerson, Upstream, UpstreamTls, host_name,
+};
+pub use appearance::{Accent, Logo, Picture};
 pub use difference::Difference;
-pub use disk::not_after;
-pub use factors::EnrolmentChoice;
-pub use factors::FactorsConfig;
-pub use fault::ConfigFault;
-pub use issuer::IssuerUrl;
-pub use issuer::{authority, is_loopback_host};
+pub use disk::{not_after, read_longer_secret_file, read_secret_file};
+pub use factors::{EnrolmentChoice, FactorsConfig};
+pub use issuer::{IssuerUrl, KeySource, TrustedIssuer, authority, is_loopback_host};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub use people_registration::{PeopleRegistration, PeopleRegistrationMode};
-pub use secret_file::{read_longer_secret_file, read_secret_file};
+pub use sealgate_domain::language::Language;
 pub use settings::{
-    AdminConfig, CertificateEnd, ClusterConfig, Console, EXPIRES_SOON, FormPost, ForwardAuth, KeysConfig, Log,
-    LogFormat, PostgresConfig, RateLimits, Registration, ServerAddress, SessionsConfig, TokensConfig, days_left,
-};
-pub use settings::{
-    AuditConfig, BeatDurability, Config, Durability, Hsm, LoginConfig, Mechanism, PagesConfig, RegistrationMode,
-    ServerConfig, SledConfig, StoreConfig,
+    AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability, EXPIRES_SOON,
+    FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
+    RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
+    TokensConfig, days_left,
 };
 pub use tls::{ClientCertificates, Presence, TlsConfig};
-pub use trusted_issuer::KeySource;
-pub use trusted_issuer::TrustedIssuer;
-
-pub use sealgate_domain::language::Language;
 
 impl Config {
     /// Reads a file and checks everything that can be checked before a socket opens, including the
@@ -101,3 +93,46 @@ impl Config {
 pub fn known_keys() -> BTreeSet<String> {
     check::known_keys()
 }
+
+/// An error in a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFault {
+    line: Option<usize>,
+    path: String,
+    problem: String,
+}
+
+impl ConfigFault {
+    /// Creates an error in the value at `path`, such as `app[0].route[2].access`.
+    ///
+    /// `problem` states the problem, then the allowed values.
+    fn new(path: String, line: Option<usize>, problem: String) -> Self {
+        Self { line, path, problem }
+    }
+
+    /// Returns the location of the error.
+    ///
+    /// This is a TOML path; `line 3, column 5` if the text is not TOML; or the file's name if it
+    /// cannot be read.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the line in the file, from 1; none if the key or its table is missing.
+    pub fn line(&self) -> Option<usize> {
+        self.line
+    }
+}
+
+/// Formats one line: `path: problem; allowed values (line n)`.
+impl fmt::Display for ConfigFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.problem)?;
+        match self.line {
+            Some(line) => write!(f, " (line {line})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ConfigFault {}

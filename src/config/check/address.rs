@@ -1,6 +1,8 @@
 //! Parsers of single values: addresses, hosts, URLs, paths and names.
 //!
 //! Each error states the problem and the allowed values.
+//!
+//! Durations in seconds.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -273,3 +275,7 @@ pub(super) fn word(text: &str) -> Result<String, String> {
     }
     Ok(text.to_owned())
 }
+
+pub(super) const MINUTE: u64 = 60;
+pub(super) const HOUR: u64 = 60 * MINUTE;
+pub(super) const DAY: u64 = 24 * HOUR;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::super::file::Section;
 use super::super::{IssuerUrl, MailConfig, MailCredentials, MailTls, Mailbox};
 use super::address;
-use super::spans::MINUTE;
+use crate::check::address::MINUTE;
 use crate::disk::Files;
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};

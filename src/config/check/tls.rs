@@ -2,15 +2,13 @@
 
 use std::iter;
 
-use crate::disk;
+use super::address;
 use crate::disk::{Files, Mismatch};
-use crate::fault::ConfigFault;
 use crate::file::Section;
 use crate::{
-    App, CertificateEnd, ClientCertificates, IssuerUrl, Presence, TlsConfig, Upstream, UpstreamTls, host_name,
+    App, CertificateEnd, ClientCertificates, ConfigFault, IssuerUrl, Presence, TlsConfig, Upstream, UpstreamTls, disk,
+    host_name,
 };
-
-use super::address;
 
 const CHAIN: &str = "write the path of the certificate chain, PEM";
 const KEY: &str = "write the path of the private key, PEM";

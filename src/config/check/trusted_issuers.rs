@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::address;
-use super::spans::{DAY, HOUR, MINUTE};
+use crate::check::address::{DAY, HOUR, MINUTE};
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
