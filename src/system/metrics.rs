@@ -3,7 +3,6 @@
 
 mod book;
 mod cluster;
-mod factors;
 mod limits;
 mod mail;
 mod people;
@@ -20,17 +19,17 @@ use prometheus::{
 use crate::log;
 use book::{SECONDS, Series, SeriesRegistry};
 use cluster::ClusterSeries;
-use factors::FactorSeries;
 use limits::LimitSeries;
 use mail::MailSeries;
+use people::FactorSeries;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::mail::MailKind;
 use tls::TlsSeries;
 
-pub use factors::{EnrolmentShare, FactorOutcome};
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
 pub use people::RegistrationOutcome;
+pub use people::{EnrolmentShare, FactorOutcome};
 pub use tls::AcmeOutcome;
 
 pub struct Metrics {

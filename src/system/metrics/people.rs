@@ -1,4 +1,10 @@
 //! Metrics of self-registration.
+//! The series about second factors: what people sign in with, how often it fails, and how many have one.
+
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
+
+use crate::metrics::book::SeriesRegistry;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 
 /// Stage that a self-registration reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,5 +37,143 @@ impl RegistrationOutcome {
             Self::Taken => "taken",
             Self::Created => "created",
         }
+    }
+}
+
+pub(super) struct FactorSeries {
+    levels: IntCounterVec,
+    attempts: IntCounterVec,
+    people: IntGaugeVec,
+    resets: IntGauge,
+}
+
+/// How trying a factor ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FactorOutcome {
+    Succeeded,
+    Failed,
+    /// Not looked at: it came before the wait was over that earlier failures cost.
+    Throttled,
+    /// Not looked at: the factor is blocked until somebody frees it.
+    Blocked,
+}
+
+impl FactorOutcome {
+    const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::Throttled, Self::Blocked];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Throttled => "throttled",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
+/// How many people have what. Each is counted once, by the strongest factor that they have; disabled ones are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EnrolmentShare {
+    /// Nothing but a password.
+    pub none: u64,
+    /// Authenticator apps and no key.
+    pub totp: u64,
+    /// Security keys and no passkey.
+    pub security_key: u64,
+    pub passkey: u64,
+    /// Those of all of them who wait for the link of a reset.
+    pub reset: u64,
+}
+
+impl EnrolmentShare {
+    pub fn people(&self) -> u64 {
+        self.none + self.enrolled()
+    }
+
+    /// Returns the number of users who have any factor.
+    pub fn enrolled(&self) -> u64 {
+        self.totp + self.security_key + self.passkey
+    }
+
+    fn by_factor(&self) -> [(&'static str, u64); 4] {
+        [("none", self.none), ("totp", self.totp), ("security_key", self.security_key), ("passkey", self.passkey)]
+    }
+}
+
+/// Returns the label of a sign-in step. Passwords are counted by `sealgate_sign_ins_total`.
+fn factor(method: AuthenticationMethod) -> Option<&'static str> {
+    (method != AuthenticationMethod::Password).then(|| method.as_str())
+}
+
+impl FactorSeries {
+    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+        let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
+            let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
+            book.enter("counter", &counters)?;
+            Ok(counters)
+        };
+        let people = IntGaugeVec::new(
+            Opts::new(
+                "sealgate_people",
+                "Enabled users by their strongest factor besides a password; counted every five minutes.",
+            ),
+            &["factor"],
+        )?;
+        book.enter("gauge", &people)?;
+        let resets = IntGauge::new(
+            "sealgate_people_reset",
+            "Enabled users whose factors were reset and who have not enrolled a factor since; counted every five minutes.",
+        )?;
+        book.enter("gauge", &resets)?;
+        Ok(Self {
+            levels: counters(
+                "sealgate_sign_in_levels_total",
+                "Successful sign-ins and step-ups, by level reached (acr).",
+                &["level"],
+            )?,
+            attempts: counters(
+                "sealgate_factor_attempts_total",
+                "Attempts with second factors and passkeys; throttled and blocked ones were not verified.",
+                &["factor", "outcome"],
+            )?,
+            people,
+            resets,
+        })
+    }
+
+    /// Initializes series with fixed labels to zero. The counts of users start with the first
+    /// count, because zero would be wrong.
+    pub(super) fn begin(&self) {
+        for level in [AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant] {
+            self.levels.with_label_values(&[level.as_str()]);
+        }
+        let methods = [
+            AuthenticationMethod::Totp,
+            AuthenticationMethod::RecoveryCode,
+            AuthenticationMethod::SecurityKey,
+            AuthenticationMethod::Passkey,
+        ];
+        for factor in methods.into_iter().filter_map(factor) {
+            for outcome in FactorOutcome::ALL {
+                self.attempts.with_label_values(&[factor, outcome.as_str()]);
+            }
+        }
+    }
+
+    pub(super) fn reached(&self, level: AssuranceLevel) {
+        self.levels.with_label_values(&[level.as_str()]).inc();
+    }
+
+    pub(super) fn tried(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
+        if let Some(factor) = factor(method) {
+            self.attempts.with_label_values(&[factor, outcome.as_str()]).inc();
+        }
+    }
+
+    pub(super) fn enrolled(&self, enrolment: &EnrolmentShare) {
+        for (factor, people) in enrolment.by_factor() {
+            self.people.with_label_values(&[factor]).set(i64::try_from(people).unwrap_or(i64::MAX));
+        }
+        self.resets.set(i64::try_from(enrolment.reset).unwrap_or(i64::MAX));
     }
 }
