@@ -16,14 +16,14 @@ use sealgate_config::{App, Config, Upstream};
 pub(super) enum AppVerb {
     /// Add an application that requires a sign-in
     ///
-    /// Adds an [[app]] section to the configuration file, and reloads the running server. The file keeps its comments.
+    /// Adds an `[[app]]` section to the configuration file, and reloads the running server. The file keeps its comments.
     /// Edit the section for rules by path.
     Add(AddArguments),
     /// List the applications in the configuration file
     List,
     /// Remove an application from the configuration file
     ///
-    /// Removes its [[app]] section, and reloads the running server.
+    /// Removes its `[[app]]` section, and reloads the running server.
     Remove {
         /// Application name (see `sealgate app list`)
         #[arg(value_name = "NAME", allow_hyphen_values = true)]

@@ -56,7 +56,7 @@ pub(super) struct InitArguments {
     /// First administrator; a link to choose a password or a passkey is printed
     #[arg(long, value_name = "EMAIL", value_parser = email)]
     admin: Option<Email>,
-    /// Full name of the administrator [default: the address before the @]
+    /// Full name of the administrator (default: the address before the @)
     #[arg(long, value_name = "NAME")]
     admin_name: Option<String>,
     /// Token for the keys

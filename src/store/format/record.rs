@@ -1,6 +1,6 @@
 //! Records: a version byte and JSON. Exports contain the same JSON objects.
 //!
-//! [`versions`] converts older records to the current version.
+//! [`super`] converts older records to the current version.
 
 use std::fmt::Display;
 
