@@ -168,7 +168,7 @@ fn a_chain_is_believed_up_to_a_root_that_the_auditor_named_and_no_further() {
         assert!(told.contains("the chain is consistent, but its root is not one you named: CN=root"), "{told}");
     }
     let (code, _, error) = examine(&instance, &[&authority.file("root", "key")]);
-    assert!(code == Some(1) && error.contains("holds no certificate"), "{error}");
+    assert!(code == Some(1) && error.contains("contains no certificate"), "{error}");
 }
 
 /// Asserts that the program rejects a chain, and returns its errors.

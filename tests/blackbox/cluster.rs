@@ -414,7 +414,9 @@ async fn a_start_that_the_store_does_not_let_through_may_be_tried_again() {
     client.query_one(locks, &[]).await.unwrap();
     node.launch();
     assert_eq!(node.wait_for_end(), Some(75));
-    node.tells("store: the store did not");
+    let reasons =
+        ["store: the operation waited too long in the store's queue", "store: the store did not answer in time"];
+    assert!(reasons.iter().any(|reason| node.log().contains(reason)), "{}", node.log());
     drop(client);
     node.start();
 }

@@ -167,7 +167,7 @@ async fn a_request_whose_trust_was_changed_in_the_database_is_not_admitted() {
         )
     };
     assert_eq!(cluster.sql(&change(own, &other)).await, 1);
-    assert!(cluster.admit("b", &shown).unwrap().contains("is not the one that the node has signed"));
+    assert!(cluster.admit("b", &shown).unwrap().contains("is not the one that the node signed"));
     assert_eq!(cluster.sql(&change(&other, own)).await, 1);
     assert_eq!(cluster.admit("b", &shown), None);
 }

@@ -73,10 +73,10 @@ async fn a_store_moves_to_postgresql_and_back_and_sessions_remain() {
     let cut = instance.directory.path().join("cut").display().to_string();
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&cut, &text[..text.len() - 60]).unwrap();
-    assert!(refused(&instance, &["import", "--from", &cut]).contains("cut off"));
+    assert!(refused(&instance, &["import", "--from", &cut]).contains("is truncated"));
     let imported = instance.json(&import);
     assert_eq!((&imported["records"], &imported["notices"]), (&before.len().into(), &Value::Array(vec![])));
-    assert!(refused(&instance, &import).contains("not empty"));
+    assert!(refused(&instance, &import).contains("already has a store"));
     instance.run(&["check"]);
 
     instance.start();

@@ -169,7 +169,7 @@ async fn a_reload_that_needs_a_restart_changes_nothing() {
     edit(&instance, &listen, &format!("{listen}\nthreads = 3\nidle_timeout_seconds = 7"));
     edit(&instance, "[hsm]", "[hsm]\nqueue = 77");
     let said = refused(&instance);
-    let keys: Vec<_> = said.lines().filter(|line| line.ends_with("needs a restart")).collect();
+    let keys: Vec<_> = said.lines().filter(|line| line.ends_with("requires a restart")).collect();
     assert_eq!(
         keys,
         [

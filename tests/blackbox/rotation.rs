@@ -190,7 +190,7 @@ fn a_rotation_that_could_not_be_announced_stops_no_start_and_goes_on() {
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(told.contains("the server does not find the key") && told.contains("ReadWritePaths="), "{told}");
-        assert!(told.contains("nothing is lost"), "{told}");
+        assert!(told.contains("is in the token, but not announced"), "{told}");
     }
     let list = instance.json(&["key", "list"]);
     let states: Vec<_> = keys(&list).iter().map(|key| key["state"].as_str().unwrap().to_owned()).collect();
