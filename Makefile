@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-cluster deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image test test-quick test-rest test-programs test-read-only test-run test-release test-install test-container test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://localhost:8080 (PORT=9080: another port)"
@@ -22,6 +22,8 @@ help:
 	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
 	@echo "make docs          the documentation as a site with search, in target/book (builds mdBook first: two minutes)"
 	@echo "make deb           a Debian package in target/debian (the build takes 5 to 15 minutes)"
+	@echo "make image         container images in target/image, for docker load (the build takes 5 to 15 minutes)"
+	@echo "make test-container  the images, loaded and used (root)"
 	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; builds the package first)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
@@ -122,6 +124,16 @@ BINARY ?=
 deb:
 	@.ci/install deb
 	debian/build.sh $(BINARY)
+
+# BINARY=target/debug/sealgate puts an existing build into the images.
+image:
+	@container/build.sh $(BINARY)
+
+# Not part of `make test`: it needs root and a kernel that lets buildah mount directories. .ci/nightly runs it.
+test-container:
+	@.ci/install container
+	$(CARGO) build --locked --bin sealgate
+	tests/container/run.sh
 
 # Not part of `make test`: it needs root, a kernel that allows booting systemd in a container, and a
 # release build.

@@ -376,7 +376,7 @@ fn show(
     let expires_at = done.admin.as_ref().and_then(|admin| admin.link_expires_at);
     let mut next = Vec::new();
     if !is_running {
-        next.push(if place.is_installed() {
+        next.push(if place.is_installed {
             "Start the service: `sealgate serve`, as the user sealgate".to_owned()
         } else {
             format!("Start the server: {}", place.command("serve"))

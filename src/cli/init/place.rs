@@ -25,6 +25,8 @@ pub(super) struct Place {
     pub(super) config: PathBuf,
     pub(super) state: PathBuf,
     pub(super) pin: PathBuf,
+    /// Whether this is the place of the package's service, which gets its PIN from systemd.
+    pub(super) is_installed: bool,
     /// User of the service; none if everything belongs to the caller.
     service: Option<ServiceUser>,
 }
@@ -43,7 +45,7 @@ impl Place {
         if let Some(state) = state {
             let (config, state) = (absolute(config)?, absolute(state)?);
             let pin = state.join("pin");
-            return Ok(Self { config, pin, state, service: None });
+            return Ok(Self { config, pin, state, is_installed: false, service: None });
         }
         if config != Path::new(DEFAULT_CONFIG) {
             return Err(CommandFailure::line(
@@ -57,22 +59,17 @@ impl Place {
         }
         let service = if is_dry { None } else { Some(ServiceUser { uid: id("-u")?, gid: id("-g")? }) };
         let (config, state) = (config.to_owned(), PathBuf::from("/var/lib/sealgate"));
-        Ok(Self { config, pin: PathBuf::from("/etc/sealgate/pkcs11-pin"), state, service })
-    }
-
-    /// Returns whether this is the place of the package's service.
-    pub(super) fn is_installed(&self) -> bool {
-        self.config == Path::new(DEFAULT_CONFIG)
+        Ok(Self { config, pin: PathBuf::from("/etc/sealgate/pkcs11-pin"), state, is_installed: true, service })
     }
 
     /// Returns whether systemd runs and can start the service.
     pub(super) fn has_service(&self) -> bool {
-        self.is_installed() && Path::new(SYSTEMD).is_dir()
+        self.is_installed && Path::new(SYSTEMD).is_dir()
     }
 
     /// Returns a command line for this place.
     pub(super) fn command(&self, words: &str) -> String {
-        if self.is_installed() {
+        if self.config == Path::new(DEFAULT_CONFIG) {
             return format!("sealgate {words}");
         }
         format!("sealgate {words} --config {}", self.config.display())
@@ -80,7 +77,7 @@ impl Place {
 
     /// Returns `hsm.pin_file`.
     pub(super) fn pin_setting(&self) -> String {
-        if self.is_installed() {
+        if self.is_installed {
             return "$CREDENTIALS_DIRECTORY/pkcs11-pin".to_owned();
         }
         self.pin.display().to_string()

@@ -82,7 +82,7 @@ impl Draft {
             }
             TlsTermination::BehindProxy(proxy) => line(format!("trusted_proxies = [{}]", quoted(proxy))),
         }
-        if place.is_installed() {
+        if place.is_installed {
             line("\n[admin]\nsocket = \"/run/sealgate/admin.sock\"".to_owned());
         }
         line("\n[hsm]".to_owned());
