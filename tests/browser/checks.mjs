@@ -110,8 +110,8 @@ export function fitting(page) {
         faults.push(`"${name(element)}" is cut off`);
       }
     }
-    // In a table with columns, no date, address or name breaks inside a word.
-    for (const cell of document.querySelectorAll("td, th")) {
+    // In a table with headings (mails have tables for their layout), no date, address or name breaks inside a word.
+    for (const cell of document.querySelectorAll("table:has(thead) :is(td, th)")) {
       if (!visible(cell) || getComputedStyle(cell).display !== "table-cell") continue;
       const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
       while (texts.nextNode()) {
