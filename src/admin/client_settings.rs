@@ -56,7 +56,7 @@ pub struct NewClient {
     /// Client authentication at the token endpoint [default: by type]
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub auth_method: Option<AuthMethod>,
-    /// Whether users are asked for consent
+    /// Ask users for consent
     #[arg(long, value_name = "RULE", default_value = "ask", value_parser = arguments::consent_rule())]
     pub consent: ConsentRule,
     /// Seconds for which a rotated refresh token still returns the same new one, 0 to 300 [default: from the
@@ -104,7 +104,7 @@ pub struct ClientSettings {
     /// Client authentication at the token endpoint
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub(super) auth_method: Option<AuthMethod>,
-    /// Whether users are asked for consent
+    /// Ask users for consent
     #[arg(long, value_name = "RULE", value_parser = arguments::consent_rule())]
     pub(super) consent: Option<ConsentRule>,
     /// Description in one sentence; '' for none

@@ -97,7 +97,7 @@ impl CertificateService {
             Followed::Alone => {}
             Followed::Shared { state, changed, orders } => {
                 for host in changed {
-                    tracing::info!(host, "a certificate of the cluster was taken over");
+                    tracing::info!(host, "loaded a certificate that another node obtained");
                     ordering.validities.remove(&host);
                 }
                 if !orders {

@@ -7,8 +7,10 @@ mod acme;
 mod address;
 mod apps;
 mod factors;
+mod hsm;
 mod identity;
 mod mail;
+mod store;
 mod tls;
 mod trusted_issuers;
 
@@ -25,10 +27,9 @@ use super::disk::Files;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, AuditConfig, BeatDurability, ClusterConfig, Config, Console, Durability, Hsm, IssuerUrl,
-    KeysConfig, Language, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PeopleRegistration,
-    PeopleRegistrationMode, PostgresConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
-    SessionsConfig, SledConfig, StoreConfig, TokensConfig, appearance,
+    Accent, AdminConfig, AuditConfig, Config, Console, IssuerUrl, KeysConfig, Language, Log, LogFormat, LoginConfig,
+    PagesConfig, PeopleRegistration, PeopleRegistrationMode, RateLimits, Registration, RegistrationMode, ServerAddress,
+    ServerConfig, SessionsConfig, StoreConfig, TokensConfig, appearance,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
@@ -37,9 +38,6 @@ use sealgate_domain::key_ring::KeyTimes;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::user::Email;
 use tls::CertificateChain;
-
-/// Maximum staleness of a node's data: a revocation takes effect on every node within one second.
-const MAX_STALENESS_MS: u64 = 900;
 
 /// Maximum clock difference between this machine and a token's verifier, seconds.
 const CLOCKS_DIFFER: u64 = 5 * MINUTE;
@@ -65,7 +63,7 @@ pub(super) fn reach(path: &Path) -> Option<ServerAddress> {
     let (content, base) = content(path).ok()?;
     let (reading, files) = (ConfigReader::new(&content), Files::unchecked(base));
     let mut root = reading.recovered();
-    let store = store(root.section("store"), &files)?;
+    let store = store::store(root.section("store"), &files)?;
     let admin = admin(root.section("admin"), &files, &[], Some(&store))?;
     let owned = owned_place(&store, &admin.socket).to_owned();
     Some(ServerAddress { socket: admin.socket, owned })
@@ -100,7 +98,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let acme_is_wanted = acme.is_some();
     let (mut server, certificates) = server(root.section("server"), files, issuer.as_ref(), acme_is_wanted);
     let listen = [server.listen.as_slice(), &server.redirect_listen].concat();
-    let store = store(root.section("store"), files);
+    let store = store::store(root.section("store"), files);
     let cluster = root.optional_section("cluster", "write it as a table, [cluster]");
     let is_cluster = matches!(store, Some(StoreConfig::Postgres(_)));
     if is_cluster && cluster.is_none() {
@@ -109,9 +107,9 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     if store.is_some() && !is_cluster && cluster.is_some() {
         root.fault("cluster", "requires store.engine = \"postgres\"; leave it out");
     }
-    let cluster = cluster.and_then(self::cluster);
+    let cluster = cluster.and_then(store::cluster);
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
-    let hsm = hsm(root.section("hsm"), files);
+    let hsm = hsm::hsm(root.section("hsm"), files);
     let tokens = tokens(root.section("tokens"));
     let keys = keys(root.section("keys"), &tokens);
     let sessions = sessions(root.section("sessions"));
@@ -144,7 +142,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
     let ordered = acme.iter().flatten().flat_map(|acme| &acme.hosts);
     let mut warnings = tls::coverage(&certificates, &issuer, &apps, &ordered.map(String::as_str).collect::<Vec<_>>());
-    warnings.extend(one_call_at_a_time(&hsm));
+    warnings.extend(hsm::one_call_at_a_time(&hsm));
     Some(Config {
         issuer,
         server,
@@ -259,99 +257,6 @@ fn admin(
             None
         }
     }
-}
-
-fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
-    let module =
-        section.required_text("module", "write the path of the token's PKCS#11 module", |text| files.module(text));
-    let token_label = section.required_text("token_label", "write the token's label", address::token_label);
-    let pin_file = section.required_text("pin_file", "write the path of the file with the PIN", |text| {
-        files.secret_file(text, "the token's user PIN")
-    });
-    let softhsm_conf =
-        section.text("softhsm_conf", "write SoftHSM's configuration file", |text| files.softhsm_conf(text));
-    let key_label = section.text("key_label", "write the label of the signing keys", address::name);
-    let attestation =
-        section.text("attestation", "write the directory of the attestations", |text| files.directory(text));
-    let sessions = section.number("sessions", 2, 1..=256);
-    let sign_timeout = section.seconds("sign_timeout_seconds", 5, 1..=MINUTE);
-    let queue = section.number("queue", 256, 1..=65_536);
-    let hang_abort = section.seconds("hang_abort_seconds", 30, 5..=HOUR);
-    let mechanisms = [("rsa-pkcs", Mechanism::RsaPkcs), ("sha256-rsa-pkcs", Mechanism::Sha256RsaPkcs)];
-    let mechanism = section.choice("mechanism", &mechanisms).unwrap_or(Mechanism::RsaPkcs);
-    let require_local = section.flag("require_local", true);
-    let shared = section.flag("shared", false);
-    Some(Hsm {
-        module: module?,
-        token_label: token_label?,
-        pin_file: pin_file?,
-        softhsm_conf,
-        key_label: key_label.unwrap_or_else(|| "sealgate".to_owned()),
-        attestation,
-        sessions,
-        sign_timeout,
-        queue,
-        hang_abort,
-        mechanism,
-        require_local,
-        shared,
-    })
-}
-
-/// Warns of p11-kit's client with more than one concurrent call; see docs/how-to/pkcs11-token.md.
-///
-/// The client is recognised by its file name, because `C_GetInfo` returns the name of the module
-/// behind it.
-fn one_call_at_a_time(hsm: &Hsm) -> Option<ConfigFault> {
-    let is_client = hsm.module.file_name().is_some_and(|name| name == "p11-kit-client.so");
-    (is_client && hsm.sessions > 1).then(|| {
-        let problem = "p11-kit's client can hang permanently if its server exits during two concurrent calls; write 1";
-        ConfigFault::new("hsm.sessions".to_owned(), None, problem.to_owned())
-    })
-}
-
-fn store(mut section: Section<'_, '_>, files: &Files) -> Option<StoreConfig> {
-    let is_shared = section.choice("engine", &[("sled", false), ("postgres", true)]).unwrap_or(false);
-    let path = section.text_if(!is_shared, "path", "write the store's directory", |text| files.store(text));
-    let cache_bytes = section.number("cache_bytes", 64 << 20, 1 << 20..=64 << 30);
-    let reserve_bytes = section.number("reserve_bytes", 64 << 20, 16 << 20..=64 << 40);
-    let queue = section.number("queue", 4096, 1..=65_536);
-    let url = |text: &str| files.secret_file(text, "the database's URL");
-    let url_file = section.text_if(is_shared, "url_file", "write the path of the file with the database's URL", url);
-    let ca_file = section.text(
-        "ca_file",
-        "write the path of the certificate of the authority that issued the database's certificate",
-        |text| files.authorities(text),
-    );
-    let writers = section.number("writers", 2, 1..=8);
-    let durabilities = [("standby", Durability::Standby), ("external", Durability::External)];
-    let durability = section.choice("durability", &durabilities).unwrap_or(Durability::Standby);
-    let of_other = if is_shared { OF_SLED } else { OF_POSTGRES };
-    for key in of_other.iter().copied().filter(|key| section.has(key)) {
-        let problem = if is_shared {
-            "requires engine = \"sled\"; leave it out"
-        } else {
-            "requires engine = \"postgres\"; leave it out"
-        };
-        section.fault(key, problem);
-    }
-    Some(if is_shared {
-        StoreConfig::Postgres(PostgresConfig { url_file: url_file?, ca_file, writers, queue, durability })
-    } else {
-        StoreConfig::Sled(SledConfig { path: path?, cache_bytes, reserve_bytes, queue })
-    })
-}
-
-/// Keys of `[store]` that only the sled engine has.
-const OF_SLED: &[&str] = &["path", "cache_bytes", "reserve_bytes"];
-const OF_POSTGRES: &[&str] = &["url_file", "ca_file", "writers", "durability"];
-
-fn cluster(mut section: Section<'_, '_>) -> Option<ClusterConfig> {
-    let node = section.required_text("node", "write a name that no other node has, such as \"id-1\"", address::name);
-    let beats = [("replicated", BeatDurability::Replicated), ("local", BeatDurability::Local)];
-    let beat = section.choice("beat", &beats).unwrap_or(BeatDurability::Replicated);
-    let staleness_ms = section.number("staleness_ms", MAX_STALENESS_MS, 300..=MAX_STALENESS_MS);
-    Some(ClusterConfig { node: node?, beat, staleness_ms })
 }
 
 fn tokens(mut section: Section<'_, '_>) -> TokensConfig {

@@ -8,7 +8,7 @@
 use std::fs;
 use std::fs::{File, Metadata};
 use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustls::client::verify_server_name;
@@ -78,12 +78,8 @@ impl Files {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
         let metadata = readable(&path)?;
-        let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
-        let mode = metadata.permissions().mode() & 0o777;
         let name = path.display();
-        if mode & forbidden != 0 {
-            return Err(format!("{name} can be accessed by other users (mode {mode:04o}); run: chmod 600 {name}"));
-        }
+        check_mode(&path, &metadata).map_err(|reason| format!("{name} {reason}"))?;
         if metadata.len() == 0 {
             return Err(format!("{name} is empty; write {what} into it"));
         }
@@ -306,12 +302,6 @@ fn readable(path: &Path) -> Result<Metadata, String> {
 /// Default maximum length of a secret, bytes. A longer file does not contain a secret.
 const LONGEST: usize = 255;
 
-/// Parent of the systemd credential directories.
-///
-/// systemd grants access to the unit's user with an access control list, whose mask `stat` shows as
-/// the group's bits. The group itself has no access.
-const SECRET_CREDENTIALS: &str = "/run/credentials/";
-
 /// Returns the file's content without one trailing newline.
 ///
 /// `what` names the secret in errors, such as `the token's user PIN`.
@@ -351,17 +341,23 @@ fn check_access(path: &Path, metadata: &Metadata) -> Result<(), String> {
     if !metadata.is_file() {
         return Err("is not a regular file".into());
     }
-    let forbidden = if path.starts_with(SECRET_CREDENTIALS) { 0o007 } else { 0o077 };
+    check_mode(path, metadata)
+}
+
+/// Returns an error, without the file's name, if other users can access a file with a secret.
+fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), String> {
+    let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
     let mode = metadata.mode() & 0o777;
-    if mode & forbidden != 0 {
-        let path = path.display();
-        return Err(format!("can be accessed by other users (mode {mode:04o}); run: chmod 0400 {path}"));
+    if mode & forbidden == 0 {
+        return Ok(());
     }
-    Ok(())
+    Err(format!("can be accessed by other users (mode {mode:04o}); run: chmod 600 {}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn credentials(directory: Option<&Path>) -> Files {

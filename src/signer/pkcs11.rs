@@ -251,7 +251,7 @@ mod tests {
     fn file_that_group_or_others_can_use_is_refused() {
         for mode in [0o640, 0o604, 0o660, 0o610, 0o644] {
             let error = pin_of(b"123456", mode).unwrap_err();
-            assert!(error.contains("chmod 0400"), "{error}");
+            assert!(error.contains("chmod 600"), "{error}");
             assert!(!error.contains("123456"), "{error}");
         }
     }

@@ -1,5 +1,6 @@
 //! The program's server: binds and checks everything, starts the services, and stops them in order.
 
+mod lifecycle;
 mod process;
 
 use std::future::Future;
@@ -11,13 +12,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pingora::protocols::http::v2::server::{H2Options, default_h2_options};
 use pingora::server::configuration::ServerConf;
-use pingora::server::{self, ListenFds, RunArgs, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
+use pingora::server::{self, ListenFds, RunArgs, ShutdownWatch};
 use pingora::services::Service;
-use sd_notify::NotifyState;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
@@ -28,7 +26,9 @@ use sealgate_edge::{
 use sealgate_system::clock::{OsEntropy, random};
 use sealgate_system::tls::install;
 
-use self::process::{UPSTREAM_POOL, allow_descriptors, start_timer};
+pub use self::lifecycle::StopSignal;
+use self::lifecycle::{Lifecycle, Startup};
+use self::process::{UPSTREAM_POOL, allow_descriptors};
 pub(crate) use self::process::{log_panics, notify};
 
 /// Maximum number of attempts per request, including the first.
@@ -45,9 +45,6 @@ const H2_WINDOW: u32 = 65_535;
 const H2_SEND_BUFFER: usize = 32 * 1024;
 /// Timeout for a client to accept written data.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Timeouts of background tasks, and then of the stop hook.
-const BACKGROUND_STOP: Duration = Duration::from_secs(5);
-const HOOK_STOP: Duration = Duration::from_secs(30);
 
 /// A boxed future.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -92,14 +89,6 @@ pub struct ServerParts {
     pub background: Vec<Background>,
     /// Runs last, after all requests and background tasks have ended: closes the store.
     pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
-}
-
-/// Trigger of the program's stop.
-pub enum StopSignal {
-    /// SIGTERM or SIGINT; a second one ends the wait for requests in flight.
-    Unix,
-    /// A message on this channel, or its other end dropped.
-    Channel(oneshot::Receiver<()>),
 }
 
 /// A server with bound sockets and checked settings, before it serves.
@@ -384,130 +373,5 @@ impl Service for BackgroundTasks {
 
     fn threads(&self) -> Option<usize> {
         Some(1)
-    }
-}
-
-/// Parts needed once, from the start to the stop.
-struct Startup {
-    signal: StopSignal,
-    readiness: mpsc::Receiver<String>,
-    background: oneshot::Receiver<()>,
-    stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
-    listening: Vec<SocketAddr>,
-}
-
-/// Starts and stops the program in order.
-///
-/// Pingora's own graceful stop sleeps through its whole grace period, even without anything to wait
-/// for. So the services watch a separate signal, this type waits, and Pingora gets a fast shutdown
-/// at the end.
-struct Lifecycle {
-    startup: Mutex<Option<Startup>>,
-    stop: watch::Sender<bool>,
-    phase: watch::Sender<Phase>,
-    quota: Arc<Quota>,
-    patience: Duration,
-    failure: Arc<Mutex<Option<String>>>,
-}
-
-#[async_trait]
-impl ShutdownSignalWatch for Lifecycle {
-    async fn recv(&self) -> ShutdownSignal {
-        let startup = self.startup.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Pingora calls this once.
-        let Some(startup) = startup else { return std::future::pending().await };
-        if let Err(why) = self.run(startup).await {
-            tracing::error!(error = why, "cannot serve");
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        }
-        ShutdownSignal::FastShutdown
-    }
-}
-
-impl Lifecycle {
-    async fn run(&self, mut startup: Startup) -> Result<(), String> {
-        let mut signals = Signals::new(startup.signal)?;
-        start_timer().await?;
-        let outcome = tokio::select! {
-            // Each service drops its sender when it accepts; a message is a failure.
-            fault = startup.readiness.recv() => fault.map_or(Ok(()), Err),
-            () = signals.next() => Ok(()),
-        };
-        if outcome.is_ok() {
-            tracing::info!(addresses = ?startup.listening, "serving");
-            self.phase.send_replace(Phase::Serving);
-            notify(&[NotifyState::Ready]);
-            if !signals.spent() {
-                signals.next().await;
-            }
-        }
-        notify(&[NotifyState::Stopping]);
-        self.phase.send_replace(Phase::Stopping);
-        tracing::info!(connections = self.quota.open(), "stopping");
-        let _ = self.stop.send(true);
-        tokio::select! {
-            () = self.quota.emptied() => {}
-            () = tokio::time::sleep(self.patience) => {
-                tracing::warn!(connections = self.quota.open(), "closing the remaining connections");
-            }
-            () = signals.next() => {
-                tracing::warn!(connections = self.quota.open(), "second signal: closing the remaining connections");
-            }
-        }
-        if timeout(BACKGROUND_STOP, startup.background).await.is_err() {
-            tracing::warn!("a background task did not end in time; stopping without it");
-        }
-        if timeout(HOOK_STOP, (startup.stopped)()).await.is_err() {
-            tracing::error!("the last step of the stop did not end in time");
-        }
-        tracing::info!("stopped");
-        outcome
-    }
-}
-
-/// Stop requests.
-enum Signals {
-    Unix { terminate: Signal, interrupt: Signal, count: u32 },
-    Channel(Option<oneshot::Receiver<()>>),
-}
-
-impl Signals {
-    fn new(signal: StopSignal) -> Result<Self, String> {
-        let listen = |kind| self::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
-        Ok(match signal {
-            StopSignal::Unix => Self::Unix {
-                terminate: listen(SignalKind::terminate())?,
-                interrupt: listen(SignalKind::interrupt())?,
-                count: 0,
-            },
-            StopSignal::Channel(channel) => Self::Channel(Some(channel)),
-        })
-    }
-
-    async fn next(&mut self) {
-        match self {
-            Self::Unix { terminate, interrupt, count } => {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
-                *count += 1;
-            }
-            Self::Channel(channel) => match channel {
-                Some(message) => {
-                    // Dropping the other end requests the stop as well.
-                    let _ = message.await;
-                    *channel = None;
-                }
-                None => std::future::pending().await,
-            },
-        }
-    }
-
-    const fn spent(&self) -> bool {
-        match self {
-            Self::Unix { count, .. } => *count > 0,
-            Self::Channel(channel) => channel.is_none(),
-        }
     }
 }

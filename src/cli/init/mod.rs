@@ -412,7 +412,7 @@ fn lines(steps: &[Step], warnings: &[String]) -> String {
     steps.iter().map(line).chain(warnings).collect()
 }
 
-/// Prints what a run would do.
+/// Prints the steps of a run without taking them.
 fn show_plan(
     arguments: &InitArguments,
     place: &Place,

@@ -19,7 +19,7 @@ use sealgate_system::metrics::Metrics;
 /// Readings at once: one that hangs takes a thread for its whole deadline.
 const AT_ONCE: usize = 4;
 
-/// How often a file is looked at.
+/// Interval between checks of a file.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What changes when a file does: inode, length, and the time of its last change in seconds and nanoseconds.

@@ -114,7 +114,7 @@ fn forged_key_ring_entries_are_not_trusted() {
 
     let mut meddled = ring.clone();
     meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
-    not_believed("an entry that nobody endorsed", &meddled, "thief");
+    not_believed("an entry without an endorsement", &meddled, "thief");
     sign(&mut meddled, "thief", "thief");
     not_believed("one that vouches for itself", &meddled, "thief");
 

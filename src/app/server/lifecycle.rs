@@ -1,0 +1,154 @@
+//! Order of the start and the stop, and the signals that request the stop.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
+use sd_notify::NotifyState;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use sealgate_edge::{Phase, Quota};
+
+use super::Task;
+use super::process::{notify, start_timer};
+
+/// Timeouts of background tasks, and then of the stop hook.
+const BACKGROUND_STOP: Duration = Duration::from_secs(5);
+const HOOK_STOP: Duration = Duration::from_secs(30);
+
+/// Trigger of the program's stop.
+pub enum StopSignal {
+    /// SIGTERM or SIGINT; a second one ends the wait for requests in flight.
+    Unix,
+    /// A message on this channel, or its other end dropped.
+    Channel(oneshot::Receiver<()>),
+}
+
+/// Parts needed once, from the start to the stop.
+pub(super) struct Startup {
+    pub(super) signal: StopSignal,
+    pub(super) readiness: mpsc::Receiver<String>,
+    pub(super) background: oneshot::Receiver<()>,
+    pub(super) stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
+    pub(super) listening: Vec<SocketAddr>,
+}
+
+/// Starts and stops the program in order.
+///
+/// Pingora's own graceful stop sleeps through its whole grace period, even without anything to wait
+/// for. So the services watch a separate signal, this type waits, and Pingora gets a fast shutdown
+/// at the end.
+pub(super) struct Lifecycle {
+    pub(super) startup: Mutex<Option<Startup>>,
+    pub(super) stop: watch::Sender<bool>,
+    pub(super) phase: watch::Sender<Phase>,
+    pub(super) quota: Arc<Quota>,
+    pub(super) patience: Duration,
+    pub(super) failure: Arc<Mutex<Option<String>>>,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for Lifecycle {
+    async fn recv(&self) -> ShutdownSignal {
+        let startup = self.startup.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Pingora calls this once.
+        let Some(startup) = startup else { return std::future::pending().await };
+        if let Err(why) = self.run(startup).await {
+            tracing::error!(error = why, "cannot serve");
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        }
+        ShutdownSignal::FastShutdown
+    }
+}
+
+impl Lifecycle {
+    async fn run(&self, mut startup: Startup) -> Result<(), String> {
+        let mut signals = Signals::new(startup.signal)?;
+        start_timer().await?;
+        let outcome = tokio::select! {
+            // Each service drops its sender when it accepts; a message is a failure.
+            fault = startup.readiness.recv() => fault.map_or(Ok(()), Err),
+            () = signals.next() => Ok(()),
+        };
+        if outcome.is_ok() {
+            tracing::info!(addresses = ?startup.listening, "serving");
+            self.phase.send_replace(Phase::Serving);
+            notify(&[NotifyState::Ready]);
+            if !signals.spent() {
+                signals.next().await;
+            }
+        }
+        notify(&[NotifyState::Stopping]);
+        self.phase.send_replace(Phase::Stopping);
+        tracing::info!(connections = self.quota.open(), "stopping");
+        let _ = self.stop.send(true);
+        tokio::select! {
+            () = self.quota.emptied() => {}
+            () = tokio::time::sleep(self.patience) => {
+                tracing::warn!(connections = self.quota.open(), "closing the remaining connections");
+            }
+            () = signals.next() => {
+                tracing::warn!(connections = self.quota.open(), "second signal: closing the remaining connections");
+            }
+        }
+        if timeout(BACKGROUND_STOP, startup.background).await.is_err() {
+            tracing::warn!("a background task did not end in time; stopping without it");
+        }
+        if timeout(HOOK_STOP, (startup.stopped)()).await.is_err() {
+            tracing::error!("the last step of the stop did not end in time");
+        }
+        tracing::info!("stopped");
+        outcome
+    }
+}
+
+/// Stop requests.
+enum Signals {
+    Unix { terminate: Signal, interrupt: Signal, count: u32 },
+    Channel(Option<oneshot::Receiver<()>>),
+}
+
+impl Signals {
+    fn new(signal: StopSignal) -> Result<Self, String> {
+        let listen = |kind| self::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+        Ok(match signal {
+            StopSignal::Unix => Self::Unix {
+                terminate: listen(SignalKind::terminate())?,
+                interrupt: listen(SignalKind::interrupt())?,
+                count: 0,
+            },
+            StopSignal::Channel(channel) => Self::Channel(Some(channel)),
+        })
+    }
+
+    async fn next(&mut self) {
+        match self {
+            Self::Unix { terminate, interrupt, count } => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                *count += 1;
+            }
+            Self::Channel(channel) => match channel {
+                Some(message) => {
+                    // Dropping the other end requests the stop as well.
+                    let _ = message.await;
+                    *channel = None;
+                }
+                None => std::future::pending().await,
+            },
+        }
+    }
+
+    const fn spent(&self) -> bool {
+        match self {
+            Self::Unix { count, .. } => *count > 0,
+            Self::Channel(channel) => channel.is_none(),
+        }
+    }
+}
