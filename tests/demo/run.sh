@@ -47,5 +47,5 @@ if kill -0 -- "-$group" 2>/dev/null; then
 fi
 group=
 wait "$make" || true
-grep -q 'sealgate::app::server: stopped' "$work/run/log" || { echo "the server did not stop in order" >&2; exit 1; }
+grep -qE ' INFO sealgate::[a-z_:]+: stopped$' "$work/run/log" || { echo "the server did not stop in order" >&2; exit 1; }
 echo "ok make run ($program)"
