@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use sha2::{Digest, Sha256};
 
 use crate::webauthn::response::JsonObject;
@@ -11,7 +10,7 @@ use crate::webauthn::{CeremonyChallenge, CeremonyError, RelyingParty};
 
 /// The members that are checked. Others are ignored: Chromium adds a random one to prevent
 /// comparisons of the whole text.
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct ClientData<'a> {
     #[serde(rename = "type", borrow)]
     ceremony: Cow<'a, str>,

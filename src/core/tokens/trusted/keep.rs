@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::TrustedIssuers;
 use crate::tokens::trusted::fetch::fetch;
-use crate::tokens::trusted::source::Source;
+use super::source::Source;
 use sealgate_system::clock::Clock;
 use sealgate_system::metrics::Metrics;
 
