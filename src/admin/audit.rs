@@ -1,10 +1,18 @@
-//! The command that reads the audit log.
+//! The command that reads the audit log, and the log as CSV (RFC 4180) with the members of
+//! `sealgate audit list --json` as columns. The console uses the same format.
 
-use super::answer::{Answer, EventAnswer, ListPage, Rows};
-use super::command::{AuditCommand, EventFilter};
-use super::directory::{CommandError, Directory, PAGE};
-use super::people;
-use super::person::Person;
+use std::borrow::Cow;
+use std::io;
+use std::io::Write;
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, EventAnswer, ListPage, Rows};
+use crate::command::{AuditCommand, EventFilter};
+use crate::directory::{CommandError, Directory, PAGE};
+use crate::users;
+use crate::users::Person;
 use sealgate_domain::audit::{AuditFilter, AuditId};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
@@ -12,7 +20,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) ->
     let subject = match &user {
         // A deleted user is still in the audit log.
         Some(Person::Sub(sub)) => Some(*sub),
-        Some(person) => Some(people::find(directory, person).await?.sub),
+        Some(person) => Some(users::find(directory, person).await?.sub),
         None => None,
     };
     let filter = AuditFilter { subject, client, kinds, since, until };
@@ -20,4 +28,80 @@ pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) ->
     directory.trail.settle(filter.subject).await;
     let page = directory.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
     Ok(ListPage::answer(Rows::Events(page.records.into_iter().map(EventAnswer::from).collect()), page.next))
+}
+
+/// Writes an event as a line of JSON, as in `sealgate audit list --json`.
+pub fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+    writeln!(to, "{}", json!(event))
+}
+
+/// Writes the header line with the names of the columns.
+pub fn write_header(to: &mut impl Write) -> io::Result<()> {
+    write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
+}
+
+/// Writes an event as a line of CSV.
+pub fn write_row(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+    let event = json!(event);
+    write_fields(to, COLUMNS.into_iter().map(|column| cell(column, &event)))
+}
+
+const COLUMNS: [&str; 13] = [
+    "id",
+    "happened_at",
+    "kind",
+    "actor",
+    "sub",
+    "client_id",
+    "app",
+    "sid",
+    "grant",
+    "address",
+    "request_id",
+    "detail",
+    "count",
+];
+
+fn cell<'e>(column: &str, event: &'e Value) -> Cow<'e, str> {
+    match event.get(column) {
+        None | Some(Value::Null) => Cow::Borrowed(""),
+        Some(Value::String(text)) => Cow::Borrowed(text),
+        Some(Value::Number(seconds)) if column == "happened_at" => {
+            let instant = seconds.as_i64().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+            Cow::Owned(instant.map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true)))
+        }
+        Some(other) => Cow::Owned(other.to_string()),
+    }
+}
+
+/// Writes a row of quoted fields.
+///
+/// Fields that a spreadsheet would evaluate as a formula get an apostrophe as prefix, because
+/// clients choose their own ids (OWASP, "CSV Injection").
+pub(super) fn write_fields<'f>(to: &mut impl Write, fields: impl Iterator<Item = Cow<'f, str>>) -> io::Result<()> {
+    for (number, field) in fields.enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        let guard = if field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { "'" } else { "" };
+        write!(to, "{comma}\"{guard}{}\"", field.replace('"', "\"\""))?;
+    }
+    to.write_all(b"\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_field_is_a_formula_or_ends_its_row() {
+        let row = |fields: &[&str]| {
+            let mut row = Vec::new();
+            write_fields(&mut row, fields.iter().map(|field| Cow::Borrowed(*field))).unwrap();
+            String::from_utf8(row).unwrap()
+        };
+        assert_eq!(row(&["a", "", "say \"hi\", you", "x\r\ny"]), "\"a\",\"\",\"say \"\"hi\"\", you\",\"x\r\ny\"\r\n");
+        assert_eq!(
+            row(&["=1+1", "+1", "-1", "@a", "\t=1", "\r=1"]),
+            "\"'=1+1\",\"'+1\",\"'-1\",\"'@a\",\"'\t=1\",\"'\r=1\"\r\n"
+        );
+    }
 }

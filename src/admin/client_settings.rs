@@ -3,8 +3,9 @@
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{self, Setting};
-use super::person::Person;
+use super::arguments;
+use super::arguments::Setting;
+use crate::users::Person;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType, MAX_REFRESH_RETRY,

@@ -11,7 +11,7 @@ use super::client_settings::{
 };
 use super::command::ClientCommand;
 use super::directory::{CommandError, Directory, PAGE};
-use super::people;
+use crate::users;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, INTERNAL_CLIENT,
@@ -151,7 +151,7 @@ async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
 
 async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
     let owner = match settings.owner.as_ref().and_then(Setting::value) {
-        Some(person) => Some(people::find(directory, person).await?.sub),
+        Some(person) => Some(users::find(directory, person).await?.sub),
         None => None,
     };
     let (secret, now) = (fresh_secret(directory), directory.clock.now());

@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::ClientArgument;
 use super::client_settings::{ClientSettings, NewClient};
-use super::import_settings::{self, Import};
-use super::person::Person;
-use super::user_settings::{self, InviteArguments, Invitee, Invitees, NewPassword, NewUser, UserChanges};
-use super::{arguments, reload};
+use super::user_settings::{InviteArguments, Invitee, Invitees, NewPassword, NewUser, UserChanges};
+use super::{arguments, user_settings};
+use crate::import::Import;
+use crate::users::Person;
+use crate::{execute, import};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::GrantId;
@@ -30,7 +31,7 @@ pub enum Command {
     /// Show whether the running server works
     Status,
     /// Apply the configuration file to the running server
-    #[command(long_about = reload::ABOUT)]
+    #[command(long_about = execute::ABOUT)]
     Reload,
     /// Manage users
     #[command(subcommand)]
@@ -151,7 +152,7 @@ pub enum UserCommand {
         changes: Box<UserChanges>,
     },
     /// Import users of another system with their password hashes
-    #[command(long_about = import_settings::ABOUT)]
+    #[command(long_about = import::ABOUT)]
     Import(Box<Import>),
     /// Export all users as CSV, without password hashes
     Export {

@@ -5,10 +5,12 @@
 
 use std::path::Path;
 
-use super::answer::{Answer, BackupMade, ServerStatus};
-use super::command::Command;
-use super::directory::{CommandError, Directory};
-use super::{app_passwords, audit, clients, consents, grants, keys, mails, nodes, sessions, users};
+use async_trait::async_trait;
+
+use crate::answer::{Answer, BackupMade, Reloaded, ServerStatus};
+use crate::command::Command;
+use crate::directory::{CommandError, Directory};
+use crate::{access, audit, clients, keys, mails, nodes, users};
 
 /// Executes a command.
 ///
@@ -23,12 +25,12 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         // Boxed, as those of clients: the futures are large, and callers embed them in their own.
         Command::User(command) => Box::pin(users::execute(directory, command)).await,
         Command::Client(command) => Box::pin(clients::execute(directory, command)).await,
-        Command::Session(command) => sessions::execute(directory, command).await,
+        Command::Session(command) => access::sessions(directory, command).await,
         Command::Key(command) => keys::execute(directory, command).await,
         Command::Node(command) => nodes::execute(directory, command).await,
-        Command::Grant(command) => grants::execute(directory, command).await,
-        Command::Consent(command) => consents::execute(directory, command).await,
-        Command::AppPassword(command) => app_passwords::execute(directory, command).await,
+        Command::Grant(command) => access::grants(directory, command).await,
+        Command::Consent(command) => access::consents(directory, command).await,
+        Command::AppPassword(command) => access::app_passwords(directory, command).await,
         Command::Mail(command) => mails::execute(directory, command).await,
         Command::Audit(command) => audit::execute(directory, *command).await,
     }
@@ -57,4 +59,26 @@ async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandE
     let records = directory.store.copy_to(to).await?;
     tracing::info!(directory = %to.display(), records, "an operator created a backup");
     Ok(Answer::Backup(BackupMade { directory: to.to_owned(), records }))
+}
+
+/// Text of `--help`.
+pub(super) const ABOUT: &str = "\
+Apply the configuration file to the running server without dropping a connection.
+
+Applications, routes, upstreams, rate limits, sign-in limits, pages, the log filter, certificates and most lifetimes change at \
+once. Requests in progress complete under the old rules. Open WebSockets and streams continue while the new rules permit them. \
+If the file has an error, or changes a setting that needs a restart (such as server.listen), the command names it and nothing \
+changes. SIGHUP does the same, with its result only in the log.";
+
+/// Reloads the configuration of a running server.
+#[async_trait]
+pub trait Reload: Send + Sync {
+    /// Reads the file again and applies it.
+    ///
+    /// # Errors
+    /// Every reason why nothing was changed, one line each.
+    async fn reload(&self) -> Result<Reloaded, Vec<String>>;
+
+    /// Returns the configuration file.
+    fn file(&self) -> &Path;
 }

@@ -1,14 +1,22 @@
 //! `user import`: imports users of another system with their password hashes, all or none.
 //!
-//! Checks everything first and reports errors by line. One commit writes the users.
+//! Checks everything first and reports every error with its line. One commit writes the users.
 
-use super::answer::{Answer, ImportAnswer};
-use super::directory::{CommandError, Directory};
-use super::import_settings::Import;
-use super::people_check::{STEP, existing, judge, refused};
-use super::people_file::{LineFault, MAX_PEOPLE};
+use std::collections::{BTreeMap, HashMap};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Answer, ImportAnswer};
+use crate::directory::{CommandError, Directory};
+use crate::people_file::{LineFault, MAX_PEOPLE, PeopleFile, PeopleSource, PersonRow};
+use sealgate_core::password;
 use sealgate_domain::audit::AuditKind;
-use sealgate_domain::user::{Subject, User, UserState};
+use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_seen};
+use sealgate_domain::secret::SecretHash;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::username::Username;
 use sealgate_store::AddOutcome;
 use sealgate_system::clock::random;
 
@@ -67,5 +75,192 @@ async fn record(directory: &Directory<'_>, users: &[User]) {
             }
             directory.record(event(last)).await;
         }
+    }
+}
+
+/// Text of `--help`.
+pub(super) const ABOUT: &str = "\
+Import the users of another system with their password hashes: all of them, or none with a report by line.
+
+Accepted hashes: argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2 (passlib, PHC, Django, OpenLDAP), {SSHA}, {SHA} and their SHA-2 \
+variants. Each is replaced by argon2id at the first sign-in. MD5, DES, plain-text passwords, and hashes that take more than about \
+a second to verify are refused. Invite these users instead (user invite --from), or leave the hash out and send an invitation \
+afterwards (user resend-invitation EMAIL). Until then a user without a hash cannot sign in.
+
+The first line of a CSV file names the columns: email and name, and any of username, groups, password_hash, email_verified, \
+phone_number. LDIF: mail, displayName or cn or givenName with sn, uid, userPassword, and the cn of each memberOf as a group; entries that \
+are not users are skipped. htpasswd: give the domain of the addresses with --email-domain.";
+
+/// Users to import.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Import {
+    /// Where they are read from
+    #[command(flatten)]
+    #[serde(skip)]
+    pub source: PeopleSource,
+    /// Report what the import would do, without writing anything
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Content of the file
+    #[arg(skip)]
+    pub file: PeopleFile,
+}
+
+/// Maximum number of errors that a report lists.
+const MAX_FAULTS: usize = 1000;
+/// Number of users after which the task yields, and number of audit records in one write.
+pub(super) const STEP: usize = 128;
+
+/// Valid users of a file with their lines, and the errors.
+#[derive(Default)]
+pub(super) struct Judged {
+    pub(super) people: Vec<(usize, User)>,
+    pub(super) faults: Vec<LineFault>,
+    /// Number of users by hash scheme.
+    pub(super) hashes: BTreeMap<String, usize>,
+    pub(super) groups: BTreeMap<String, usize>,
+}
+
+/// Creates the error report. `end` states that nothing was changed.
+pub(super) fn refused(mut faults: Vec<LineFault>, end: &str) -> CommandError {
+    faults.sort();
+    let more = faults.len().saturating_sub(MAX_FAULTS);
+    faults.truncate(MAX_FAULTS);
+    let mut lines: Vec<String> = faults.iter().map(LineFault::to_string).collect();
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines.push(end.to_owned());
+    CommandError::Invalid(lines)
+}
+
+/// Returns the users whose e-mail address or username is already in use.
+pub(super) async fn existing(
+    directory: &Directory<'_>,
+    people: &[(usize, User)],
+) -> Result<Vec<LineFault>, CommandError> {
+    let mut faults = Vec::new();
+    for (number, (line, user)) in people.iter().enumerate() {
+        if number % STEP == 0 {
+            tokio::task::yield_now().await;
+        }
+        if directory.store.user_by_email(&user.email).await?.is_some() {
+            faults.push(LineFault::of(
+                *line,
+                "email",
+                "a user with this e-mail address already exists; remove the line",
+            ));
+        }
+        if let Some(username) = &user.username
+            && directory.store.user_by_username(username).await?.is_some()
+        {
+            let fault = "a user with this username already exists; change it, or leave it out";
+            faults.push(LineFault::of(*line, "username", fault));
+        }
+    }
+    Ok(faults)
+}
+
+/// Checks the content of a file. `most` is the maximum number of users.
+pub(super) async fn judge(file: PeopleFile, most: usize, now: UnixTime) -> Result<Judged, CommandError> {
+    let judged = tokio::task::spawn_blocking(move || judge_all(file, most, now)).await;
+    judged.map_err(|_| CommandError::invalid("the file could not be checked; see the server's log"))
+}
+
+fn judge_all(file: PeopleFile, most: usize, now: UnixTime) -> Judged {
+    let mut judged = Judged { faults: file.faults, ..Judged::default() };
+    if let Some(row) = file.rows.get(most) {
+        judged.faults.push(LineFault::new(row.line, format_args!("more than {most} users; split the file")));
+        return judged;
+    }
+    let mut lines = HashMap::<[u8; 32], usize>::new();
+    for row in file.rows {
+        judged.person(&row, now, &mut lines);
+    }
+    judged
+}
+
+impl Judged {
+    fn person(&mut self, row: &PersonRow, now: UnixTime, lines: &mut HashMap<[u8; 32], usize>) {
+        let line = row.line;
+        let before = self.faults.len();
+        let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::of(line, field, fault));
+        let email = match row.email.as_str() {
+            "" => {
+                fault("email", "it is missing, and users sign in with their e-mail address");
+                None
+            }
+            email => Email::parse(email).filter(|email| is_seen(email.as_str())).or_else(|| {
+                fault("email", "write an e-mail address as name@host, without spaces");
+                None
+            }),
+        };
+        let username = Username::typed(&row.username);
+        if username.is_none() && !row.username.is_empty() {
+            fault(
+                "username",
+                "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', starts with a letter and ends with a \
+                 letter or digit; change it, or leave it out",
+            );
+        }
+        if !is_line(&row.name, MAX_NAME_LENGTH) {
+            fault("name", &format!("a name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"));
+        }
+        let phone_number = Some(row.phone_number.clone()).filter(|number| !number.is_empty());
+        if phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
+            fault("phone_number", "a phone number has a plus sign and 6 to 15 digits, such as +90 555 111 22 33");
+        }
+        if row.groups.len() > MAX_GROUPS {
+            fault("groups", &format!("a user can be in at most {MAX_GROUPS} groups"));
+        }
+        if !row.groups.iter().all(|group| is_group(group)) {
+            fault("groups", "a group has 1 to 100 visible characters and no commas");
+        }
+        let hash = Some(row.password_hash.expose()).filter(|hash| !hash.is_empty()).map(password::import_hash);
+        let hash = hash.transpose().unwrap_or_else(|why| {
+            fault("password_hash", &why.to_string());
+            None
+        });
+        // Only repetitions of a value are errors, not its first occurrence.
+        let mut twice = |field: &str, key: SecretHash| {
+            if let Some(first) = lines.get(key.as_bytes()) {
+                fault(field, &format!("line {first} has the same value; remove one of them"));
+            } else {
+                lines.insert(*key.as_bytes(), line);
+            }
+        };
+        if let Some(email) = &email {
+            twice("email", email.lookup_key());
+        }
+        if let Some(username) = &username {
+            twice("username", username.lookup_key());
+        }
+        let (Some(email), true) = (email, self.faults.len() == before) else { return };
+        if let Some((_, scheme)) = &hash {
+            *self.hashes.entry((*scheme).to_owned()).or_default() += 1;
+        }
+        for group in &row.groups {
+            *self.groups.entry(group.clone()).or_default() += 1;
+        }
+        let is_disabled = row.is_disabled || row.expires_at.is_some_and(|expires| expires <= now);
+        let state = if is_disabled { UserState::Disabled } else { UserState::Enabled };
+        let user = User {
+            // Assigned when the user is written.
+            sub: Subject::from_bytes([0; 16]),
+            email,
+            email_verified: row.email_verified,
+            username,
+            name: row.name.clone(),
+            phone_number,
+            picture: None,
+            roles: [].into(),
+            groups: row.groups.iter().cloned().collect(),
+            password: hash.map(|(hash, _)| hash),
+            state,
+            created_at: now,
+            updated_at: now,
+        };
+        self.people.push((line, user));
     }
 }

@@ -5,9 +5,9 @@
 
 use super::answer::{Answer, ShownSecret, UserAnswer};
 use super::directory::{CommandError, Directory, Mailing};
-use super::people::{self, email_taken, faults, taken};
-use super::person::Person;
 use super::user_settings::Invitee;
+use crate::users;
+use crate::users::{Person, email_taken, faults, taken};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
 use sealgate_domain::audit::{Actor, AuditKind};
@@ -99,10 +99,10 @@ pub(super) async fn resend(
     print_link: bool,
 ) -> Result<Answer, CommandError> {
     let sender = if print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
-    let found = people::find(directory, person).await?;
+    let found = users::find(directory, person).await?;
     let store = directory.store;
     let (Some(user), links) = (store.user_record(found.sub).await?, store.account_links(found.sub).await?) else {
-        return Err(people::absent(person));
+        return Err(users::absent(person));
     };
     let email = user.value.email.as_str();
     if !user.value.is_enabled() {
@@ -139,7 +139,7 @@ pub(super) async fn resend(
 }
 
 pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let user = people::find(directory, person).await?;
+    let user = users::find(directory, person).await?;
     let withdrawn = directory.store.change_account_links(user.sub, &[], |links| {
         let open = links.invitation.as_ref().is_some_and(|invitation| invitation.accepted_at.is_none());
         if open {

@@ -3,15 +3,18 @@
 //!
 //! Only root and the server's own user may connect. Even these peers cannot block the server: the
 //! length of the line, every wait and the number of connections are bounded.
+//!
+//! The checks of the peer protect if the file permissions are wrong, or if an attacker created a
+//! socket at this path to receive passwords.
 
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::fs::Permissions;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -19,13 +22,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::answer::{Answer, RunningServer};
-use super::command::Command;
-use super::directory::{CommandError, Directory};
-use super::execute::execute;
-use super::peer;
-use super::reload::Reload;
-use super::wire::{self, Reply};
+use crate::answer::{Answer, RunningServer};
+use crate::command::Command;
+use crate::directory::{CommandError, Directory};
+use crate::execute::{Reload, execute};
+use crate::wire;
+use crate::wire::Reply;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::time::UnixTime;
 
@@ -190,12 +192,12 @@ where
     E: Fn(Command) -> F,
     F: Future<Output = Result<Answer, CommandError>>,
 {
-    if !peer::may_command(&stream) {
+    if !may_command(&stream) {
         tracing::warn!("refused a command of another user");
         let refusal = "only root and the server's user may send commands".to_owned();
         return answer(&mut stream, &Reply::Errors(vec![refusal])).await;
     }
-    let read = timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::MAX_COMMAND_LENGTH)).await;
+    let read = timeout(wire::LINE_TIMEOUT, wire::read_line(&mut stream, wire::MAX_COMMAND_LENGTH)).await;
     // Otherwise the peer has gone, or has sent nothing that could be answered.
     let Ok(Ok(Some(line))) = read else { return };
     let reply = match serde_json::from_slice::<Command>(&line) {
@@ -213,7 +215,7 @@ where
 async fn answer(stream: &mut UnixStream, reply: &Reply) {
     let Ok(line) = wire::line(reply) else { return };
     // A peer that has gone gets no answer; the effects of the command remain.
-    let _ = timeout(wire::PATIENCE, stream.write_all(&line)).await;
+    let _ = timeout(wire::LINE_TIMEOUT, stream.write_all(&line)).await;
 }
 
 async fn carry_out(command: impl Future<Output = Result<Answer, CommandError>>) -> Reply {
@@ -224,6 +226,25 @@ async fn carry_out(command: impl Future<Output = Result<Answer, CommandError>>) 
     }
 }
 
+/// Returns whether commands from this peer are accepted: root, or the user that the server runs as.
+pub(super) fn may_command(stream: &UnixStream) -> bool {
+    uid(stream).is_some_and(|peer| peer == 0 || peer == own_uid())
+}
+
+/// Returns whether this peer can be the server: root, the current user, or the owner of the store.
+pub(super) fn may_serve(stream: &UnixStream, store: &Path) -> bool {
+    let owner = fs::metadata(store).ok().map(|metadata| metadata.uid());
+    uid(stream).is_some_and(|peer| peer == 0 || peer == own_uid() || Some(peer) == owner)
+}
+
+fn uid(stream: &UnixStream) -> Option<u32> {
+    stream.peer_cred().ok().map(|peer| peer.uid())
+}
+
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::io::AsyncReadExt;
@@ -231,7 +252,7 @@ mod tests {
 
     use super::*;
     use crate::answer::Reloaded;
-    use crate::remote::{AskError, ask};
+    use crate::wire::{AskError, ask};
 
     struct Running {
         directory: tempfile::TempDir,

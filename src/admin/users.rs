@@ -1,20 +1,24 @@
-//! Commands about users.
+//! Commands about users, and how an operator names a user.
 
-use super::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
-use super::command::UserCommand;
-use super::directory::{CommandError, Directory, Mailing, PAGE};
-use super::people::{absent, email_taken, faults, find, taken, username_taken};
-use super::person::Person;
-use super::user_settings::{NewUser, UserChanges};
-use super::{bulk_invitation, factors, import, invitations};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
+use crate::command::UserCommand;
+use crate::directory::{CommandError, Directory, Mailing, PAGE};
+use crate::user_settings::{NewUser, UserChanges};
+use crate::{bulk_invitation, factors, import, invitations};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
 use sealgate_domain::password_rules::Owner;
+use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_seen};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Subject, User, UserState};
+use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::username::Username;
 use sealgate_store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
 use sealgate_system::clock::random;
 
@@ -281,4 +285,117 @@ async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended
 fn with_ended(user: User, ended: Ended) -> Answer {
     let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
     UserAnswer { sessions_ended, grants_ended, ..UserAnswer::from(user) }.into()
+}
+
+/// A user as named by an operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Person {
+    /// By `sub`.
+    Sub(Subject),
+    Email(Email),
+    Username(Username),
+}
+
+impl Person {
+    /// Parses a `sub`, an e-mail address if it contains `@`, or a username. The forms do not
+    /// overlap.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.contains('@') {
+            return Email::parse(text).map(Self::Email);
+        }
+        Subject::parse(text).map(Self::Sub).or_else(|| Username::parse(text).map(Self::Username))
+    }
+}
+
+impl fmt::Display for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sub(sub) => sub.fmt(f),
+            Self::Email(email) => f.write_str(email.as_str()),
+            Self::Username(username) => username.fmt(f),
+        }
+    }
+}
+
+/// Returns the user, or an error if there is none.
+pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {
+    let found = match person {
+        Person::Sub(sub) => directory.store.user(*sub).await?,
+        Person::Email(email) => directory.store.user_by_email(email).await?,
+        Person::Username(username) => directory.store.user_by_username(username).await?,
+    };
+    found.ok_or_else(|| absent(person))
+}
+
+pub(super) fn absent(person: &Person) -> CommandError {
+    CommandError::Absent(match person {
+        Person::Sub(sub) => format!("no user has the sub {sub}"),
+        Person::Email(email) => format!("no user has the e-mail address {}", email.as_str()),
+        Person::Username(username) => format!("no user has the username {username}"),
+    })
+}
+
+/// Returns the error if an existing user has the e-mail address or the username.
+pub(super) async fn taken(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
+    if directory.store.user_by_email(&new.email).await?.is_some() {
+        return Ok(Some(email_taken(&new.email)));
+    }
+    match &new.username {
+        Some(username) if directory.store.user_by_username(username).await?.is_some() => {
+            Ok(Some(username_taken(username)))
+        }
+        _ => Ok(None),
+    }
+}
+
+pub(super) fn email_taken(email: &Email) -> CommandError {
+    CommandError::Exists(format!("a user with the e-mail address {} already exists", email.as_str()))
+}
+
+pub(super) fn username_taken(username: &Username) -> CommandError {
+    CommandError::Exists(format!("a user with the username {username} already exists"))
+}
+
+/// Returns the invalid attributes of a user, one line each.
+pub(super) fn faults(user: &User) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !is_line(&user.name, MAX_NAME_LENGTH) {
+        faults.push(format!("a name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"));
+    }
+    if !is_seen(user.email.as_str()) {
+        faults.push("the e-mail address has invisible characters".to_owned());
+    }
+    if user.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
+        faults.push("a phone number has a plus sign and 6 to 15 digits, such as +90 555 111 22 33".to_owned());
+    }
+    if user.picture.as_deref().is_some_and(|picture| !is_picture(picture)) {
+        faults.push("a picture must be the https URL of an image".to_owned());
+    }
+    if user.groups.len() > MAX_GROUPS {
+        faults.push(format!("a user can be in at most {MAX_GROUPS} groups"));
+    }
+    for group in &user.groups {
+        if !is_group(group) {
+            faults.push(format!(
+                "the group {group:?} is invalid: a group has 1 to 100 characters, no commas, and no spaces around it"
+            ));
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_named_by_sub_address_or_username() {
+        let sub = "6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f";
+        assert_eq!(Person::parse(sub).unwrap().to_string(), sub);
+        assert_eq!(Person::parse("a@b").unwrap().to_string(), "a@b");
+        assert_eq!(Person::parse("somebody").unwrap().to_string(), "somebody");
+        assert_eq!(Person::parse("Some body"), None);
+        assert_eq!(Person::parse("a@b@c"), None);
+    }
 }

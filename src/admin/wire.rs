@@ -1,14 +1,20 @@
-//! Transport of a command and its answer over the socket: one JSON line each way, on a separate
-//! connection.
+//! Protocol of the admin socket, one JSON line each way on a separate connection, and its client,
+//! which the command line uses.
 
 use std::io;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-use super::answer::Answer;
+use crate::answer::Answer;
+use crate::command::Command;
+use crate::socket;
 
 /// Maximum length of a command, bytes. An import of many users reaches it.
 pub(super) const MAX_COMMAND_LENGTH: usize = 16 << 20;
@@ -16,7 +22,7 @@ pub(super) const MAX_COMMAND_LENGTH: usize = 16 << 20;
 const FIRST_ROOM: usize = 64 * 1024;
 
 /// Timeout for each side's wait for the other's bytes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout for a command.
 ///
@@ -101,6 +107,73 @@ pub(super) async fn read_line(
             line.bytes.truncate(start + end);
             return Ok(Some(line.bytes));
         }
+    }
+}
+
+/// Maximum length of an answer, bytes; several times a page of the largest clients.
+const MAX_ANSWER_LENGTH: usize = 64 << 20;
+
+/// Reason why a server did not answer a command.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// No server runs: there is no socket, or a killed server left one behind.
+    #[error("no server answers on the admin socket")]
+    NobodyListens,
+    /// The server did not execute the command; one line per error.
+    #[error("{}", .0.join("; "))]
+    Refused(Vec<String>),
+    /// A server runs, but communication failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Sends a command to the server that listens on the socket `path`.
+///
+/// `store` is its store's directory, whose owner is the user that the server may run as.
+pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer, AskError> {
+    let shown = path.display();
+    let mut stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(error) => return Err(no_connection(path, &error)),
+    };
+    if !socket::may_serve(&stream, store) {
+        return Err(AskError::Failed(format!(
+            "the admin socket {shown} and the store belong to different users; nothing was sent"
+        )));
+    }
+    let line = line(command).map_err(|error| AskError::Failed(error.to_string()))?;
+    if line.len() > MAX_COMMAND_LENGTH {
+        return Err(AskError::Failed(format!("the command is longer than {MAX_COMMAND_LENGTH} bytes; split it")));
+    }
+    let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; see its log"));
+    // A server that refuses this user answers and closes without reading. Its answer is more useful
+    // than the broken pipe.
+    let written = timeout(LINE_TIMEOUT, stream.write_all(&line)).await.map_err(silent)?;
+    drop(line);
+    let longest = EXECUTION + 2 * LINE_TIMEOUT;
+    let read = timeout(longest, read_line(&mut stream, MAX_ANSWER_LENGTH)).await.map_err(silent)?;
+    let Ok(Some(line)) = read else {
+        let why = written.and(read).err().map_or_else(String::new, |error| format!(" ({error})"));
+        return Err(AskError::Failed(format!(
+            "the server on {shown} closed the connection without an answer{why}; see its log"
+        )));
+    };
+    match serde_json::from_slice(&line) {
+        Ok(Reply::Answer(answer)) => Ok(answer),
+        Ok(Reply::Errors(lines)) => Err(AskError::Refused(lines)),
+        Err(_) => Err(AskError::Failed(format!("the server on {shown} has another version; restart it"))),
+    }
+}
+
+fn no_connection(path: &Path, error: &io::Error) -> AskError {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NobodyListens,
+        ErrorKind::PermissionDenied => AskError::Failed(format!(
+            "this user may not use the admin socket {shown}; run the command as the server's user or as root"
+        )),
+        ErrorKind::WouldBlock => AskError::Failed(format!("the server on {shown} is busy; try again")),
+        _ => AskError::Failed(format!("cannot reach the server on {shown}: {error}")),
     }
 }
 

@@ -1,17 +1,16 @@
 //! Assembly of the program: shared capabilities (`state`), request handling by host (`site`), the
 //! start, the server, reloads, and background work.
 
-pub mod address_lookup;
 pub(crate) mod certificates;
 pub(crate) mod counting;
 pub(crate) mod duty;
 pub mod enrolment;
+pub mod mail_lookup;
 pub(crate) mod memory;
 pub mod notices;
 pub mod outbox;
 pub(crate) mod reload;
 pub(crate) mod relying_party;
-pub mod reset_lookup;
 pub mod rotation;
 pub mod sealing;
 pub mod server;

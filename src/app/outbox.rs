@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::app::duty::LeasedTask;
+use crate::app::mail_lookup;
 use crate::app::server::Stop;
-use crate::app::{address_lookup, reset_lookup};
 use sealgate_config::Config;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
@@ -263,9 +263,9 @@ impl OutboxWorker {
             Err(error) => return self.give_up(mail, DeadReason::Unsendable, Some(&error.to_string())).await,
         };
         let looked_up = if mail.value.kind == MailKind::AddressWanted {
-            address_lookup::look_up(&self.sealgate, now, mail, &message).await
+            mail_lookup::address(&self.sealgate, now, mail, &message).await
         } else {
-            reset_lookup::look_up(&self.sealgate, now, mail, &message).await
+            mail_lookup::reset(&self.sealgate, now, mail, &message).await
         };
         match looked_up {
             // On a conflict, another process has it.

@@ -4,7 +4,7 @@
 
 use sealgate_config::Config;
 use sealgate_core::audit::AuditLog;
-use sealgate_core::not_serving::NotServing;
+use sealgate_core::state::NotServing;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::time::UnixTime;
 use sealgate_store::{Store, StoreError};

@@ -1,17 +1,18 @@
-//! Loads the data key from the store through the token, at a start.
-
-mod fault;
-mod receiving;
+//! Loads the data key from the store through the token at a start, and receives it on a new node.
+//!
+//! On a new node all inputs come from the database. The node authenticates its own request by its own
+//! signature, and accepts the data key only from the key that its operator has named.
 
 use zeroize::Zeroizing;
 
-pub(crate) use fault::NotSealing;
-
 use sealgate_config as config;
+use sealgate_core::state::NotServing;
+use sealgate_domain::admission::EnvelopeFault;
 use sealgate_domain::key_ring::TokenHolder;
+use sealgate_domain::secret::from_base64url;
 use sealgate_signer as signer;
-use sealgate_signer::{FreshRandom, KeptKey, WrappedKey};
-use sealgate_store::sealer::Sealer;
+use sealgate_signer::{FreshRandom, KeptKey, PublicKey, SignerOpenError, WrappedKey};
+use sealgate_store::sealer::{SealError, Sealer};
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Entropy, random};
 
@@ -95,7 +96,7 @@ pub async fn open_or_receive(
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     match Box::pin(open(hsm, store, entropy)).await? {
-        Err(Unsealed::NotAdmitted) if Box::pin(receiving::take(hsm, store, holder, entropy)).await? => {
+        Err(Unsealed::NotAdmitted) if Box::pin(take(hsm, store, holder, entropy)).await? => {
             Box::pin(open(hsm, store, entropy)).await
         }
         opened => Ok(opened),
@@ -164,4 +165,88 @@ fn open_of_cluster(
 
 fn ids(kept: &[WrappedKey]) -> String {
     kept.iter().map(|kept| kept.wrapping_id.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Error of loading the data key.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSealing {
+    /// The token fails, or the stored data key cannot be unwrapped.
+    #[error(transparent)]
+    Token(#[from] SignerOpenError),
+    /// The store fails.
+    #[error("store: {0}")]
+    Store(#[from] StoreError),
+    /// A token configured as having the keys of all nodes has another wrapping key.
+    #[error(
+        "token \"{token}\": this token cannot decrypt the data key of this store's nodes: it was wrapped by \
+         the wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token \
+         of each node needs the same keys: copy that wrapping key to this token. If it is lost permanently, \
+         see docs/how-to/signing-keys.md, The wrapping key"
+    )]
+    OtherWrappingKey { token: String, own: String, kept: String },
+    /// The data key unwrapped by the token is not the cluster's.
+    #[error(
+        "token \"{0}\": the data key in the database is not the one that this store's nodes use: another \
+         program replaced the record, or it is from another store. Restore the record, or see \
+         docs/how-to/signing-keys.md, The wrapping key"
+    )]
+    AnotherDataKey(String),
+    /// The received data key does not match this node's request.
+    #[error("{0}: it may have been changed. Repeat the request: sealgate node request")]
+    Envelope(#[from] EnvelopeFault),
+    /// The library rejects the key.
+    #[error(transparent)]
+    Key(#[from] SealError),
+}
+
+impl From<NotSealing> for NotServing {
+    fn from(error: NotSealing) -> Self {
+        let may_pass = match &error {
+            NotSealing::Token(error) => error.may_pass(),
+            NotSealing::Store(error) => error.may_pass(),
+            _ => false,
+        };
+        Self { lines: vec![error.to_string()], may_pass }
+    }
+}
+
+/// Receives the data key sent to this node, and stores it wrapped by the node's own token.
+///
+/// Returns false if none was sent. Blocks on the token; call it before the signer is opened.
+///
+/// # Errors
+/// [`NotSealing::Envelope`] if it does not match this node's request; when the token or the store
+/// fails.
+pub(crate) async fn take(
+    hsm: &config::Hsm,
+    store: &Store,
+    holder: &TokenHolder,
+    entropy: &dyn Entropy,
+) -> Result<bool, NotSealing> {
+    let request = store.node_request(&holder.node).await?;
+    let envelope = store.data_key_envelope(&holder.node).await?;
+    let (Some(request), Some(envelope)) = (request, envelope) else { return Ok(false) };
+    let own = request.key.thumbprint();
+    let keys = signer::list(hsm)?;
+    if !keys.iter().any(|key| key.label == hsm.key_label && Some(key.kid.as_str()) == own.as_deref()) {
+        return Err(EnvelopeFault::Request.into());
+    }
+    envelope.check(&request, &holder.issuer, PublicKey::has_signed)?;
+    let noted = store.cluster_data_key().await?;
+    if noted.as_ref() != Some(&envelope.data_key_id) {
+        return Err(EnvelopeFault::OtherDataKey.into());
+    }
+    let ciphertext = from_base64url(&envelope.ciphertext).unwrap_or_default();
+    let key = signer::open_envelope(hsm, &request.enrolment, request.hash, &ciphertext)?;
+    if Sealer::new(&key)?.data_key_id() != envelope.data_key_id {
+        return Err(EnvelopeFault::OtherDataKey.into());
+    }
+    let wrapped = signer::wrap_received(hsm, FreshRandom { key, nonce: random(entropy) })?;
+    store.keep_received_data_key(&holder.node, &wrapped.wrapping_id, &wrapped.bytes).await?;
+    tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "received the cluster's data key");
+    // The enrolment key protects nothing any more; a further request would reuse it.
+    if let Err(error) = signer::destroy_enrolment(hsm) {
+        tracing::warn!(%error, "cannot remove the enrolment key from the token; delete it there");
+    }
+    Ok(true)
 }

@@ -16,7 +16,7 @@ use crate::app::site::Site;
 use crate::app::{certificates, counting, enrolment, outbox, relying_party, sweeping};
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
-use sealgate_core::not_serving::NotServing;
+use sealgate_core::state::NotServing;
 use sealgate_core::state::Parts;
 use sealgate_core::tokens::trusted;
 use sealgate_edge::{Challenges, Resolver, inherited_sockets};

@@ -12,7 +12,7 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use sealgate_admin::answer::{EventAnswer, ListPage, Rows};
-use sealgate_admin::audit_file;
+use sealgate_admin::audit;
 use sealgate_admin::command::{AuditCommand, Command, EventFilter};
 
 #[derive(Debug, Subcommand)]
@@ -90,7 +90,7 @@ impl Export {
     fn write(&self, access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandFailure> {
         let failed = |error: io::Error| CommandFailure::line(format_args!("cannot write the events: {error}"));
         if self.format == Format::Csv {
-            audit_file::write_header(&mut to).map_err(failed)?;
+            audit::write_header(&mut to).map_err(failed)?;
         }
         let mut written = 0;
         let mut wanted = AuditCommand { filter: self.wanted.clone(), limit: usize::MAX, after: None };
@@ -98,8 +98,8 @@ impl Export {
             let (events, next) = page(access, &wanted)?;
             for event in &events {
                 match self.format {
-                    Format::Ndjson => audit_file::write_line(&mut to, event),
-                    Format::Csv => audit_file::write_row(&mut to, event),
+                    Format::Ndjson => audit::write_line(&mut to, event),
+                    Format::Csv => audit::write_row(&mut to, event),
                 }
                 .map_err(failed)?;
             }

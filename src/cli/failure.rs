@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use super::printable::printable;
+use crate::cli::output::printable;
 use sealgate_system::log;
 
 /// Exit status after which systemd restarts the service; it does not after a refusal.

@@ -1,15 +1,15 @@
-//! Standard output: text for users, or one JSON object.
+//! Standard output: text for users with untrusted text made printable, or one JSON object.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
+use std::io::Write as _;
 
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::failure::CommandFailure;
-use super::printable::printable;
+use crate::cli::failure::CommandFailure;
 use sealgate_admin::Answer;
 use sealgate_admin::answer::Members;
 
@@ -154,6 +154,24 @@ pub(super) fn shown(name: &str, value: &Value) -> String {
     }
 }
 
+/// Escapes a text for a terminal.
+///
+/// Attackers can choose the names of clients and browsers. A control character could rewrite the
+/// operator's output, and a bidirectional one could disguise it.
+pub(super) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        let turns =
+            matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if char.is_control() || turns {
+            printable.extend(char.escape_unicode());
+        } else {
+            printable.push(char);
+        }
+    }
+    printable
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -174,5 +192,11 @@ mod tests {
             shown("client_secrets", &json!([{"created_at": 0, "expires_at": null}])),
             "created_at 1970-01-01T00:00:00Z"
         );
+    }
+
+    #[test]
+    fn a_name_cannot_command_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\n"), "a\\u{1b}[2Jb\\u{202e}c\\u{a}");
+        assert_eq!(printable("Şule 😀"), "Şule 😀");
     }
 }

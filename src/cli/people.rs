@@ -13,7 +13,7 @@ use super::failure::CommandFailure;
 use super::output::Output;
 use sealgate_admin::answer::{ListPage, Rows};
 use sealgate_admin::command::{Command, ExportFormat, UserCommand};
-use sealgate_admin::import_settings::Import;
+use sealgate_admin::import::Import;
 use sealgate_admin::people_file;
 use sealgate_admin::people_file::{MAX_BYTES, MAX_INVITEE_BYTES, PeopleFile, PeopleFormat};
 

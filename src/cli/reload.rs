@@ -7,7 +7,7 @@ use tokio::runtime::Builder;
 
 use super::failure::CommandFailure;
 use super::output::Output;
-use super::printable::printable;
+use crate::cli::output::printable;
 use sealgate_admin as admin;
 use sealgate_admin::answer::Reloaded;
 use sealgate_admin::command::Command;

@@ -7,7 +7,7 @@ use crate::app::server::StopSignal;
 use crate::app::start;
 use crate::app::start::Reloading;
 use sealgate_config::Config;
-use sealgate_core::not_serving::NotServing;
+use sealgate_core::state::NotServing;
 use sealgate_system::log;
 
 pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {

@@ -1,26 +1,27 @@
 //! `sealgate export` and `sealgate import`.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use clap::Args;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::access::StoreAccess;
-use super::failure::CommandFailure;
-use super::import_target::{self, ImportTarget};
-use super::output::Output;
-use super::restored_keys::{self, KeysReport};
+use crate::cli::access::StoreAccess;
+use crate::cli::backup;
+use crate::cli::backup::KeysReport;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::Output;
 use sealgate_admin as admin;
 use sealgate_admin::ExportError;
 use sealgate_config::{SledConfig, StoreConfig};
 use sealgate_store::engine::Engine;
-use sealgate_store::postgres::{PostgresSettings, snapshot};
-use sealgate_store::sled::{Options, SledEngine};
+use sealgate_store::postgres::{NewPostgresStore, PostgresSettings, snapshot};
+use sealgate_store::sled::{NewStore, Options, SledEngine};
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Clock, SystemClock};
 
@@ -158,12 +159,12 @@ pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: 
         target.finish().await?;
         Ok::<_, CommandFailure>(imported)
     })?;
-    let (directory, place) = match import_target::directory(store) {
+    let (directory, place) = match directory(store) {
         Some(path) => (json!(path), path.display().to_string()),
         None => (Value::Null, "the database".to_owned()),
     };
     let result = json!({ "directory": directory, "records": records, "keys": keys.keys, "notices": keys.lines });
-    output.result(&result, || format!("{place}: {records} records\n") + &restored_keys::said(&keys))
+    output.result(&result, || format!("{place}: {records} records\n") + &backup::keys_text(&keys))
 }
 
 /// Writes everything that an import creates in a store.
@@ -185,7 +186,7 @@ async fn fill(
     if arguments.old {
         store.take_back_after_restore(SystemClock.now()).await?;
     }
-    Ok((records, restored_keys::settle(&store, &config.hsm, SystemClock.now()).await?))
+    Ok((records, backup::compare_keys(&store, &config.hsm, SystemClock.now()).await?))
 }
 
 /// A file whose bytes are hashed while they are read.
@@ -206,4 +207,56 @@ impl Read for Hashing {
 fn digest(text: &str) -> Result<String, &'static str> {
     let sound = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if sound { Ok(text.to_ascii_lowercase()) } else { Err("a SHA-256 has 64 hexadecimal digits") }
+}
+
+/// A store under construction. It is discarded if it is dropped before [`ImportTarget::finish`].
+pub(super) enum ImportTarget {
+    // In this order: the engine closes before its files are removed.
+    Files { engine: Arc<SledEngine>, new: NewStore },
+    Database(NewPostgresStore),
+}
+
+impl ImportTarget {
+    /// Creates an empty store, unless one exists.
+    pub(super) async fn begin(store: &StoreConfig) -> Result<Self, CommandFailure> {
+        match store {
+            StoreConfig::Sled(files) => {
+                let new = NewStore::begin(files).map_err(CommandFailure::line)?;
+                let options = Options { discard: true, ..Options::default() };
+                let engine = SledEngine::open_with(new.settings(), options, Arc::new(()));
+                Ok(Self::Files { engine: Arc::new(engine.map_err(CommandFailure::line)?), new })
+            }
+            StoreConfig::Postgres(settings) => {
+                let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+                NewPostgresStore::begin(&settings).await.map(Self::Database).map_err(CommandFailure::line)
+            }
+        }
+    }
+
+    pub(super) fn engine(&self) -> Arc<dyn Engine> {
+        match self {
+            Self::Files { engine, .. } => Arc::clone(engine) as _,
+            Self::Database(new) => new.engine(),
+        }
+    }
+
+    /// Moves the complete store to its final location.
+    pub(super) async fn finish(self) -> Result<(), CommandFailure> {
+        match self {
+            Self::Files { engine, new } => {
+                engine.close();
+                drop(engine);
+                new.finish().map_err(CommandFailure::line)
+            }
+            Self::Database(new) => new.finish().await.map_err(CommandFailure::line),
+        }
+    }
+}
+
+/// Returns the directory of a file-based store.
+pub(super) fn directory(store: &StoreConfig) -> Option<&Path> {
+    match store {
+        StoreConfig::Sled(files) => Some(&files.path),
+        StoreConfig::Postgres(_) => None,
+    }
 }

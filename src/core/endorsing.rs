@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::not_serving::NotServing;
+use crate::state::NotServing;
 use sealgate_domain::key_ring::{FirstKeyTrust, KeyFault, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 use sealgate_signer::{EndorsementPlan, SignError, Signer};

@@ -6,7 +6,6 @@ pub mod audit;
 pub mod endorsing;
 pub mod expiry;
 pub mod limits;
-pub mod not_serving;
 pub mod password;
 pub mod state;
 pub mod status;

@@ -1,4 +1,4 @@
-//! The shared capabilities, passed as `&Sealgate` to every endpoint and the gate. Assembly only.
+//! The shared capabilities, passed as `&Sealgate` to every endpoint and the gate, and errors of a start.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use crate::answers::Answers;
 use crate::audit::AuditLog;
 use crate::endorsing;
 use crate::limits::RequestLimits;
-use crate::not_serving::NotServing;
 use crate::password::Passwords;
 use crate::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
@@ -30,6 +29,7 @@ use sealgate_pages::Pages;
 use sealgate_signer::attestation::Attestations;
 use sealgate_signer::{PublicKey, Signer};
 use sealgate_store::engine::{Engine, EngineError};
+use sealgate_store::postgres::PostgresFault;
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Clock, Entropy, random};
 use sealgate_system::metrics::{MailOutcome, Metrics};
@@ -352,5 +352,34 @@ impl Sealgate {
         let bearer = self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await?;
         self.store.ensure_current(&basis)?;
         Ok(bearer)
+    }
+}
+
+/// Reason why the server did not start.
+#[derive(Debug)]
+pub struct NotServing {
+    pub lines: Vec<String>,
+    /// Whether a retry may succeed without intervention: an absent token device, a database
+    /// failover.
+    ///
+    /// The systemd unit retries it.
+    pub may_pass: bool,
+}
+
+impl From<Vec<String>> for NotServing {
+    fn from(lines: Vec<String>) -> Self {
+        Self { lines, may_pass: false }
+    }
+}
+
+impl From<StoreError> for NotServing {
+    fn from(error: StoreError) -> Self {
+        Self { lines: vec![format!("store: {error}")], may_pass: error.may_pass() }
+    }
+}
+
+impl From<PostgresFault> for NotServing {
+    fn from(fault: PostgresFault) -> Self {
+        Self { lines: vec![fault.to_string()], may_pass: fault.may_pass() }
     }
 }

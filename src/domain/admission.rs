@@ -1,8 +1,10 @@
 //! Admission of a node with its own PKCS#11 token to a cluster: its request, and the data key sent
-//! to it. Both pass through the database, where an attacker with write access could change them.
-//! Each is therefore signed by a key whose fingerprint the operator has transferred between the
-//! machines.
+//! to it, encrypted with RSA-OAEP (RFC 8017 §7.1). Both pass through the database, where an attacker
+//! with write access could change them. Each is therefore signed by a key whose fingerprint the
+//! operator has transferred between the machines.
 
+use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OaepPublicEncryptingKey, PublicEncryptingKey};
+use aws_lc_rs::signature::RsaPublicKeyComponents;
 use serde::{Deserialize, Serialize};
 
 use crate::key_ring::{Endorsement, PublicJwk};
@@ -136,4 +138,27 @@ pub enum EnvelopeFault {
 fn lines(parts: &[&str]) -> Option<Vec<u8>> {
     let whole = parts.iter().all(|part| !part.is_empty() && !part.chars().any(char::is_control));
     whole.then(|| parts.join("\n").into_bytes())
+}
+
+/// Not a key that can be encrypted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the enrolment key is not an RSA key for encryption")]
+pub struct NotEncrypted;
+
+/// Encrypts a few bytes.
+///
+/// # Errors
+/// [`NotEncrypted`].
+pub fn encrypt(to: &PublicJwk, hash: OaepHash, plain: &[u8]) -> Result<Vec<u8>, NotEncrypted> {
+    let algorithm = match hash {
+        OaepHash::Sha256 => &OAEP_SHA256_MGF1SHA256,
+        OaepHash::Sha1 => &OAEP_SHA1_MGF1SHA1,
+    };
+    let (n, e) = to.components().ok_or(NotEncrypted)?;
+    let key: PublicEncryptingKey = RsaPublicKeyComponents { n, e }.try_into().map_err(|_| NotEncrypted)?;
+    let key = OaepPublicEncryptingKey::new(key).map_err(|_| NotEncrypted)?;
+    let mut ciphertext = vec![0; key.ciphertext_size()];
+    let length = key.encrypt(algorithm, plain, &mut ciphertext, None).map_err(|_| NotEncrypted)?.len();
+    ciphertext.truncate(length);
+    Ok(ciphertext)
 }

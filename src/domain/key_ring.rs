@@ -5,12 +5,10 @@
 //! for [`KeyTimes::publish`], unless an operator overrides that. After the first active key, there
 //! is always one.
 
-mod endorsement;
 mod fault;
 mod holders;
 mod life;
 mod rotation;
-mod trust;
 
 use std::collections::BTreeMap;
 
@@ -18,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use super::time::UnixTime;
 
-pub use endorsement::{Endorsement, PublicJwk};
 pub use fault::KeyFault;
 pub use holders::{DueEndorsement, FirstKeyTrust};
+pub use life::{Endorsement, PublicJwk};
 pub use life::{KeyLife, KeyState, KeyTimes};
+pub use life::{TokenHolder, Trust, statement};
 pub use rotation::Rotating;
-pub use trust::{TokenHolder, Trust, statement};
 
 /// Maximum number of keys in a ring, including removed ones: twenty years of monthly rotation.
 const MAX_KEYS: usize = 256;

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::Id;
 use crate::language::Language;
-use crate::sealed::Sealed;
-use crate::secret::SecretHash;
+use crate::secret::{Sealed, SecretHash};
 use crate::time::UnixTime;
 use crate::user::{Email, Subject};
 

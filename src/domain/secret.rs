@@ -1,14 +1,14 @@
 //! Secrets that are shown once and stored as hashes: codes, cookies, refresh tokens, client
-//! secrets.
+//! secrets; and encrypted values in records, which the store's `sealer` encrypts and decrypts.
 //!
-//! All of them have at least 128 random bits, so SHA-256 is sufficient: they cannot be guessed.
+//! Hashed secrets have at least 128 random bits, so SHA-256 is sufficient: they cannot be guessed.
 //! Passwords are chosen by users and hashed with argon2id instead (`sealgate_core::password`).
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -111,6 +111,40 @@ pub mod base64url_bytes {
 /// Reports whether two texts are equal. The duration only reveals their lengths.
 pub fn constant_time_eq(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
+}
+
+/// Encrypted bytes: data key id, nonce, ciphertext and tag. One base64url string in JSON.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sealed(Vec<u8>);
+
+impl Sealed {
+    /// Wraps bytes produced by the sealer.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealed({} bytes)", self.0.len())
+    }
+}
+
+impl Serialize for Sealed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&base64url(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Sealed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        from_base64url(&text).map(Self).ok_or_else(|| serde::de::Error::custom("not base64url"))
+    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use crate::sign_in::login;
 use crate::sign_in::login::{First, SignInRequest};
 use crate::sign_in::return_path::ReturnPath;
 use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
-use sealgate_core::web::asset;
 use sealgate_core::web::cookie;
 use sealgate_core::web::failure::{Failure, error};
+use sealgate_core::web::response;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::error::{ErrorCode, Refusal};
@@ -50,8 +50,8 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
         Own::SwitchAccount => login::begin(ctx, &then(ctx), SignInRequest::any(First::Chooser)).await,
         Own::Form => form::show(ctx).await,
         Own::Language => Ok(language(ctx)),
-        Own::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
-        Own::Logo => Ok(asset::logo(&ctx.sealgate.pages).unwrap_or_else(|| Response::empty(StatusCode::NOT_FOUND))),
+        Own::Stylesheet => Ok(response::stylesheet(&ctx.sealgate.pages)),
+        Own::Logo => Ok(response::logo(&ctx.sealgate.pages).unwrap_or_else(|| Response::empty(StatusCode::NOT_FOUND))),
     }
 }
 

@@ -26,12 +26,12 @@ use crate::console::Area;
 use crate::request::ProviderRequest as _;
 use sealgate_config::Config;
 use sealgate_core::state::Sealgate;
-use sealgate_core::web::asset;
 use sealgate_core::web::context::{Body, Recipient, RequestContext};
 use sealgate_core::web::cookie;
 use sealgate_core::web::cookie::CookieNames;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response;
 use sealgate_core::web::response::Response;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::session::SessionCookie;
@@ -444,10 +444,10 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::SignedOut => protocol::logout::signed_out(ctx),
         Endpoint::Register => protocol::register::registration_endpoint(ctx).await,
         Endpoint::Registration => protocol::register::manage(ctx).await,
-        Endpoint::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
-        Endpoint::Script => Ok(asset::script(&ctx.sealgate.pages)),
-        Endpoint::ReturnScript => Ok(asset::return_script(&ctx.sealgate.pages)),
-        Endpoint::Logo => asset::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
+        Endpoint::Stylesheet => Ok(response::stylesheet(&ctx.sealgate.pages)),
+        Endpoint::Script => Ok(response::script(&ctx.sealgate.pages)),
+        Endpoint::ReturnScript => Ok(response::return_script(&ctx.sealgate.pages)),
+        Endpoint::Logo => response::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
         Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),
         Endpoint::Home => account::home_page(ctx).await,
         Endpoint::Account(section) => Box::pin(account::account_page(ctx, section)).await,
@@ -462,5 +462,5 @@ const NO_PAGE: Failure = Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)
 fn icon(ctx: &RequestContext<'_>) -> Option<Response> {
     let name = ctx.head.uri.path().rsplit('/').next().unwrap_or_default();
     let icon = ctx.sealgate.config.apps.iter().find(|app| app.name == name)?.icon.as_ref()?;
-    Some(asset::picture(&Asset::logo(icon)))
+    Some(response::picture(&Asset::logo(icon)))
 }

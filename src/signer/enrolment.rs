@@ -16,9 +16,9 @@ use super::key::KeyTerms;
 use super::{key, wrapping};
 use crate::worker::with_session;
 use sealgate_config as config;
+use sealgate_domain::admission;
 use sealgate_domain::admission::OaepHash;
 use sealgate_domain::key_ring::PublicJwk;
-use sealgate_domain::oaep;
 use sealgate_domain::secret::base64url;
 
 /// Key sizes to try, in bits, largest first: the pair protects everything sealed with the data key,
@@ -69,7 +69,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
         };
         let enrolment = public_part(session, private).map_err(device)?;
         let try_out = |hash: &OaepHash| {
-            let sample = oaep::encrypt(&enrolment, *hash, b"sealgate").ok()?;
+            let sample = admission::encrypt(&enrolment, *hash, b"sealgate").ok()?;
             let opened = decrypt(session, private, *hash, &sample).ok()?;
             (opened.as_slice() == b"sealgate").then_some(*hash)
         };

@@ -8,7 +8,7 @@ use crate::engine::{Changes, Expect};
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, SealError};
 use crate::{Committed, Store, StoreError};
-use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::Sealed;
 
 /// Part of the shared data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

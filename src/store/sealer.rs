@@ -10,12 +10,12 @@ use aws_lc_rs::hmac;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use sealgate_domain::admission;
+use sealgate_domain::admission::NotEncrypted;
 use sealgate_domain::admission::OaepHash;
 use sealgate_domain::key_ring::PublicJwk;
-use sealgate_domain::oaep;
-use sealgate_domain::oaep::NotEncrypted;
 use sealgate_domain::recovery_code::RecoveryKey;
-use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::Sealed;
 use sealgate_domain::secret::{SecretHash, base64url};
 
 /// Length of a nonce, in bytes.
@@ -88,7 +88,7 @@ impl Sealer {
 
     /// Encrypts the data key for a node that shall seal with it too.
     pub(super) fn encrypt_data_key(&self, to: &PublicJwk, hash: OaepHash) -> Result<Vec<u8>, NotEncrypted> {
-        oaep::encrypt(to, hash, self.data_key.as_slice())
+        admission::encrypt(to, hash, self.data_key.as_slice())
     }
 
     /// Returns the key of the recovery codes' hashes, derived from the data key.

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use sealgate_config::{Config, KeySource, RulePerson};
-use sealgate_domain::oauth::algorithm::Algorithm;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 
 use super::{APP, REQUIRED, fault, faults, lines, parse, starts};
 

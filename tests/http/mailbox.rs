@@ -1,6 +1,6 @@
 //! Reads the messages in the outbox as their recipients do.
 
-use sealgate::app::address_lookup;
+use sealgate::app::mail_lookup;
 use sealgate_config::Language;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
@@ -32,7 +32,7 @@ pub(crate) async fn take(sealgate: &Sealgate) -> Vec<MailMessage> {
     for wanted in store.due_mail(ever, MOST).await.unwrap() {
         let message = store.open_mail(&wanted.value).unwrap();
         if wanted.value.kind == MailKind::AddressWanted {
-            let looked_up = address_lookup::look_up(sealgate, sealgate.clock.now(), &wanted, &message).await;
+            let looked_up = mail_lookup::address(sealgate, sealgate.clock.now(), &wanted, &message).await;
             assert_eq!(looked_up.unwrap(), Committed::Yes);
         }
     }

@@ -6,7 +6,7 @@
 use ::csv::{ReaderBuilder, StringRecord, Trim};
 use memchr::memchr_iter;
 
-use super::row::{LineFault, PeopleFile, PersonRow};
+use crate::people_file::{LineFault, PeopleFile, PersonRow};
 use sealgate_domain::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,8 +208,8 @@ impl Lines<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::PeopleFormat;
-    use super::super::reading::tests::{faults, read};
+    use super::super::PeopleFormat;
+    use super::super::tests::{faults, read};
 
     fn csv(text: &str) -> super::PeopleFile {
         read(PeopleFormat::Csv, text)

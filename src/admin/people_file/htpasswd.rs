@@ -1,6 +1,6 @@
 //! Users in Apache's `htpasswd` format: a name and a hash per line.
 
-use super::row::{PeopleFile, PersonRow};
+use crate::people_file::{PeopleFile, PersonRow};
 use sealgate_domain::secret::Secret;
 
 pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
@@ -36,8 +36,8 @@ pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::PeopleFormat;
-    use super::super::reading::tests::{faults, read};
+    use super::super::PeopleFormat;
+    use super::super::tests::{faults, read};
 
     #[test]
     fn a_name_becomes_username_and_address() {

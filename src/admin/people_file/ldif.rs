@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::row::{LineFault, PeopleFile, PersonRow};
+use crate::people_file::{LineFault, PeopleFile, PersonRow};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 
@@ -289,8 +289,8 @@ fn common_name(name: &str) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::reading::PeopleFormat;
-    use super::super::reading::tests::{faults, read};
+    use super::super::PeopleFormat;
+    use super::super::tests::{faults, read};
     use super::*;
 
     fn ldif(text: &str) -> PeopleFile {

@@ -1,17 +1,294 @@
 //! Lists of users from other programs, and the exported list.
 //!
 //! CSV, LDIF and htpasswd are read into the same rows. Only the syntax of a file is checked here.
-//! Files and URLs that it names are neither opened nor fetched.
+//! Files and URLs that it names are neither opened nor fetched. The exported list is CSV and contains
+//! no password hashes.
 
 mod csv;
 mod htpasswd;
 mod ldif;
-mod reading;
-mod row;
-mod table;
 
-pub use reading::{MAX_BYTES, MAX_INVITEE_BYTES, PeopleFormat, PeopleSource, read, read_invitees};
-pub(crate) use row::MAX_PEOPLE;
-pub(super) use row::PersonRow;
-pub use row::{LineFault, PeopleFile};
-pub use table::{write_header, write_row};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::Write;
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use chrono::{DateTime, SecondsFormat};
+use clap::{Args, ValueEnum};
+use memchr::memchr_iter;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::answer::{UserAnswer, in_clear};
+use crate::audit::write_fields;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Email;
+
+/// Maximum size of a file, bytes.
+pub const MAX_BYTES: usize = 32 << 20;
+
+/// Maximum size of a file of invited users, bytes; it contains no hashes.
+pub const MAX_INVITEE_BYTES: usize = 4 << 20;
+
+/// The file and options for reading it. Only the command line uses them; they are not sent to the
+/// server.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PeopleSource {
+    /// The file, of at most 10,000 people and 32 MiB, or - for standard input
+    #[arg(value_name = "FILE|-")]
+    pub file: PathBuf,
+    /// How it is written
+    #[arg(long, value_enum)]
+    pub format: PeopleFormat,
+    /// htpasswd: domain of the addresses; NAME becomes NAME@DOMAIN, with the username NAME
+    #[arg(long, value_name = "DOMAIN", value_parser = domain)]
+    pub email_domain: Option<String>,
+    /// Mark every address as verified [default: those with `email_verified` in a CSV file]
+    #[arg(long)]
+    pub email_verified: bool,
+}
+
+/// Format of a list of users.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum PeopleFormat {
+    /// A header with some of email, name, username, groups (commas between them), `password_hash`, `email_verified` and
+    /// `phone_number`, in UTF-8
+    #[default]
+    Csv,
+    /// Entries of a directory (RFC 2849): mail, displayName, cn, givenName, sn, uid, userPassword, memberOf
+    Ldif,
+    /// NAME:HASH a line, as Apache's htpasswd writes it; needs --email-domain
+    Htpasswd,
+}
+
+/// Reads a file. Errors are part of the result, so that one report lists all.
+pub fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
+    let mut file = of_text(bytes, |text, file| match source.format {
+        PeopleFormat::Csv => csv::read(text, &csv::IMPORTED, file),
+        PeopleFormat::Ldif => ldif::read(text, file),
+        PeopleFormat::Htpasswd => htpasswd::read(text, source.email_domain.as_deref(), file),
+    });
+    for row in &mut file.rows {
+        row.email_verified |= source.email_verified;
+    }
+    file
+}
+
+/// Reads a CSV file of users to invite.
+pub fn read_invitees(bytes: &[u8]) -> PeopleFile {
+    of_text(bytes, |text, file| csv::read(text, &csv::INVITED, file))
+}
+
+fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut PeopleFile)) -> PeopleFile {
+    let mut file = PeopleFile::default();
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Err(error) => {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let line = 1 + memchr_iter(b'\n', before).count();
+            file.faults.push(LineFault::new(line, "the file is not UTF-8 from here on; save it as UTF-8"));
+        }
+        Ok(text) => read(text, &mut file),
+    }
+    file
+}
+
+fn domain(text: &str) -> Result<String, &'static str> {
+    let sound = Email::parse(&format!("x@{text}")).is_some() && !text.starts_with('.');
+    if sound { Ok(text.to_owned()) } else { Err("write a domain such as example.org") }
+}
+
+/// Maximum number of users in one file. They are one commit of the store.
+pub(crate) const MAX_PEOPLE: usize = 10_000;
+
+/// A user as written in the file. An empty string means absent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PersonRow {
+    /// Line where the user begins.
+    pub(crate) line: usize,
+    pub(crate) email: String,
+    pub(crate) email_verified: bool,
+    pub(crate) name: String,
+    pub(crate) username: String,
+    pub(crate) phone_number: String,
+    pub(crate) groups: Vec<String>,
+    /// For an invitation: the application to open afterwards, and the mail's language.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) app: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) language: String,
+    /// Whether the account is locked or disabled in the other system.
+    #[serde(default)]
+    pub(crate) is_disabled: bool,
+    /// When the account expires in the other system.
+    #[serde(default)]
+    pub(crate) expires_at: Option<UnixTime>,
+    /// Password hash; never printed.
+    #[serde(serialize_with = "in_clear")]
+    pub(crate) password_hash: Secret,
+}
+
+impl PersonRow {
+    fn at(line: usize) -> Self {
+        Self {
+            line,
+            email: String::new(),
+            email_verified: false,
+            name: String::new(),
+            username: String::new(),
+            phone_number: String::new(),
+            groups: Vec::new(),
+            app: String::new(),
+            language: String::new(),
+            is_disabled: false,
+            expires_at: None,
+            password_hash: Secret::new(""),
+        }
+    }
+}
+
+/// An error in a line.
+///
+/// It names the field but never quotes its value, which may be a hash in the wrong column.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineFault {
+    pub(crate) line: usize,
+    pub(crate) fault: String,
+}
+
+impl LineFault {
+    pub(crate) fn new(line: usize, fault: impl Display) -> Self {
+        Self { line, fault: fault.to_string() }
+    }
+
+    pub(crate) fn of(line: usize, field: &str, fault: impl Display) -> Self {
+        Self { line, fault: format!("{field}: {fault}") }
+    }
+}
+
+impl Display for LineFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            // Line 0 is the file as a whole.
+            0 => f.write_str(&self.fault),
+            line => write!(f, "line {line}: {}", self.fault),
+        }
+    }
+}
+
+/// The content of a file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeopleFile {
+    pub(crate) rows: Vec<PersonRow>,
+    pub(crate) faults: Vec<LineFault>,
+    /// Number of entries that are not users.
+    pub(crate) skipped: usize,
+}
+
+impl PeopleFile {
+    /// Returns whether another user fits. Adds one error if not.
+    fn has_room(&mut self, line: usize) -> bool {
+        let room = self.rows.len() < MAX_PEOPLE;
+        if !room {
+            self.faults.push(LineFault::new(line, format_args!("more than {MAX_PEOPLE} users; split the file")));
+        }
+        room
+    }
+
+    fn fault(&mut self, line: usize, fault: impl Display) {
+        self.faults.push(LineFault::new(line, fault));
+    }
+}
+
+/// The members of `user show --json`.
+const COLUMNS: [&str; 13] = [
+    "sub",
+    "email",
+    "email_verified",
+    "name",
+    "username",
+    "phone_number",
+    "picture",
+    "groups",
+    "roles",
+    "state",
+    "created_at",
+    "updated_at",
+    "imported_hash",
+];
+
+/// Writes the header line with the names of the columns.
+pub fn write_header(to: &mut impl Write) -> io::Result<()> {
+    write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
+}
+
+/// Writes a user as a line of CSV.
+pub fn write_row(to: &mut impl Write, user: &UserAnswer) -> io::Result<()> {
+    let user = json!(user);
+    write_fields(to, COLUMNS.into_iter().map(|column| cell(column, user.get(column).unwrap_or(&Value::Null))))
+}
+
+fn cell<'v>(column: &str, value: &'v Value) -> Cow<'v, str> {
+    match value {
+        Value::Null => Cow::Borrowed(""),
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Number(seconds) if column.ends_with("_at") => {
+            let instant = seconds.as_i64().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+            Cow::Owned(instant.map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true)))
+        }
+        Value::Array(values) => Cow::Owned(values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{MAX_PEOPLE, *};
+
+    pub(in crate::people_file) fn read(format: PeopleFormat, text: &str) -> PeopleFile {
+        let source = PeopleSource { format, email_domain: Some("example.test".to_owned()), ..PeopleSource::default() };
+        super::read(text.as_bytes(), &source)
+    }
+
+    pub(in crate::people_file) fn faults(file: &PeopleFile) -> Vec<String> {
+        file.faults.iter().map(|LineFault { line, fault }| format!("{line}: {fault}")).collect()
+    }
+
+    #[test]
+    fn a_file_of_other_letters_is_named_with_its_line() {
+        let file = super::read(b"email,name\na@b.test,Ay\xfee\n", &PeopleSource::default());
+        assert_eq!(faults(&file), ["2: the file is not UTF-8 from here on; save it as UTF-8"]);
+        let file = super::read(b"\xff\xfee\0m\0", &PeopleSource::default());
+        assert_eq!(file.faults.len(), 1, "UTF-16, as a spreadsheet may write it");
+    }
+
+    #[test]
+    fn a_row_does_not_show_its_hash() {
+        let file = read(PeopleFormat::Htpasswd, "anna:{SHA}mN7MYuzjmaIu0w1JDvMzvn/ec4U=\n");
+        assert_eq!(file.rows.len(), 1);
+        assert!(!format!("{file:?}").contains("mN7M"));
+    }
+
+    #[test]
+    fn there_is_an_end_to_people() {
+        for format in [PeopleFormat::Csv, PeopleFormat::Ldif, PeopleFormat::Htpasswd] {
+            let row = |number| match format {
+                PeopleFormat::Csv => format!("p{number}@example.test,P\n"),
+                PeopleFormat::Ldif => format!("dn: uid=p{number}\nmail: p{number}@example.test\ncn: P\n\n"),
+                PeopleFormat::Htpasswd => format!("p{number}:x\n"),
+            };
+            let header = if format == PeopleFormat::Csv { "email,name\n" } else { "" };
+            let text = |people| header.to_owned() + &(0..people).map(row).collect::<String>();
+            let whole = read(format, &text(MAX_PEOPLE));
+            assert_eq!((whole.rows.len(), whole.faults.len()), (MAX_PEOPLE, 0), "{format:?}");
+            let more = read(format, &text(MAX_PEOPLE + 5));
+            assert_eq!((more.rows.len(), more.faults.len()), (MAX_PEOPLE, 1), "{format:?}");
+            assert!(more.faults[0].fault.contains("split the file"));
+        }
+    }
+}

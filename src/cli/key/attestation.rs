@@ -9,8 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::Output;
-use crate::cli::printable::printable;
+use crate::cli::output::{Output, printable};
 use sealgate_config::IssuerUrl;
 use sealgate_signer::attestation;
 use sealgate_signer::attestation::{Audit, CheckOutcome, KeyVerdict};

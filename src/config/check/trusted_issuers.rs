@@ -7,7 +7,7 @@ use crate::check::address::{DAY, HOUR, MINUTE};
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
-use sealgate_domain::oauth::algorithm::Algorithm;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
 
 /// Maximum number of trusted issuers; the server fetches the keys of each periodically.

@@ -3,12 +3,17 @@
 //! All have the prefix `__Host-`: bound to one host, sent only over TLS, and not settable by
 //! another subdomain. On an http issuer (a loopback host, for development) browsers refuse that
 //! prefix, so the plain names are used.
+//!
+//! One cookie has the destination of the browser's last sign-in: a form may be sent again after its
+//! request was finished, for instance with the Back button, a second click or a reload. The browser
+//! then continues to the same destination. The cookie lasts one minute and the server stores nothing;
+//! the caller must validate the destination, because the value may be forged.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
 use sealgate_config::IssuerUrl;
-use sealgate_domain::secret::base64url;
+use sealgate_domain::secret::{base64url, from_base64url};
 use sealgate_domain::user::Subject;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +34,7 @@ pub struct CookieNames {
     pub back: &'static str,
     /// Identifies the account that a user is registering in this browser.
     pub registration: &'static str,
-    /// Destination of the last sign-in; see [`last_sign_in`](super::last_sign_in).
+    /// Destination of the last sign-in.
     pub last: &'static str,
     /// Whether cookies have the attribute `Secure`.
     pub secure: bool,
@@ -208,6 +213,28 @@ fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue 
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
+/// Lifetime of the cookie.
+pub const DESTINATION_SECONDS: u64 = 60;
+
+/// Maximum length of a destination in bytes. Browsers refuse cookies of more than 4096 bytes, and
+/// the encoding adds a third.
+pub const MAX_DESTINATION_BYTES: usize = 2048;
+
+/// Returns the value of the cookie for the sign-in `of`, or `None` if the destination is too long.
+pub fn destination_value(of: &str, destination: &str) -> Option<String> {
+    (destination.len() <= MAX_DESTINATION_BYTES).then(|| format!("{of}.{}", base64url(destination.as_bytes())))
+}
+
+/// Returns the destination from the cookie's value. That of another sign-in than `of` is not
+/// returned.
+pub fn read_destination(cookie: Option<&str>, of: Option<&str>) -> Option<String> {
+    let (known, destination) = cookie?.split_once('.')?;
+    if of.is_some_and(|of| of != known) {
+        return None;
+    }
+    String::from_utf8(from_base64url(destination)?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,5 +318,26 @@ mod tests {
         let headers = headers(&["a=\"x y\"; __Host-sealgate=s", "sealgate-browser=b; c=d=e"]);
         assert_eq!(without_ours(&headers).unwrap(), "a=\"x y\"; c=d=e");
         assert_eq!(without_ours(&self::headers(&["sealgate=1"])), None);
+    }
+
+    #[test]
+    fn a_destination_is_read_for_its_own_sign_in_or_for_any() {
+        let cookie = destination_value("s", "/a?b=c").unwrap();
+        for of in [None, Some("s")] {
+            assert_eq!(read_destination(Some(&cookie), of).as_deref(), Some("/a?b=c"));
+        }
+        assert_eq!(read_destination(Some(&cookie), Some("t")), None);
+        for cookie in ["", ".", "s", "s.*", "s._w"] {
+            assert_eq!(read_destination(Some(cookie), None).filter(|text| !text.is_empty()), None, "{cookie}");
+        }
+        assert_eq!(read_destination(None, None), None);
+    }
+
+    #[test]
+    fn the_longest_destination_fits_into_a_cookie() {
+        let name = "__Host-sealgate-last=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=60";
+        let value = destination_value(&"s".repeat(43), &"a".repeat(MAX_DESTINATION_BYTES)).unwrap();
+        assert!(value.len() + name.len() <= 4096, "{}", value.len());
+        assert_eq!(destination_value("s", &"a".repeat(MAX_DESTINATION_BYTES + 1)), None);
     }
 }

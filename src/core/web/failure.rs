@@ -1,4 +1,4 @@
-//! Failures of endpoints and of the gateway, and their conversion to HTTP responses.
+//! Failures of endpoints and of the gateway, their conversion to HTTP responses, and the error page.
 //!
 //! Only [`Failure::Return`] is sent to a client's redirect URI, and it requires a [`ReturnTo`].
 //! Causes for the operator are logged with the request's id; the response contains none of them.
@@ -13,12 +13,12 @@ use serde::Serialize;
 use crate::password::PasswordError;
 use crate::web::context::RequestContext;
 use crate::web::limits::Exceeded;
+use crate::web::response;
 use crate::web::response::Response;
-use crate::web::way_back;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::oauth::authorize::ReturnTo;
-use sealgate_pages::Problem;
+use sealgate_pages::{Addresses, ErrorPage, Frame, PageLink, Problem, html};
 use sealgate_signer::SignError;
 use sealgate_store::StoreError;
 
@@ -122,7 +122,7 @@ impl Failure {
             Self::Page(status, problem) => ctx.problem(status, problem),
             Self::Elsewhere(address) => Response::see_other(&address),
             Self::Return(return_to, refusal) => {
-                way_back::respond(ctx, &return_to.with_refusal(&refusal, ctx.sealgate.config.issuer.as_str()))
+                response::to_client(ctx, &return_to.with_refusal(&refusal, ctx.sealgate.config.issuer.as_str()))
             }
             Self::Method(methods) => {
                 let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
@@ -271,6 +271,37 @@ impl From<PasswordError> for Failure {
     fn from(error: PasswordError) -> Self {
         error.log("cannot check a password");
         Self::Unavailable
+    }
+}
+
+impl RequestContext<'_> {
+    /// Returns the frame of a page: its language, its assets, and the same page in the other
+    /// language.
+    pub fn frame(&self) -> Frame<'_> {
+        let (pages, host) = (&self.sealgate.pages, self.host);
+        let folder = (host.assets)(&self.sealgate.config);
+        let address = |name: &str, version: &str| format!("{folder}{name}?v={version}");
+        let addresses = Addresses {
+            stylesheet: address("style.css", &pages.stylesheet().version),
+            script: if host.has_script { address("script.js", &pages.script().version) } else { String::new() },
+            return_script: if host.has_script {
+                address("return.js", &pages.return_script().version)
+            } else {
+                String::new()
+            },
+            logo: pages.logo().map(|logo| address("logo", &logo.version)),
+            turkish: (host.in_language)(self, "tr"),
+            english: (host.in_language)(self, "en"),
+        };
+        pages.frame(self.language(), addresses)
+    }
+
+    /// Returns an error page.
+    pub fn problem(&self, status: StatusCode, problem: Problem) -> Response {
+        let (address, to) = (self.host.way)(self, problem);
+        let way = PageLink { address: &address, to };
+        let page = ErrorPage { frame: self.frame(), problem, request_id: &self.origin.request_id, way };
+        Response::html(status, html(&page), Some(self.host.form_action))
     }
 }
 

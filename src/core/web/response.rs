@@ -1,5 +1,9 @@
 //! The server's own responses, and the header fields of each kind. They are not cacheable unless
 //! stated otherwise.
+//!
+//! Includes the two ways in which a response of the authorization endpoint reaches the client (a
+//! redirect, or a form that the browser posts: OAuth 2.0 Form Post Response Mode), and the files that
+//! pages load, whose URLs contain a version so that browsers can cache them forever.
 
 use bytes::Bytes;
 use http::header::{
@@ -10,10 +14,14 @@ use http::header::{
 };
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
+use url::Url;
 
+use crate::web::context::RequestContext;
 use sealgate_domain::limiter::RateLimitStatus;
+use sealgate_domain::oauth::authorize::AuthorizationRedirect;
+use sealgate_domain::redirect_uri;
 use sealgate_pages as page;
-use sealgate_pages::Asset;
+use sealgate_pages::{Asset, LOGO_POLICY, Pages, ReturnFormPage, html};
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -221,6 +229,45 @@ impl Response {
     pub fn finish(self) -> http::Response<Bytes> {
         self.0
     }
+}
+
+/// Creates the response to the browser.
+pub fn to_client(ctx: &RequestContext<'_>, way: &AuthorizationRedirect) -> Response {
+    match way {
+        AuthorizationRedirect::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
+        AuthorizationRedirect::Form { action, fields } => {
+            // The URI is registered and was parsed before.
+            let to = Url::parse(action).ok();
+            let host = to.as_ref().and_then(Url::host_str).unwrap_or_default();
+            let page = ReturnFormPage { frame: ctx.frame(), action, host, fields };
+            Response::page(StatusCode::OK, html(&page), redirect_uri::form_action(action).as_deref())
+        }
+    }
+}
+
+pub fn stylesheet(pages: &Pages) -> Response {
+    Response::kept(pages.stylesheet())
+}
+
+pub fn script(pages: &Pages) -> Response {
+    Response::kept(pages.script())
+}
+
+pub fn return_script(pages: &Pages) -> Response {
+    Response::kept(pages.return_script())
+}
+
+/// Returns the operator's logo, if configured.
+pub fn logo(pages: &Pages) -> Option<Response> {
+    pages.logo().map(picture)
+}
+
+/// Returns an operator-supplied picture.
+///
+/// Pages show it as an image, so its scripts do not run. Its own policy applies when a user opens
+/// its URL.
+pub fn picture(picture: &Asset) -> Response {
+    Response::kept(picture).with(CONTENT_SECURITY_POLICY, LOGO_POLICY)
 }
 
 #[cfg(test)]

@@ -5,11 +5,382 @@
 //! each change (a used code, a counted guess, a removed key) is one commit that is conditional on
 //! the bytes it was based on.
 
-mod record;
 mod trial;
 
-pub use record::{
-    FactorKind, FactorOrigin, FactorReset, FactorSummary, Factors, KeyFactor, LINK_LIFE, LINK_PATH, PendingFactor,
-    PendingKind, TotpFactor, factor_name,
-};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::assurance::{AssuranceLevel, FactorId};
+use crate::factor_failures::FactorFailures;
+use crate::profile::seen_part;
+use crate::recovery_code::RecoveryCodes;
+use crate::secret::{Sealed, SecretHash};
+use crate::time::UnixTime;
+use crate::totp::TotpStep;
+use crate::user::{Subject, User};
+use crate::webauthn::{CeremonyChallenge, CredentialId, CredentialKind, CredentialRecord, UserHandle};
+
 pub use trial::{FactorTrial, OpenedTotp};
+
+/// Maximum number of authenticator apps per user.
+pub(crate) const MAX_TOTP_APPS: usize = 5;
+
+/// Maximum number of security keys and passkeys per user.
+pub(crate) const MAX_KEYS: usize = 20;
+
+/// Maximum length of a factor's name in characters.
+pub(crate) const MAX_FACTOR_NAME_LENGTH: usize = 60;
+
+/// Kind of a factor as shown to users and administrators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactorKind {
+    Totp,
+    SecurityKey,
+    Passkey,
+    RecoveryCodes,
+}
+
+impl FactorKind {
+    /// Returns the name in `--json`, in the audit log and in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Totp => "totp",
+            Self::SecurityKey => "security_key",
+            Self::Passkey => "passkey",
+            Self::RecoveryCodes => "recovery_codes",
+        }
+    }
+}
+
+/// An authenticator app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TotpFactor {
+    pub id: FactorId,
+    /// Name given by the user.
+    pub name: String,
+    /// The 20-byte secret, encrypted. The factor counts even if the secret cannot be decrypted.
+    pub secret: Sealed,
+    /// Time step of the last accepted code.
+    pub last_step: TotpStep,
+    pub added_at: UnixTime,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<UnixTime>,
+}
+
+/// A security key or a passkey.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyFactor {
+    /// Derived from its credential id.
+    pub id: FactorId,
+    /// Name given by the user.
+    pub name: String,
+    pub credential: CredentialRecord,
+    pub added_at: UnixTime,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<UnixTime>,
+}
+
+impl KeyFactor {
+    pub const fn kind(&self) -> FactorKind {
+        match self.credential.kind {
+            CredentialKind::Passkey => FactorKind::Passkey,
+            CredentialKind::SecurityKey => FactorKind::SecurityKey,
+        }
+    }
+}
+
+/// The sign-in or session that began an enrolment. Only the same one can finish it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FactorOrigin(SecretHash);
+
+impl FactorOrigin {
+    /// Creates the origin for the sign-in or session with this identifier.
+    pub fn of(text: &str) -> Self {
+        Self(SecretHash::of(text.as_bytes()))
+    }
+}
+
+/// An enrolment in progress. It becomes a factor with its first use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingKind {
+    Totp {
+        id: FactorId,
+        secret: Sealed,
+    },
+    /// A security key or a passkey; the form of the answer determines which.
+    Key {
+        challenge: CeremonyChallenge,
+    },
+}
+
+/// An unconfirmed enrolment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingFactor {
+    pub origin: FactorOrigin,
+    pub kind: PendingKind,
+    pub until: UnixTime,
+}
+
+/// Lifetime of the link to enrol a factor after a reset.
+pub const LINK_LIFE: Duration = Duration::from_hours(24);
+
+/// Path of that link; its token is in the query parameter `token`.
+pub const LINK_PATH: &str = "/oauth/enrolment";
+
+/// State after an administrator's reset: until a factor is enrolled with the link, all sign-ins to
+/// this account are refused, even with the correct password.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactorReset {
+    /// Hash of the link's secret.
+    pub link: SecretHash,
+    /// Expiry of the link. The state itself only ends with an enrolment.
+    pub until: UnixTime,
+}
+
+/// All of a user's factors besides the password.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factors {
+    pub subject: Subject,
+    /// The account's identifier for authenticators. It never changes while the record exists.
+    pub handle: UserHandle,
+    /// Authenticator apps, in the order of their enrolment.
+    #[serde(default)]
+    pub totp: Vec<TotpFactor>,
+    /// Failures of all apps together: a guess counts against each of them.
+    #[serde(default)]
+    pub totp_failures: FactorFailures,
+    /// Keys, in the order of their enrolment.
+    #[serde(default)]
+    pub keys: Vec<KeyFactor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryCodes>,
+    #[serde(default)]
+    pub recovery_failures: FactorFailures,
+    /// Time when a recovery code was last used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_used_at: Option<UnixTime>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingFactor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<FactorReset>,
+    /// Incremented when a factor is added or removed. This invalidates pending sign-ins.
+    #[serde(default)]
+    pub generation: u64,
+}
+
+/// Maximum number of open enrolments per user: an app and a key, in two places.
+const MAX_PENDING: usize = 4;
+
+/// Summary of a user's factors for the sign-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FactorSummary {
+    /// Whether the user has a factor; recovery codes alone do not count.
+    pub has_any: bool,
+    /// The highest level that the user can reach.
+    pub reachable: AssuranceLevel,
+    /// Whether the account awaits an enrolment after an administrator's reset.
+    pub is_reset: bool,
+    pub generation: u64,
+}
+
+impl Factors {
+    /// Creates an empty record. `handle`: see [`UserHandle`].
+    pub fn none(subject: Subject, handle: UserHandle) -> Self {
+        Self {
+            subject,
+            handle,
+            totp: Vec::new(),
+            totp_failures: FactorFailures::default(),
+            keys: Vec::new(),
+            recovery: None,
+            recovery_failures: FactorFailures::default(),
+            recovery_used_at: None,
+            pending: Vec::new(),
+            reset: None,
+            generation: 0,
+        }
+    }
+
+    /// Reports whether there is a factor. Recovery codes do not count.
+    pub fn has_any(&self) -> bool {
+        !self.totp.is_empty() || !self.keys.is_empty()
+    }
+
+    /// Reports whether there is a passkey, which permits sign-in without a password.
+    pub fn has_passkey(&self) -> bool {
+        self.keys.iter().any(|key| key.kind() == FactorKind::Passkey)
+    }
+
+    /// Returns the highest level that the user can reach.
+    pub fn reachable(&self, user: &User) -> AssuranceLevel {
+        let has_password = user.password.is_some();
+        if self.has_passkey() || (has_password && !self.keys.is_empty()) {
+            AssuranceLevel::PhishingResistant
+        } else if has_password && !self.totp.is_empty() {
+            AssuranceLevel::Two
+        } else {
+            AssuranceLevel::One
+        }
+    }
+
+    pub fn summary(&self, user: &User) -> FactorSummary {
+        FactorSummary {
+            has_any: self.has_any(),
+            reachable: self.reachable(user),
+            is_reset: self.reset.is_some(),
+            generation: self.generation,
+        }
+    }
+
+    /// Reports whether the user can have recovery codes. They replace a second factor; without a
+    /// password they would be ten permanent passwords.
+    pub fn may_have_recovery_codes(&self, user: &User) -> bool {
+        user.password.is_some() && self.has_any()
+    }
+
+    /// Returns the key with this credential.
+    pub fn key_of(&self, id: &CredentialId) -> Option<&KeyFactor> {
+        self.keys.iter().find(|key| key.credential.id == *id)
+    }
+
+    /// Returns the credentials for a WebAuthn ceremony.
+    pub fn credentials(&self) -> Vec<CredentialRecord> {
+        self.keys.iter().map(|key| key.credential.clone()).collect()
+    }
+
+    /// Reports whether another app can be added.
+    pub fn has_room_for_app(&self) -> bool {
+        self.totp.len() < MAX_TOTP_APPS
+    }
+
+    /// Reports whether another key can be added.
+    pub fn has_room_for_key(&self) -> bool {
+        self.keys.len() < MAX_KEYS
+    }
+
+    /// Begins an enrolment. Replaces one of the same kind with the same origin.
+    pub fn begin(&mut self, pending: PendingFactor, now: UnixTime) {
+        let is_totp = |kind: &PendingKind| matches!(kind, PendingKind::Totp { .. });
+        self.pending.retain(|known| {
+            now < known.until && (known.origin != pending.origin || is_totp(&known.kind) != is_totp(&pending.kind))
+        });
+        if self.pending.len() >= MAX_PENDING {
+            self.pending.remove(0);
+        }
+        self.pending.push(pending);
+    }
+
+    /// Returns the id and encrypted secret of the app whose enrolment has this origin.
+    pub fn pending_app(&self, origin: FactorOrigin, now: UnixTime) -> Option<(FactorId, &Sealed)> {
+        self.pending_of(origin, now).find_map(|kind| match kind {
+            PendingKind::Totp { id, secret } => Some((*id, secret)),
+            PendingKind::Key { .. } => None,
+        })
+    }
+
+    /// Returns the challenge of the key enrolment with this origin.
+    pub fn pending_key(&self, origin: FactorOrigin, now: UnixTime) -> Option<CeremonyChallenge> {
+        self.pending_of(origin, now).find_map(|kind| match kind {
+            PendingKind::Key { challenge } => Some(*challenge),
+            PendingKind::Totp { .. } => None,
+        })
+    }
+
+    fn pending_of(&self, origin: FactorOrigin, now: UnixTime) -> impl Iterator<Item = &PendingKind> {
+        let open = move |pending: &&PendingFactor| pending.origin == origin && now < pending.until;
+        self.pending.iter().filter(open).map(|pending| &pending.kind)
+    }
+
+    /// Adds the app whose enrolment has this origin, after its first code, which belongs to `step`.
+    pub fn add_app(&mut self, origin: FactorOrigin, name: &str, step: TotpStep, now: UnixTime) -> Option<FactorId> {
+        let (id, secret) = self.pending_app(origin, now)?;
+        let secret = secret.clone();
+        let name = name.to_owned();
+        self.totp.push(TotpFactor { id, name, secret, last_step: step, added_at: now, last_used_at: Some(now) });
+        self.reset = None;
+        self.changed();
+        Some(id)
+    }
+
+    /// Adds a key that was registered.
+    pub fn add_key(&mut self, name: &str, credential: CredentialRecord, now: UnixTime) -> FactorId {
+        let id = FactorId::of_credential(credential.id.as_bytes());
+        self.keys.push(KeyFactor { id, name: name.to_owned(), credential, added_at: now, last_used_at: None });
+        self.reset = None;
+        self.changed();
+        id
+    }
+
+    /// Cancels all open enrolments with each change of the factors: an attacker may have begun
+    /// them.
+    fn changed(&mut self) {
+        self.pending.clear();
+        self.generation += 1;
+    }
+
+    /// Removes an app or a key and returns its kind and name. Removing the last one also removes
+    /// the recovery codes.
+    pub fn remove(&mut self, id: FactorId) -> Option<(FactorKind, String)> {
+        let gone = if let Some(at) = self.totp.iter().position(|app| app.id == id) {
+            (FactorKind::Totp, self.totp.remove(at).name)
+        } else {
+            let at = self.keys.iter().position(|key| key.id == id)?;
+            let key = self.keys.remove(at);
+            (key.kind(), key.name)
+        };
+        if self.totp.is_empty() {
+            self.totp_failures = FactorFailures::default();
+        }
+        if !self.has_any() {
+            self.recovery = None;
+        }
+        self.changed();
+        Some(gone)
+    }
+
+    /// Renames an app or a key. Returns whether it exists.
+    pub fn rename(&mut self, id: FactorId, name: &str) -> bool {
+        let app = self.totp.iter_mut().find(|app| app.id == id).map(|app| &mut app.name);
+        let key = self.keys.iter_mut().find(|key| key.id == id).map(|key| &mut key.name);
+        let Some(place) = app.or(key) else { return false };
+        name.clone_into(place);
+        true
+    }
+
+    /// Returns the name of an app or a key.
+    pub fn name_of(&self, id: FactorId) -> Option<&str> {
+        let app = self.totp.iter().find(|app| app.id == id).map(|app| app.name.as_str());
+        app.or_else(|| self.keys.iter().find(|key| key.id == id).map(|key| key.name.as_str()))
+    }
+
+    /// Replaces all recovery codes.
+    pub fn set_recovery_codes(&mut self, codes: RecoveryCodes) {
+        self.recovery = Some(codes);
+        self.recovery_failures = FactorFailures::default();
+    }
+
+    /// Removes all factors. All sign-ins are refused until the user enrols a factor with the link.
+    pub fn reset(&mut self, reset: FactorReset) {
+        let Self { subject, handle, generation, .. } = *self;
+        *self = Self { reset: Some(reset), generation: generation + 1, ..Self::none(subject, handle) };
+    }
+
+    /// Reports whether this is the hash of the reset link's secret, and the link has not expired.
+    pub fn opens_reset(&self, link: &SecretHash, now: UnixTime) -> bool {
+        self.reset.as_ref().is_some_and(|reset| reset.link == *link && now < reset.until)
+    }
+}
+
+/// Normalizes a typed factor name: removes invisible characters, truncates and trims it.
+///
+/// Returns the default if nothing remains.
+pub fn factor_name(typed: &str, default: &str) -> String {
+    let cut: String = seen_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
+    // Truncation may leave a joiner at the end.
+    let kept = seen_part(cut.trim());
+    if kept.is_empty() { default.to_owned() } else { kept }
+}

@@ -8,9 +8,9 @@
 //! that node's own keys can vouch. Therefore a stolen token cannot introduce a key under another
 //! node's name.
 
-use super::endorsement::{Endorsement, PublicJwk};
-use super::trust::{self, Trust};
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
+use crate::key_ring::life;
+use crate::key_ring::life::{Endorsement, PublicJwk, Trust};
 use crate::secret::base64url;
 use crate::time::UnixTime;
 
@@ -126,7 +126,7 @@ impl KeyRing {
         }
         let now = self.at(now);
         let mut life = KeyLife::new(&kid, Some(holder), now);
-        (life.jwk, life.alg) = (Some(jwk), Some(trust::ALGORITHM.to_owned()));
+        (life.jwk, life.alg) = (Some(jwk), Some(life::ALGORITHM.to_owned()));
         life.activate_at = Some(now.plus(times.publish));
         self.keys.push(life);
         self.changed(now);
@@ -137,7 +137,7 @@ impl KeyRing {
     pub fn describe(&mut self, kid: &str, jwk: &PublicJwk) {
         let node = self.node.clone();
         if let Some(key) = self.find_mut(kid).filter(|key| key.holder.is_some() && key.holder == node) {
-            (key.jwk, key.alg) = (Some(jwk.clone()), Some(trust::ALGORITHM.to_owned()));
+            (key.jwk, key.alg) = (Some(jwk.clone()), Some(life::ALGORITHM.to_owned()));
         }
     }
 
@@ -215,7 +215,7 @@ impl KeyRing {
             if !is_trusted && voucher.is_none() {
                 continue;
             }
-            let Some(statement) = trust::statement(key, &trust.holder.issuer) else { continue };
+            let Some(statement) = life::statement(key, &trust.holder.issuer) else { continue };
             let by_another = voucher.filter(|by| !is_trusted && by.holder != key.holder);
             let introduced = by_another.zip(key.holder.as_ref());
             let introduced =

@@ -1,11 +1,12 @@
-//! Parser for the JWK sets of other issuers (RFC 7517 §5).
+//! Parser for the JWK sets of other issuers (RFC 7517 §5), and the signature algorithms that are
+//! accepted from them (RFC 7518 §3.1, RFC 8037 §3.1).
 //!
 //! It returns the keys that can verify supported signatures and ignores other keys, as §5 requires.
-//! The cryptography library checks whether the parameters are a valid key.
+//! The cryptography library checks whether the parameters are a valid key. `none` and the symmetric
+//! algorithms have no variant, so that they cannot be configured or used.
 
 use serde_json::{Map, Value};
 
-use crate::oauth::algorithm::Algorithm;
 use crate::oauth::strict_json;
 use crate::secret::from_base64url;
 
@@ -164,6 +165,32 @@ fn coordinate(bytes: Vec<u8>) -> Option<Vec<u8>> {
     (bytes.len() == COORDINATE).then_some(bytes)
 }
 
+/// Signature algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// RSA with PKCS #1 v1.5 and SHA-256.
+    Rs256,
+    /// RSA with PSS and SHA-256.
+    Ps256,
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// `EdDSA` on Ed25519, the only supported curve.
+    EdDsa,
+}
+
+impl Algorithm {
+    /// All algorithms with their names in configuration and tokens.
+    pub const ALL: [(&'static str, Self); 4] =
+        [("RS256", Self::Rs256), ("PS256", Self::Ps256), ("ES256", Self::Es256), ("EdDSA", Self::EdDsa)];
+
+    /// Parses the `alg` of a token or key. It is case-sensitive (RFC 7515 §4.1.1).
+    pub fn parse(text: &str) -> Option<Self> {
+        // RFC 9864 names the curve.
+        let text = if text == "Ed25519" { "EdDSA" } else { text };
+        Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -304,6 +331,19 @@ mod tests {
                     Numbers::Ed25519(key) => prop_assert_eq!(key.len(), 32),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn only_these_four_have_a_name() {
+        for (name, algorithm) in Algorithm::ALL {
+            assert_eq!(Algorithm::parse(name), Some(algorithm));
+        }
+        assert_eq!(Algorithm::parse("Ed25519"), Some(Algorithm::EdDsa));
+        for name in
+            ["none", "None", "", "HS256", "HS512", "rs256", "RS256 ", "RS384", "RS1", "ES256K", "ES384", "Ed448"]
+        {
+            assert_eq!(Algorithm::parse(name), None, "{name}");
         }
     }
 }

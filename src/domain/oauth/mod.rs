@@ -3,7 +3,6 @@
 //! No I/O, clock, randomness, logging or HTTP types. They are validated against stored data
 //! ([`crate`]).
 
-pub mod algorithm;
 pub mod authorize;
 pub mod claims;
 pub mod credentials;

@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::oauth::algorithm::Algorithm;
-use crate::oauth::jwk_set::MAX_KID_LENGTH;
+use crate::oauth::jwk_set::{Algorithm, MAX_KID_LENGTH};
 use crate::oauth::strict_json;
 use crate::secret::from_base64url;
 use crate::time::UnixTime;

@@ -7,7 +7,7 @@ use crate::webauthn::authenticator_data::AuthenticatorData;
 use crate::webauthn::response::{Base64Bytes, parse};
 use crate::webauthn::{
     BackupState, CeremonyChallenge, CeremonyError, CredentialId, CredentialKind, CredentialRecord, RelyingParty,
-    UserHandle, client_data,
+    UserHandle, response,
 };
 
 /// Purpose of an assertion.
@@ -119,7 +119,7 @@ impl AssertionResponse {
         account: &CredentialOwner<'a>,
     ) -> Result<VerifiedAssertion<'a>, CeremonyError> {
         let credential = self.credential_of(account, terms.purpose)?;
-        let hash = client_data::check(&self.client_data, "webauthn.get", terms.relying_party, terms.challenge)?;
+        let hash = response::check(&self.client_data, "webauthn.get", terms.relying_party, terms.challenge)?;
         let data = AuthenticatorData::parse(&self.authenticator_data)?;
         if data.credential.is_some() {
             return Err(CeremonyError::UnexpectedCredential);

@@ -10,7 +10,6 @@
 mod assertion;
 mod authenticator_data;
 mod cbor;
-mod client_data;
 mod credential;
 mod credential_key;
 mod error;

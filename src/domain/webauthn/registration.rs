@@ -7,7 +7,7 @@ use crate::webauthn::cbor::{CborFault, CborItem};
 use crate::webauthn::response::{Base64Bytes, parse};
 use crate::webauthn::{
     CeremonyChallenge, CeremonyError, CredentialId, CredentialKey, CredentialKind, CredentialRecord, RelyingParty,
-    client_data, credential,
+    credential, response,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,7 @@ impl RegistrationResponse {
     /// # Errors
     /// Returns the first check that fails.
     pub fn verify(&self, terms: &RegistrationTerms<'_>) -> Result<VerifiedRegistration, CeremonyError> {
-        client_data::check(&self.client_data, "webauthn.create", terms.relying_party, terms.challenge)?;
+        response::check(&self.client_data, "webauthn.create", terms.relying_party, terms.challenge)?;
         let attestation = AttestationObject::parse(&self.attestation_object)?;
         let data = AuthenticatorData::parse(attestation.authenticator_data)?;
         let flags = data.check(terms.relying_party, terms.kind == CredentialKind::Passkey)?;

@@ -166,7 +166,7 @@ mod tests {
     use super::super::connection::tests::pair;
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const TIMEOUT: Duration = Duration::from_secs(5);
 
     async fn flush_once(stream: &mut GatheringStream) -> bool {
         poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_flush(cx).is_ready())).await
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_that_go_on_coming_leave_together() {
-        let (connection, mut client) = pair(PATIENCE).await;
+        let (connection, mut client) = pair(TIMEOUT).await;
         let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
         for answer in [b"first ", b"second", b" third"] {
             stream.write_all(answer).await.unwrap();
@@ -188,7 +188,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_buffer_does_not_wait() {
-        let (connection, mut client) = pair(PATIENCE).await;
+        let (connection, mut client) = pair(TIMEOUT).await;
         let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
         let answer = [b'x'; HTTP2_BUFFER / 2 + 1];
         for _ in 0..2 {
@@ -200,7 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_exchange_after_the_other_waits_for_nobody() {
-        let (connection, mut client) = pair(PATIENCE).await;
+        let (connection, mut client) = pair(TIMEOUT).await;
         let mut stream = GatheringStream::http1(Box::new(connection));
         stream.write_all(b"head").await.unwrap();
         stream.write_all(b"body").await.unwrap();
@@ -211,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn gathered_bytes_are_sent_before_the_end() {
-        let (connection, mut client) = pair(PATIENCE).await;
+        let (connection, mut client) = pair(TIMEOUT).await;
         let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
         stream.write_all(b"last words").await.unwrap();
         Shutdown::shutdown(&mut stream).await;
@@ -222,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_read_ahead_are_returned() {
-        let (connection, mut client) = pair(PATIENCE).await;
+        let (connection, mut client) = pair(TIMEOUT).await;
         client.write_all(b"then").await.unwrap();
         client.shutdown().await.unwrap();
         let mut stream = GatheringStream::http2(BytesMut::from("first "), Box::new(connection));

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::super::listen::quota::counted_as;
 
 /// Maximum time that a request waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(10);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The turns at one application.
 pub(super) struct FairQueue {
@@ -44,7 +44,7 @@ impl FairQueue {
     pub(super) fn new(in_all: usize, per_client: usize) -> Self {
         let all = Arc::new(Semaphore::new(in_all.clamp(1, Semaphore::MAX_PERMITS)));
         let per_client = per_client.clamp(1, Semaphore::MAX_PERMITS);
-        Self { all, per_client, most_long_lived: in_all / 2, patience: PATIENCE, clients: Mutex::default() }
+        Self { all, per_client, most_long_lived: in_all / 2, patience: QUEUE_TIMEOUT, clients: Mutex::default() }
     }
 
     /// Waits for a turn. Returns `None` if it does not come in time.

@@ -21,7 +21,6 @@ use crate::sign_in::{replay, return_path};
 use sealgate_config::EnrolmentChoice;
 use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
 use sealgate_core::web::cookie;
-use sealgate_core::web::last_sign_in;
 use sealgate_core::web::limits::Exceeded;
 use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
@@ -473,7 +472,7 @@ fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, b
     };
     let (name, secure) = (ctx.cookies.last, ctx.cookies.secure);
     match value {
-        Some(value) => answer.with_cookie(cookie::set_for(name, &value, secure, last_sign_in::LIFETIME_SECONDS)),
+        Some(value) => answer.with_cookie(cookie::set_for(name, &value, secure, cookie::DESTINATION_SECONDS)),
         None => answer,
     }
 }

@@ -19,7 +19,7 @@ use http::uri::PathAndQuery;
 
 use crate::characters::Characters;
 use crate::path::CanonicalPath;
-use sealgate_core::web::last_sign_in;
+use sealgate_core::web::cookie;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum length of a return path in bytes. Unauthenticated clients create them.
@@ -66,12 +66,12 @@ pub(crate) fn is_own(path: &CanonicalPath<'_>) -> bool {
 
 /// Returns the value of the cookie, or `None` if the page is too long.
 pub(crate) fn cookie_value(state: &str, page: &ReturnPath) -> Option<String> {
-    last_sign_in::cookie_value(state, page.as_str())
+    cookie::destination_value(state, page.as_str())
 }
 
 /// Returns the page from the cookie. A response with the state of another sign-in has none.
 pub(crate) fn read(cookie: Option<&str>, state: Option<&str>) -> Option<ReturnPath> {
-    ReturnPath::parse(&last_sign_in::read(cookie, state)?)
+    ReturnPath::parse(&cookie::read_destination(cookie, state)?)
 }
 
 /// Period in which rounds are counted.

@@ -11,7 +11,7 @@ use crate::account::activity::EventNames;
 use crate::console::ConsoleUser;
 use crate::request::ProviderRequest as _;
 use sealgate_admin::answer::EventAnswer;
-use sealgate_admin::audit_file;
+use sealgate_admin::audit;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -225,7 +225,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
     let (mut file, mut after, mut count) = (Vec::new(), None, 0);
     if csv {
-        audit_file::write_header(&mut file).map_err(|_| Failure::Internal)?;
+        audit::write_header(&mut file).map_err(|_| Failure::Internal)?;
     }
     while let Some(filter) = &filter
         && count < MAX_EXPORTED
@@ -233,7 +233,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure
         let page = ctx.sealgate.store.audit_page(filter, after, STEP.min(MAX_EXPORTED - count)).await?;
         count += page.records.len();
         for event in page.records.into_iter().map(EventAnswer::from) {
-            let write = if csv { audit_file::write_row } else { audit_file::write_line };
+            let write = if csv { audit::write_row } else { audit::write_line };
             let written = write(&mut file, &event);
             // Writing to memory does not fail.
             written.map_err(|_| Failure::Internal)?;

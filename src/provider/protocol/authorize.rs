@@ -12,8 +12,8 @@ use sealgate_core::tokens::clients::OWN_CLIENT;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
+use sealgate_core::web::response;
 use sealgate_core::web::response::Response;
-use sealgate_core::web::way_back;
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::client::{Client, ConsentRule};
 use sealgate_domain::code::{Code, CodeState};
@@ -364,7 +364,7 @@ async fn issue(
         }
     }
     let way = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
-    Ok(Decision::Answered(way_back::respond(ctx, &way)))
+    Ok(Decision::Answered(response::to_client(ctx, &way)))
 }
 
 /// Returns the user whom a page addresses: the one chosen or signed in for this request, otherwise

@@ -29,7 +29,7 @@ use sealgate_domain::oauth::next_step::{
     CredentialMark, Interaction, NextStep, Progress, required_level, wished_level,
 };
 use sealgate_domain::recovery_code::RecoveryCodes;
-use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::Sealed;
 use sealgate_domain::totp::TotpSecret;
 use sealgate_domain::user::{Subject, User};
 use sealgate_domain::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError, CredentialOwner, RequestOptions};

@@ -1,7 +1,7 @@
 //! Pending request of a sign-in, shared by its pages. The browser cookie and the page's address
 //! identify it together, and the CSRF token binds a form to both.
 //!
-//! Authorization request of a browser's last sign-in, in the cookie of [`last_sign_in`].
+//! Authorization request of a browser's last sign-in, in a cookie.
 //!
 //! A form of a sign-in may be sent again after its request was answered. The browser may have
 //! discarded the answer, so the request starts again: the session answers it without a question,
@@ -14,9 +14,9 @@ use crate::request::ProviderRequest as _;
 use crate::sign_in::passkey;
 use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT, OWN_CLIENT};
 use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
-use sealgate_core::web::{cookie, last_sign_in};
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::factors::FactorOrigin;
 use sealgate_domain::oauth::next_step::{Interaction, Progress};
@@ -226,14 +226,14 @@ pub(crate) fn last_request_cookie(ctx: &RequestContext<'_>, waiting: &Waiting) -
     if is_of_gateway || interaction.expected.is_some() || interaction.enrolment.is_some() {
         return None;
     }
-    let value = last_sign_in::cookie_value(&waiting.id, &interaction.request.to_query())?;
-    Some(cookie::set_for(ctx.cookies.last, &value, ctx.cookies.secure, last_sign_in::LIFETIME_SECONDS))
+    let value = cookie::destination_value(&waiting.id, &interaction.request.to_query())?;
+    Some(cookie::set_for(ctx.cookies.last, &value, ctx.cookies.secure, cookie::DESTINATION_SECONDS))
 }
 
 /// Returns the address of the request that was answered under this id, if it was the last one of
 /// this browser. The request is validated like any other.
 pub(crate) fn last_request_address(ctx: &RequestContext<'_>, id: &str) -> Option<String> {
-    let query = last_sign_in::read(ctx.cookie(ctx.cookies.last), Some(id))?;
+    let query = cookie::read_destination(ctx.cookie(ctx.cookies.last), Some(id))?;
     let is_encoded = |byte: u8| byte.is_ascii_alphanumeric() || b"*-._+%&=".contains(&byte);
     query.bytes().all(is_encoded).then(|| ctx.path(&format!("/oauth/authorize?{query}")))
 }

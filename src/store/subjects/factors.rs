@@ -23,7 +23,7 @@ use sealgate_domain::assurance::FactorId;
 use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::oauth::next_step::Interaction;
 use sealgate_domain::recovery_code::RecoveryKey;
-use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::Sealed;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::Subject;
 use sealgate_domain::webauthn::{CredentialId, UserHandle};

@@ -15,7 +15,7 @@ use crate::format::table::Table;
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, Sealer};
 use crate::{Committed, Sealing, Store, StoreError};
-use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::Sealed;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;

@@ -15,9 +15,9 @@ use crate::engine::{Changes, Counter};
 use crate::format::record::Loaded;
 use crate::format::{record, table};
 use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
+use sealgate_domain::admission::NotEncrypted;
 use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest, OaepHash};
 use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
-use sealgate_domain::oaep::NotEncrypted;
 use sealgate_domain::secret::{base64url, from_base64url};
 
 impl Store {

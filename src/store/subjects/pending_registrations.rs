@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::memory::MemoryEngine;
     use sealgate_domain::mail::{MailId, MailKind};
-    use sealgate_domain::sealed::Sealed;
+    use sealgate_domain::secret::Sealed;
     use sealgate_domain::time::UnixTime;
     use sealgate_domain::user::Email;
 

@@ -16,7 +16,7 @@ use crate::format::record::Loaded;
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, Sealer};
 use crate::{Committed, Store, StoreError};
-use sealgate_domain::sealed::Sealed;
+use sealgate_domain::secret::Sealed;
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::time::UnixTime;
 

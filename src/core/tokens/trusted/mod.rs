@@ -1,27 +1,35 @@
-//! Access tokens of other issuers: whose keys are known (`source`), how they are read (`fetch`) and kept fresh beside the
-//! requests (`keep`), and whether a token stands. Knows neither HTTP requests nor which application asks.
+//! Access tokens of other issuers: their key sets (`source`), how a key set is fetched (`fetch`), the
+//! tasks that refresh key sets, and the validation of a token. Independent of HTTP requests and
+//! applications.
 //!
-//! Nothing on a request's way waits for a network, with one exception: a token whose key is not known waits a moment for the
-//! reading that it asked for, so that a key that has just come is good at once. Nobody can revoke such a token here; it
-//! ends with its `exp`, and with its key.
+//! No request waits for the network, with one exception: a token with an unknown key waits briefly for
+//! the fetch that it caused, so that a new key is usable at once. Such a token cannot be revoked here;
+//! it ends with its `exp` claim or when its key is withdrawn.
+//!
+//! Fetching blocks, so it runs on blocking threads, a few at a time.
 
 mod fetch;
-mod keep;
-mod key;
 mod source;
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::sleep;
 
+use crate::tokens::trusted::fetch::fetch;
 use sealgate_config::TrustedIssuer;
 use sealgate_domain::oauth::trusted_token::{Foreign, ForeignFault, Signed, claimed_issuer};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
+use sealgate_system::clock::Clock;
 use sealgate_system::metrics::Metrics;
 
-pub use keep::keep;
 pub use source::Source;
 
 /// Tokens that are remembered, about, and the memory that they may take, bytes: an issuer may put much into each.
@@ -131,4 +139,67 @@ impl TrustedIssuers {
     pub fn warnings(&self) -> Vec<String> {
         self.sources.iter().filter_map(|source| source.warning()).collect()
     }
+}
+
+/// Readings at once: one that hangs takes a thread for its whole deadline.
+const AT_ONCE: usize = 4;
+
+/// Interval between checks of a file.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What changes when a file does: inode, length, and the time of its last change in seconds and nanoseconds.
+type Stamp = (u64, u64, i64, i64);
+
+/// Reads the keys of all trusted issuers, again and again, until told to stop.
+pub async fn keep(
+    trust: Arc<TrustedIssuers>,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut tasks = JoinSet::new();
+    for source in &trust.sources {
+        tasks.spawn(keep_one(Arc::clone(source), Arc::clone(&clock), Arc::clone(&metrics), Arc::clone(&places)));
+    }
+    // Dropping the tasks ends them; a thread in the midst of a reading ends with its deadline.
+    let _ = stop.changed().await;
+}
+
+async fn keep_one(source: Arc<Source>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>, places: Arc<Semaphore>) {
+    let mut seen = None;
+    loop {
+        let mut pause = LOOK;
+        match source.file().map(stamp) {
+            Some(found) if seen == Some(found) => {}
+            found => {
+                seen = found;
+                let next = read(&source, clock.as_ref(), &metrics, &places).await;
+                pause = if found.is_some() { LOOK } else { next };
+            }
+        }
+        tokio::select! {
+            () = source.wanted() => {}
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+/// Reads once; for how long to leave it then.
+async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places: &Semaphore) -> Duration {
+    // Never closed.
+    let _place = places.acquire().await;
+    source.begin();
+    let reading = Arc::clone(source);
+    let outcome = spawn_blocking(move || fetch(reading.settings())).await;
+    let outcome = outcome.unwrap_or_else(|error| Err(format!("the task failed: {error}")));
+    let settled = source.settle(outcome, clock.now());
+    let read = settled.keys.map(|(count, at)| (count, at.seconds()));
+    metrics.foreign_keys_read(&source.settings().terms.name, read);
+    settled.pause
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.ino(), found.len(), found.ctime(), found.ctime_nsec()))
 }

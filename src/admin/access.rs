@@ -1,0 +1,210 @@
+//! Commands about the access to an account: browser sessions, grants, consents and application passwords.
+
+use std::collections::BTreeSet;
+
+use crate::answer::{
+    Answer, AppPasswordAnswer, ConsentAnswer, EndedAnswer, GrantAnswer, ListPage, Rows, SessionAnswer,
+};
+use crate::command::{AppPasswordCommand, ConsentCommand, GrantCommand, GrantsOf, SessionCommand, SessionsOf};
+use crate::directory::{CommandError, Directory, PAGE};
+use crate::users;
+use crate::users::Person;
+use sealgate_domain::audit::{AuditEvent, AuditKind};
+use sealgate_domain::client::ClientId;
+use sealgate_domain::grant::{EndReason, GrantId};
+use sealgate_domain::session::SessionId;
+use sealgate_store::GrantFilter;
+
+/// Error for a request without a filter, which the command line does not send.
+const NO_FILTER: &str = "name a user or a client";
+
+pub(super) async fn sessions(directory: &Directory<'_>, command: SessionCommand) -> Result<Answer, CommandError> {
+    match command {
+        SessionCommand::List { of: SessionsOf { user, client }, after } => match (user, client) {
+            (Some(user), _) => list_sessions(directory, &user, after.as_deref().and_then(SessionId::parse)).await,
+            (None, Some(client)) => list_of_client(directory, &client, after.as_deref().and_then(GrantId::parse)).await,
+            (None, None) => Err(CommandError::invalid(NO_FILTER)),
+        },
+        SessionCommand::Revoke { sid } => revoke_session(directory, sid).await,
+        SessionCommand::RevokeAll(SessionsOf { user, client }) => match (user, client) {
+            (Some(user), _) => revoke_of_user(directory, &user).await,
+            (None, Some(client)) => revoke_of_client(directory, client).await,
+            (None, None) => Err(CommandError::invalid(NO_FILTER)),
+        },
+    }
+}
+
+async fn list_sessions(
+    directory: &Directory<'_>,
+    person: &Person,
+    after: Option<SessionId>,
+) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, person).await?.sub;
+    let page = directory.store.sessions_of_user(sub, after, PAGE).await?;
+    let now = directory.clock.now();
+    let live = page.sessions.into_iter().filter(|session| session.is_live(now)).map(SessionAnswer::from);
+    Ok(ListPage::answer(Rows::Sessions(live.collect()), page.next))
+}
+
+/// Lists the sessions that the grants of a client belong to.
+async fn list_of_client(
+    directory: &Directory<'_>,
+    client: &ClientId,
+    after: Option<GrantId>,
+) -> Result<Answer, CommandError> {
+    let (sessions, next) = page_of_client(directory, client, after).await?;
+    let mut shown = Vec::new();
+    let now = directory.clock.now();
+    for id in sessions {
+        let session = directory.store.session(id).await?.filter(|session| session.value.is_live(now));
+        shown.extend(session.map(|session| SessionAnswer::from(session.value)));
+    }
+    Ok(ListPage::answer(Rows::Sessions(shown), next))
+}
+
+async fn revoke_of_client(directory: &Directory<'_>, client: ClientId) -> Result<Answer, CommandError> {
+    let (mut ended, mut after) = (0_usize, None);
+    loop {
+        let (sessions, next) = page_of_client(directory, &client, after).await?;
+        for id in sessions {
+            ended += usize::from(directory.store.end_session(id).await?);
+        }
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let event = directory.event(AuditKind::SessionsEnded).with_client(&client);
+    directory.record(event.with_detail(format!("sessions {ended}"))).await;
+    Ok(EndedAnswer { client_id: Some(client), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
+}
+
+/// Returns the sessions of a page of a client's active grants, each once per page.
+async fn page_of_client(
+    directory: &Directory<'_>,
+    client: &ClientId,
+    after: Option<GrantId>,
+) -> Result<(BTreeSet<SessionId>, Option<GrantId>), CommandError> {
+    let filter = GrantFilter { client: Some(client.clone()), ..GrantFilter::default() };
+    let page = directory.store.grants(&filter, after, PAGE).await?;
+    Ok((page.grants.iter().map(|grant| grant.session).collect(), page.next))
+}
+
+async fn revoke_of_user(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, person).await?.sub;
+    let ended = directory.store.end_sessions_of_user(sub).await?;
+    directory.record(directory.event(AuditKind::SessionsEnded).of(sub).with_detail(format!("sessions {ended}"))).await;
+    Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
+}
+
+async fn revoke_session(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
+    let subject = directory.store.session(id).await?.and_then(|loaded| loaded.value.current().map(|one| one.subject));
+    if !directory.store.end_session(id).await? {
+        return Err(CommandError::Absent(format!("no session has the ID {id}")));
+    }
+    let event = directory.event(AuditKind::SessionsEnded).in_session(id);
+    directory.record(subject.into_iter().fold(event, AuditEvent::of)).await;
+    Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
+}
+
+pub(super) async fn grants(directory: &Directory<'_>, command: GrantCommand) -> Result<Answer, CommandError> {
+    match command {
+        GrantCommand::List { of, after } => {
+            let after = after.as_deref().and_then(GrantId::parse);
+            let page = directory.store.grants(&filter(directory, of).await?, after, PAGE).await?;
+            Ok(ListPage::answer(Rows::Grants(page.grants.into_iter().map(GrantAnswer::from).collect()), page.next))
+        }
+        GrantCommand::Revoke { grant } => revoke_grant(directory, grant).await,
+        GrantCommand::RevokeAll(of) => revoke_grants(directory, of).await,
+    }
+}
+
+async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, CommandError> {
+    let subject = match &of.user {
+        Some(person) => Some(users::find(directory, person).await?.sub),
+        None => None,
+    };
+    if subject.is_none() && of.client.is_none() && of.session.is_none() {
+        return Err(CommandError::invalid("name a user, a client or a session"));
+    }
+    Ok(GrantFilter { subject, client: of.client, session: of.session })
+}
+
+async fn revoke_grant(directory: &Directory<'_>, id: GrantId) -> Result<Answer, CommandError> {
+    let absent = || CommandError::Absent(format!("no active grant has the ID {id}"));
+    let grant = directory.store.grant(id).await?.ok_or_else(absent)?.value;
+    if !directory.store.end_grant(id, EndReason::Administrator, directory.clock.now()).await? {
+        return Err(absent());
+    }
+    let event = directory.event(AuditKind::GrantsEnded).of(grant.subject).with_client(&grant.client);
+    directory.record(event.with_grant(id)).await;
+    Ok(EndedAnswer { grant: Some(id), grants_ended: Some(1), ..EndedAnswer::from(()) }.into())
+}
+
+async fn revoke_grants(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer, CommandError> {
+    let filter = filter(directory, of).await?;
+    let ended = directory.store.end_grants(&filter, EndReason::Administrator, directory.clock.now()).await?;
+    let event = directory.event(AuditKind::GrantsEnded).with_detail(format!("grants {ended}"));
+    let event = filter.subject.into_iter().fold(event, AuditEvent::of);
+    let event = filter.client.iter().fold(event, AuditEvent::with_client);
+    directory.record(filter.session.into_iter().fold(event, AuditEvent::in_session)).await;
+    Ok(EndedAnswer { grants_ended: Some(ended), ..EndedAnswer::from(()) }.into())
+}
+
+pub(super) async fn consents(directory: &Directory<'_>, command: ConsentCommand) -> Result<Answer, CommandError> {
+    match command {
+        ConsentCommand::List { person, after } => {
+            let sub = users::find(directory, &person).await?.sub;
+            let after = after.as_deref().and_then(ClientId::parse);
+            let consents = directory.store.consents_page(sub, after.as_ref(), PAGE).await?;
+            let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.clone());
+            Ok(ListPage::answer(Rows::Consents(consents.into_iter().map(ConsentAnswer::from).collect()), next))
+        }
+        ConsentCommand::Revoke { person, client } => revoke_consent(directory, &person, &client).await,
+    }
+}
+
+async fn revoke_consent(directory: &Directory<'_>, person: &Person, client: &ClientId) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, person).await?.sub;
+    let existed = directory.store.consent(sub, client).await?.is_some();
+    // Grants can exist without a consent, for clients whose consent the operator implied.
+    let ended = directory.store.withdraw_consent(sub, client, directory.clock.now()).await?;
+    if !existed && ended == 0 {
+        return Err(CommandError::Absent(format!("{person} has given the client {client} no consent and no grant")));
+    }
+    let event = directory.event(AuditKind::ConsentWithdrawn).of(sub).with_client(client);
+    directory.record(event.with_detail(format!("grants {ended}"))).await;
+    Ok(EndedAnswer {
+        sub: Some(sub),
+        client_id: Some(client.clone()),
+        withdrawn: Some(existed),
+        grants_ended: Some(ended),
+        ..EndedAnswer::from(())
+    }
+    .into())
+}
+
+pub(super) async fn app_passwords(
+    directory: &Directory<'_>,
+    command: AppPasswordCommand,
+) -> Result<Answer, CommandError> {
+    match command {
+        AppPasswordCommand::List(person) => {
+            let sub = users::find(directory, &person).await?.sub;
+            let known = directory.store.app_passwords(sub).await?.passwords.into_iter();
+            Ok(ListPage::answer(Rows::AppPasswords(known.map(AppPasswordAnswer::from).collect()), None::<String>))
+        }
+        AppPasswordCommand::Revoke { person, id, .. } => revoke_app_password(directory, &person, &id).await,
+    }
+}
+
+async fn revoke_app_password(directory: &Directory<'_>, person: &Person, id: &str) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, person).await?.sub;
+    let Some(gone) = directory.store.revoke_app_password(sub, id).await? else {
+        return Err(CommandError::Absent(format!("{person} has no application password with the ID {id}")));
+    };
+    let event = directory.event(AuditKind::AppPasswordRevoked).of(sub).in_app(&gone.app);
+    directory.record(event.with_detail(gone.id())).await;
+    let (id, app, name) = (Some(id.to_owned()), Some(gone.app), Some(gone.name));
+    Ok(EndedAnswer { sub: Some(sub), id, app, name, revoked: Some(true), ..EndedAnswer::from(()) }.into())
+}
