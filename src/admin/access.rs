@@ -93,7 +93,9 @@ async fn page_of_client(
 async fn revoke_of_user(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = users::find(directory, person).await?.sub;
     let ended = directory.store.end_sessions_of_user(sub).await?;
-    directory.record(directory.event(AuditKind::SessionsEnded).of(sub).with_detail(format!("sessions {ended}"))).await;
+    directory
+        .record(directory.event(AuditKind::SessionsEnded).for_subject(sub).with_detail(format!("sessions {ended}")))
+        .await;
     Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
@@ -103,7 +105,7 @@ async fn revoke_session(directory: &Directory<'_>, id: SessionId) -> Result<Answ
         return Err(CommandError::Absent(format!("no session has the ID {id}")));
     }
     let event = directory.event(AuditKind::SessionsEnded).in_session(id);
-    directory.record(subject.into_iter().fold(event, AuditEvent::of)).await;
+    directory.record(subject.into_iter().fold(event, AuditEvent::for_subject)).await;
     Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
 
@@ -136,7 +138,7 @@ async fn revoke_grant(directory: &Directory<'_>, id: GrantId) -> Result<Answer, 
     if !directory.store.end_grant(id, EndReason::Administrator, directory.clock.now()).await? {
         return Err(absent());
     }
-    let event = directory.event(AuditKind::GrantsEnded).of(grant.subject).with_client(&grant.client);
+    let event = directory.event(AuditKind::GrantsEnded).for_subject(grant.subject).with_client(&grant.client);
     directory.record(event.with_grant(id)).await;
     Ok(EndedAnswer { grant: Some(id), grants_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
@@ -145,7 +147,7 @@ async fn revoke_grants(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer
     let filter = filter(directory, of).await?;
     let ended = directory.store.end_grants(&filter, EndReason::Administrator, directory.clock.now()).await?;
     let event = directory.event(AuditKind::GrantsEnded).with_detail(format!("grants {ended}"));
-    let event = filter.subject.into_iter().fold(event, AuditEvent::of);
+    let event = filter.subject.into_iter().fold(event, AuditEvent::for_subject);
     let event = filter.client.iter().fold(event, AuditEvent::with_client);
     directory.record(filter.session.into_iter().fold(event, AuditEvent::in_session)).await;
     Ok(EndedAnswer { grants_ended: Some(ended), ..EndedAnswer::from(()) }.into())
@@ -172,7 +174,7 @@ async fn revoke_consent(directory: &Directory<'_>, person: &Person, client: &Cli
     if !existed && ended == 0 {
         return Err(CommandError::Absent(format!("{person} has given the client {client} no consent and no grant")));
     }
-    let event = directory.event(AuditKind::ConsentWithdrawn).of(sub).with_client(client);
+    let event = directory.event(AuditKind::ConsentWithdrawn).for_subject(sub).with_client(client);
     directory.record(event.with_detail(format!("grants {ended}"))).await;
     Ok(EndedAnswer {
         sub: Some(sub),
@@ -203,7 +205,7 @@ async fn revoke_app_password(directory: &Directory<'_>, person: &Person, id: &st
     let Some(gone) = directory.store.revoke_app_password(sub, id).await? else {
         return Err(CommandError::Absent(format!("{person} has no application password with the ID {id}")));
     };
-    let event = directory.event(AuditKind::AppPasswordRevoked).of(sub).in_app(&gone.app);
+    let event = directory.event(AuditKind::AppPasswordRevoked).for_subject(sub).in_app(&gone.app);
     directory.record(event.with_detail(gone.id())).await;
     let (id, app, name) = (Some(id.to_owned()), Some(gone.app), Some(gone.name));
     Ok(EndedAnswer { sub: Some(sub), id, app, name, revoked: Some(true), ..EndedAnswer::from(()) }.into())

@@ -259,7 +259,7 @@ pub struct FactorAnswer {
 
 impl FactorAnswer {
     /// Returns all factors of a user.
-    pub fn of(factors: &Factors, now: UnixTime) -> Vec<Self> {
+    pub fn from_factors(factors: &Factors, now: UnixTime) -> Vec<Self> {
         let blocked = |failures: &FactorFailures| failures.verdict(now) == TryVerdict::Blocked;
         let apps = factors.totp.iter().map(|app| Self {
             kind: FactorKind::Totp,

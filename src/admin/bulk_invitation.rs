@@ -98,13 +98,13 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
 fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) -> Vec<LineFault> {
     let mut faults = Vec::new();
     if let Some(fault) = Email::parse(&row.email).as_ref().and_then(no_mail_goes_to) {
-        faults.push(LineFault::of(row.line, "email", fault));
+        faults.push(LineFault::in_field(row.line, "email", fault));
     }
     if choice.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
-        faults.push(LineFault::of(row.line, "app", sender.known_apps("no application has this name")));
+        faults.push(LineFault::in_field(row.line, "app", sender.known_apps("no application has this name")));
     }
     if !row.language.is_empty() && Language::parse(&row.language).is_none() {
-        faults.push(LineFault::of(row.line, "language", "write tr or en, or leave it empty"));
+        faults.push(LineFault::in_field(row.line, "language", "write tr or en, or leave it empty"));
     }
     faults
 }
@@ -168,7 +168,7 @@ async fn record(directory: &Directory<'_>, invited: impl Iterator<Item = Subject
     let invited: Vec<Subject> = invited.collect();
     for some in invited.chunks(STEP / 2) {
         if let Some((last, others)) = some.split_last() {
-            let event = |kind, sub: &Subject| directory.event(kind).of(*sub);
+            let event = |kind, sub: &Subject| directory.event(kind).for_subject(*sub);
             for sub in others {
                 directory.trail.note(event(AuditKind::UserCreated, sub));
                 directory.trail.note(event(AuditKind::InvitationSent, sub));

@@ -56,7 +56,7 @@ pub enum Mailing<'a> {
 }
 
 impl<'a> Directory<'a> {
-    pub fn of(sealgate: &'a Sealgate) -> Self {
+    pub fn new(sealgate: &'a Sealgate) -> Self {
         Self {
             store: &sealgate.store,
             clock: &*sealgate.clock,

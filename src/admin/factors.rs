@@ -20,7 +20,8 @@ use sealgate_system::clock::random;
 pub(super) async fn list(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = users::find(directory, person).await?.sub;
     let factors = directory.store.factors(sub).await?.map(|loaded| loaded.value);
-    let rows = factors.as_ref().map(|factors| FactorAnswer::of(factors, directory.clock.now())).unwrap_or_default();
+    let rows =
+        factors.as_ref().map(|factors| FactorAnswer::from_factors(factors, directory.clock.now())).unwrap_or_default();
     Ok(ListPage::answer(Rows::Factors(rows), None::<String>))
 }
 
@@ -42,9 +43,11 @@ pub(super) async fn reset(directory: &Directory<'_>, person: &Person) -> Result<
     // After the change, so that it also ends a session that started with an old factor meanwhile.
     let ended = directory.store.carry_out(&revocation).await?;
     for factor in &gone {
-        directory.record(directory.event(AuditKind::FactorRemoved).of(user.sub).with_detail(factor)).await;
+        directory.record(directory.event(AuditKind::FactorRemoved).for_subject(user.sub).with_detail(factor)).await;
     }
-    directory.record(directory.event(AuditKind::FactorsReset).of(user.sub).with_detail(ended.to_string())).await;
+    directory
+        .record(directory.event(AuditKind::FactorsReset).for_subject(user.sub).with_detail(ended.to_string()))
+        .await;
     let address = Secret::new(format!("{}{LINK_PATH}?token={}", directory.issuer, token.expose()));
     Ok(UserAnswer {
         factors_removed: Some(gone.len()),
@@ -69,7 +72,7 @@ pub(super) async fn unblock(directory: &Directory<'_>, person: &Person) -> Resul
     });
     let freed = made(change.await?)?;
     if freed {
-        let event = directory.event(AuditKind::UserChanged).of(user.sub);
+        let event = directory.event(AuditKind::UserChanged).for_subject(user.sub);
         directory.record(event.with_detail("blocked factors")).await;
     }
     Ok(UserAnswer { unblocked: Some(freed), ..UserAnswer::from(user) }.into())

@@ -69,7 +69,8 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
 async fn record(directory: &Directory<'_>, users: &[User]) {
     for some in users.chunks(STEP) {
         if let Some((last, others)) = some.split_last() {
-            let event = |user: &User| directory.event(AuditKind::UserCreated).of(user.sub).with_detail("import");
+            let event =
+                |user: &User| directory.event(AuditKind::UserCreated).for_subject(user.sub).with_detail("import");
             for user in others {
                 directory.trail.note(event(user));
             }
@@ -146,7 +147,7 @@ pub(super) async fn existing(
             tokio::task::yield_now().await;
         }
         if directory.store.user_by_email(&user.email).await?.is_some() {
-            faults.push(LineFault::of(
+            faults.push(LineFault::in_field(
                 *line,
                 "email",
                 "a user with this e-mail address already exists; remove the line",
@@ -156,7 +157,7 @@ pub(super) async fn existing(
             && directory.store.user_by_username(username).await?.is_some()
         {
             let fault = "a user with this username already exists; change it, or leave it out";
-            faults.push(LineFault::of(*line, "username", fault));
+            faults.push(LineFault::in_field(*line, "username", fault));
         }
     }
     Ok(faults)
@@ -185,7 +186,7 @@ impl Judged {
     fn person(&mut self, row: &PersonRow, now: UnixTime, lines: &mut HashMap<[u8; 32], usize>) {
         let line = row.line;
         let before = self.faults.len();
-        let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::of(line, field, fault));
+        let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::in_field(line, field, fault));
         let email = match row.email.as_str() {
             "" => {
                 fault("email", "it is missing, and users sign in with their e-mail address");

@@ -47,7 +47,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
         // The user was added concurrently.
         AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
-    directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
+    directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
     record_sent(directory, user.sub, link.is_some()).await;
     Ok(UserAnswer { invitation_link: link, ..with(directory, user, Some(&invitation)) }.into())
 }
@@ -88,7 +88,7 @@ fn printed(
 }
 
 async fn record_sent(directory: &Directory<'_>, sub: Subject, is_printed: bool) {
-    let event = directory.event(AuditKind::InvitationSent).of(sub);
+    let event = directory.event(AuditKind::InvitationSent).for_subject(sub);
     directory.record(if is_printed { event.with_detail("link printed") } else { event }).await;
 }
 
@@ -152,7 +152,7 @@ pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result
         return Err(CommandError::Absent(told));
     }
     directory.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
-    directory.record(directory.event(AuditKind::InvitationWithdrawn).of(user.sub)).await;
+    directory.record(directory.event(AuditKind::InvitationWithdrawn).for_subject(user.sub)).await;
     Ok(UserAnswer { invitation_withdrawn: Some(true), ..UserAnswer::from(user) }.into())
 }
 
@@ -297,7 +297,7 @@ impl<'a> InvitationSender<'a> {
 
 /// Returns why mail cannot be delivered to an address.
 pub(super) fn no_mail_goes_to(email: &Email) -> Option<&'static str> {
-    let reachable = MailAddress::of(email).is_some();
+    let reachable = MailAddress::from_email(email).is_some();
     (!reachable).then_some(
         "mail servers do not accept this address; write it as name@example.com, with ASCII characters before the @",
     )

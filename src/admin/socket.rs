@@ -122,7 +122,7 @@ pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn
                 Command::Reload => reload.reload().await.map(Answer::Reloaded).map_err(CommandError::Invalid),
                 command => {
                     let sealgate = sealgate.current();
-                    let mut answer = execute(&Directory::of(&sealgate), command).await?;
+                    let mut answer = execute(&Directory::new(&sealgate), command).await?;
                     if let Answer::Status(status) = &mut answer {
                         let server = &sealgate.config.server;
                         status.server = Some(RunningServer {

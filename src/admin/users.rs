@@ -46,7 +46,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::Disable(ending) => disable(directory, &ending.person).await,
         UserCommand::Enable(person) => {
             let user = set_state(directory, &person, UserState::Enabled).await?;
-            directory.record(directory.event(AuditKind::UserEnabled).of(user.sub)).await;
+            directory.record(directory.event(AuditKind::UserEnabled).for_subject(user.sub)).await;
             Ok(UserAnswer::from(user).into())
         }
         UserCommand::Delete(ending) => delete(directory, &ending.person).await,
@@ -90,7 +90,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
         // The user was added concurrently.
         AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
-    directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
+    directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
     Ok(UserAnswer::from(user).into())
 }
 
@@ -132,7 +132,7 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     };
     let fields = changed_fields(&before, &user);
     if !fields.is_empty() {
-        let event = directory.event(AuditKind::UserChanged).of(user.sub);
+        let event = directory.event(AuditKind::UserChanged).for_subject(user.sub);
         directory.record(event.with_detail(fields.join(", "))).await;
     }
     Ok(UserAnswer::from(user).into())
@@ -227,7 +227,7 @@ async fn set_password(directory: &Directory<'_>, person: &Person, password: &Sec
     let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
     let (user, ended) = change_and_end(directory, person, sub, |user| user.password = Some(hash.clone())).await?;
-    directory.record(directory.event(AuditKind::PasswordChanged).of(sub).with_detail(ended.to_string())).await;
+    directory.record(directory.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
 
@@ -235,7 +235,9 @@ async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, C
     let sub = find(directory, person).await?.sub;
     // After enabling, neither old sessions nor old refresh tokens may work again.
     let (user, ended) = change_and_end(directory, person, sub, |user| user.state = UserState::Disabled).await?;
-    directory.record(directory.event(AuditKind::UserDisabled).of(user.sub).with_detail(ended.to_string())).await;
+    directory
+        .record(directory.event(AuditKind::UserDisabled).for_subject(user.sub).with_detail(ended.to_string()))
+        .await;
     Ok(with_ended(user, ended))
 }
 
@@ -250,14 +252,14 @@ async fn delete(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     if !directory.store.delete_user(user.sub, directory.clock.now()).await? {
         return Err(absent(person));
     }
-    directory.record(directory.event(AuditKind::UserDeleted).of(user.sub)).await;
+    directory.record(directory.event(AuditKind::UserDeleted).for_subject(user.sub)).await;
     Ok(UserAnswer { deleted: Some(true), ..UserAnswer::from(user) }.into())
 }
 
 async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = find(directory, person).await?.sub;
     let ended = end_everything(directory, sub).await?;
-    directory.record(directory.event(AuditKind::PersonRevoked).of(sub).with_detail(ended.to_string())).await;
+    directory.record(directory.event(AuditKind::PersonRevoked).for_subject(sub).with_detail(ended.to_string())).await;
     let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
     Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::from(()) }.into())
 }

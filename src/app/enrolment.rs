@@ -108,7 +108,7 @@ async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentS
         let Some(last) = users.last() else { return Ok(Some(enrolment)) };
         after = Some(last.sub);
         for user in &users {
-            let factors = factors.of(user.sub).await?;
+            let factors = factors.find(user.sub).await?;
             let has_key = factors.as_ref().is_some_and(|factors| !factors.keys.is_empty());
             if user.is_enabled() && (user.password.is_some() || has_key) {
                 add(&mut enrolment, factors.as_ref());
@@ -142,7 +142,7 @@ struct FactorCursor<'a> {
 
 impl FactorCursor<'_> {
     /// Returns the factors of this user, who must sort after all previous ones.
-    async fn of(&mut self, subject: Subject) -> Result<Option<Factors>, StoreError> {
+    async fn find(&mut self, subject: Subject) -> Result<Option<Factors>, StoreError> {
         loop {
             match self.read.front() {
                 Some(front) if front.subject < subject => drop(self.read.pop_front()),

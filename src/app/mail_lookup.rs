@@ -56,7 +56,8 @@ pub async fn reset(
         Answer::Link => {
             let (link, token) = LinkToken::new(user.sub, random(sealgate.entropy.as_ref()));
             let mail = made(sealgate, now, &user, message, Mail::Reset { token: token.expose().to_owned() })?;
-            let link = ResetLink { hash: link.hash, account: AccountMark::of(&user), expires_at: now.plus(RESET_LIFE) };
+            let link =
+                ResetLink { hash: link.hash, account: AccountMark::from_user(&user), expires_at: now.plus(RESET_LIFE) };
             let add = |links: &mut AccountLinks| links.add_reset(link.clone(), now);
             let committed = store.replace_mail_and_change_links(wanted, &[mail], user.sub, add).await?;
             (committed, "link mailed")
@@ -68,7 +69,7 @@ pub async fn reset(
         Answer::Nothing(why) => (store.replace_mail(wanted, &[]).await?, why),
     };
     if committed == Committed::Yes {
-        let event = AuditEvent::new(message.at, AuditKind::PasswordResetAsked, Actor::Stranger).of(user.sub);
+        let event = AuditEvent::new(message.at, AuditKind::PasswordResetAsked, Actor::Stranger).for_subject(user.sub);
         let address = message.origin.as_ref().map(|origin| origin.address);
         sealgate.audit.note(AuditEvent { address, ..event.with_detail(detail) });
     }

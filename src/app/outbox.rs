@@ -59,7 +59,7 @@ impl Relay {
     ///
     /// # Errors
     /// When its files cannot be read.
-    fn of(config: Arc<Config>) -> Result<Option<Self>, SendError> {
+    fn from_config(config: Arc<Config>) -> Result<Option<Self>, SendError> {
         let Some(mail) = &config.mail else { return Ok(None) };
         let transport = Transport::new(mail)?;
         let (deadline, pace) = (mail.timeout, Duration::from_mins(1) / mail.per_minute.max(1));
@@ -222,7 +222,7 @@ impl OutboxWorker {
             self.config = Some(Arc::clone(&config));
             self.pause = None;
             self.is_taken();
-            let relay = Relay::of(config).unwrap_or_else(|error| {
+            let relay = Relay::from_config(config).unwrap_or_else(|error| {
                 tracing::error!(%error, "no mail can be sent; correct this and reload the configuration");
                 None
             });

@@ -81,7 +81,7 @@ pub(crate) async fn settle(
             }
             removed += gone.len();
             for key in gone {
-                let event = AuditEvent::new(now, AuditKind::FactorRemoved, Actor::Operator).of(key.subject);
+                let event = AuditEvent::new(now, AuditKind::FactorRemoved, Actor::Operator).for_subject(key.subject);
                 trail.note(event.with_detail(format!("{} {}", key.kind.as_str(), key.name)));
             }
             // A few hundred events per page fit into the audit queue.

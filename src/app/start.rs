@@ -153,7 +153,7 @@ fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine
             Ok(Arc::new(engine.map_err(|error| vec![error.to_string()])?))
         }
         StoreConfig::Postgres(settings) => {
-            let settings = PostgresSettings::of(settings, config.cluster.as_ref())?;
+            let settings = PostgresSettings::from_config(settings, config.cluster.as_ref())?;
             let settings = PostgresSettings { wall_clock: Some(wall_clock_seconds), ..settings };
             let opened = async { Ok::<_, NotServing>(PostgresEngine::open(&settings, watch).await?) };
             Ok(Arc::new(block_on(opened)?))

@@ -185,7 +185,7 @@ async fn engine(config: &Config) -> Result<Arc<dyn Engine>, CommandFailure> {
             Arc::new(SledEngine::open(settings, observer).map_err(CommandFailure::line)?) as Arc<dyn Engine>
         }
         StoreConfig::Postgres(settings) => {
-            let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+            let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
             Arc::new(PostgresEngine::open(&settings, observer).await.map_err(CommandFailure::line)?)
         }
     })

@@ -150,7 +150,7 @@ fn restore_in_place(access: &StoreAccess, output: &Output) -> Result<(), Command
 
 /// Serving nodes have cached the previous state and would continue with it.
 fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Result<(), CommandFailure> {
-    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
     let serving: Vec<_> = members.iter().filter(|node| node.is_heard_of()).map(|node| node.name.as_str()).collect();
     if serving.is_empty() {

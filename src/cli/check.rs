@@ -81,7 +81,7 @@ fn certificate_line(certificate: &CertificateEnd) -> String {
 /// Surveys the database server that the nodes would use; none for a file-based store.
 fn look_at_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailure> {
     let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(None) };
-    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     let settings = PostgresSettings { wall_clock: Some(wall_clock_seconds), ..settings };
     let survey = access.block_on(survey(&settings)).map_err(CommandFailure::line)?;
     let faults = survey.faults();

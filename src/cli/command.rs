@@ -88,7 +88,7 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
 fn wait_for_nodes(access: &StoreAccess) -> Result<(), CommandFailure> {
     // A single server has applied the change when it answers.
     let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(()) };
-    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     let silent = access.block_on(wait_for_beats(&settings)).map_err(|fault| {
         CommandFailure::line(format_args!(
             "the change is committed and takes effect on every node within one second, but the nodes' \

@@ -63,7 +63,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
             "store.engine is \"sled\": there is no cluster; nodes need store.engine = \"postgres\"",
         ));
     };
-    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     let has_own_keys = access.config().token_holder().is_some();
     let (name, removed) = match verb {
         NodeVerb::List => {

@@ -29,7 +29,7 @@ pub(super) fn run(verb: &StoreVerb, access: &StoreAccess, output: &Output) -> Re
             "store.engine is \"sled\", whose files are created at the first start; this command requires \"postgres\"",
         ));
     };
-    let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+    let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     match verb {
         StoreVerb::Init => {
             access.block_on(initialise(&settings)).map_err(CommandFailure::line)?;

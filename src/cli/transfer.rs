@@ -60,10 +60,10 @@ enum Source {
 }
 
 impl Source {
-    fn of(arguments: &ExportArguments, access: &StoreAccess) -> Result<Self, CommandFailure> {
+    fn from_arguments(arguments: &ExportArguments, access: &StoreAccess) -> Result<Self, CommandFailure> {
         if let (None, StoreConfig::Postgres(settings)) = (&arguments.backup, &access.config().store) {
             // Possible while servers run: the export reads one snapshot.
-            return PostgresSettings::of(settings, None).map(Self::Database).map_err(CommandFailure::line);
+            return PostgresSettings::from_config(settings, None).map(Self::Database).map_err(CommandFailure::line);
         }
         let store = access.files()?;
         if arguments.backup.is_none() {
@@ -87,7 +87,7 @@ impl Source {
 }
 
 pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    let source = Source::of(arguments, access)?;
+    let source = Source::from_arguments(arguments, access)?;
     if arguments.to == Path::new("-") {
         write(access, &source, &mut BufWriter::new(io::stdout())).map_err(CommandFailure::line)?;
         return Ok(());
@@ -227,7 +227,7 @@ impl ImportTarget {
                 Ok(Self::Files { engine: Arc::new(engine.map_err(CommandFailure::line)?), new })
             }
             StoreConfig::Postgres(settings) => {
-                let settings = PostgresSettings::of(settings, None).map_err(CommandFailure::line)?;
+                let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
                 NewPostgresStore::begin(&settings).await.map(Self::Database).map_err(CommandFailure::line)
             }
         }

@@ -38,7 +38,7 @@ impl PeopleRegistration {
     /// Returns whether an account may be created with this address. A subdomain of a permitted
     /// domain is not permitted.
     pub fn takes(&self, address: &Email) -> bool {
-        let domain = MailAddress::of(address);
+        let domain = MailAddress::from_email(address);
         domain.is_some_and(|address| {
             self.domains.is_empty() || self.domains.iter().any(|domain| domain == address.domain())
         })

@@ -68,7 +68,7 @@ pub(super) const PRESETS: &[Preset] = &[
 ];
 
 /// Returns the preset with this name.
-pub(super) fn of(name: &str) -> Option<IdentityHeaders> {
+pub(super) fn by_name(name: &str) -> Option<IdentityHeaders> {
     let preset = PRESETS.iter().find(|preset| preset.name == name)?;
     Some(IdentityHeaders {
         headers: preset.headers.iter().map(|(name, value)| (HeaderName::from_static(name), *value)).collect(),

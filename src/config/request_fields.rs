@@ -335,13 +335,13 @@ everyday!(
 /// Returns whether a name (lower case) describes the route of a request. Only the gateway may set
 /// such fields.
 pub(crate) fn tells_of_the_way(name: &str) -> bool {
-    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WAY, WAY_PREFIXES));
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(WAY, WAY_PREFIXES));
     NAMES.contains(name)
 }
 
 /// Returns whether some application reads an identity from this name (lower case).
 pub(crate) fn tells_who(name: &str) -> bool {
-    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::of(WHO, WHO_PREFIXES));
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(WHO, WHO_PREFIXES));
     name != NOBODY && NAMES.contains(name)
 }
 
@@ -374,7 +374,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(whole: &[&'static str], prefixes: &[&'static str]) -> Self {
+    fn new(whole: &[&'static str], prefixes: &[&'static str]) -> Self {
         let mut whole = whole.to_vec();
         whole.sort_unstable();
         let mut words: Vec<_> = prefixes.iter().map(|prefix| prefix.trim_end_matches('-')).collect();

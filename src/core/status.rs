@@ -19,7 +19,7 @@ impl UpstreamStates {
     }
 
     /// Returns the servers of an application.
-    pub fn of(&self, app: &str) -> Vec<(String, bool)> {
+    pub fn for_app(&self, app: &str) -> Vec<(String, bool)> {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_app = states.iter().filter(|(name, ..)| name == app);
         of_app.map(|(_, server, alive)| (server.clone(), *alive)).collect()

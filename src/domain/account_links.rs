@@ -60,7 +60,7 @@ impl LinkToken {
     pub fn parse(token: &str) -> Option<Self> {
         let bytes = from_base64url(token).filter(|bytes| bytes.len() == 16 + LINK_BYTES)?;
         let subject = Subject::from_bytes(*bytes.first_chunk()?);
-        Some(Self { subject, hash: SecretHash::of(token.as_bytes()) })
+        Some(Self { subject, hash: SecretHash::for_secret(token.as_bytes()) })
     }
 }
 
@@ -74,8 +74,8 @@ pub struct AccountMark {
 }
 
 impl AccountMark {
-    pub fn of(user: &User) -> Self {
-        let password = user.password.as_ref().map(|hash| SecretHash::of(hash.as_str().as_bytes()));
+    pub fn from_user(user: &User) -> Self {
+        let password = user.password.as_ref().map(|hash| SecretHash::for_secret(hash.as_str().as_bytes()));
         Self { password, email: user.email.lookup_key() }
     }
 }
@@ -112,7 +112,7 @@ impl Invitation {
     /// Creates an invitation that is sent now.
     pub fn new(user: &User, hash: SecretHash, app: Option<String>, inviter: Option<Subject>, now: UnixTime) -> Self {
         let expires_at = now.plus(INVITATION_LIFE);
-        let account = AccountMark::of(user);
+        let account = AccountMark::from_user(user);
         Self { hash, account, sent_at: now, expires_at, app, inviter, language: None, accepted_at: None }
     }
 
@@ -227,14 +227,14 @@ impl AccountLinks {
 
     /// Returns the reset link with this hash if it is valid for the current state of the account.
     pub fn reset(&self, hash: SecretHash, user: &User, now: UnixTime) -> Option<&ResetLink> {
-        let account = AccountMark::of(user);
+        let account = AccountMark::from_user(user);
         let good = |link: &&ResetLink| link.hash == hash && link.account == account && now < link.expires_at;
         self.resets.iter().find(good).filter(|_| user.is_enabled())
     }
 
     /// Returns the invitation with this hash if it is valid.
     pub fn open_invitation(&self, hash: SecretHash, user: &User, now: UnixTime) -> Option<&Invitation> {
-        let account = AccountMark::of(user);
+        let account = AccountMark::from_user(user);
         let good = |invitation: &&Invitation| {
             invitation.hash == hash
                 && invitation.accepted_at.is_none()
@@ -247,7 +247,7 @@ impl AccountLinks {
     /// Returns the verification that began in this session if its code is valid for the current
     /// state of the account.
     pub fn open_verification(&self, session: SecretHash, user: &User, now: UnixTime) -> Option<&PendingVerification> {
-        let account = AccountMark::of(user);
+        let account = AccountMark::from_user(user);
         let open = |pending: &&PendingVerification| {
             pending.session == session
                 && pending.account == account
@@ -367,13 +367,13 @@ mod tests {
     }
 
     fn hash(number: u8) -> SecretHash {
-        SecretHash::of(&[number])
+        SecretHash::for_secret(&[number])
     }
 
     fn with_resets(numbers: &[u8]) -> AccountLinks {
         let mut links = AccountLinks::none(anna().sub);
         for &number in numbers {
-            let link = ResetLink { hash: hash(number), account: AccountMark::of(&anna()), expires_at: at(100) };
+            let link = ResetLink { hash: hash(number), account: AccountMark::from_user(&anna()), expires_at: at(100) };
             links.add_reset(link, at(1));
         }
         links
@@ -448,7 +448,7 @@ mod tests {
                 code: hash(1),
                 session: hash(7),
                 new_address: None,
-                account: AccountMark::of(&anna()),
+                account: AccountMark::from_user(&anna()),
                 failures,
                 expires_at: at(100),
             }),

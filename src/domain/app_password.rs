@@ -52,7 +52,7 @@ impl AppPassword {
 
     /// Returns its public id for pages and forms, which does not reveal the password.
     pub fn id(&self) -> String {
-        let id = SecretHash::of(self.hash.as_bytes());
+        let id = SecretHash::for_secret(self.hash.as_bytes());
         base64url(&id.as_bytes()[..12])
     }
 }

@@ -156,7 +156,7 @@ pub struct AuthenticationStep {
 pub struct AuthenticationSteps(Vec<AuthenticationStep>);
 
 impl AuthenticationSteps {
-    pub fn of(step: AuthenticationStep) -> Self {
+    pub fn from_step(step: AuthenticationStep) -> Self {
         Self(vec![step])
     }
 
@@ -441,7 +441,7 @@ mod tests {
             at: UnixTime::from_seconds(7),
             factor: Some(FactorId::of_credential(b"credential")),
         };
-        let stored = serde_json::to_string(&AuthenticationSteps::of(step)).unwrap();
+        let stored = serde_json::to_string(&AuthenticationSteps::from_step(step)).unwrap();
         assert_eq!(serde_json::from_str::<AuthenticationSteps>(&stored).unwrap().all(), [step]);
     }
 

@@ -393,7 +393,7 @@ impl AuditEvent {
 
     /// Returns the event with its user.
     #[must_use]
-    pub fn of(self, subject: Subject) -> Self {
+    pub fn for_subject(self, subject: Subject) -> Self {
         Self { subject: Some(subject), ..self }
     }
 

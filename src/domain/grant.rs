@@ -47,7 +47,7 @@ impl GrantKey {
     /// Returns the grant's public identifier.
     pub fn id(&self) -> GrantId {
         let mut id = [0; 16];
-        id.copy_from_slice(&SecretHash::of(&self.0[..]).as_bytes()[..16]);
+        id.copy_from_slice(&SecretHash::for_secret(&self.0[..]).as_bytes()[..16]);
         GrantId::from_bytes(id)
     }
 }
@@ -79,7 +79,7 @@ impl RefreshToken {
         // sufficient.
         let parts = Zeroizing::new([b"sealgate refresh child", &self.secret[..], &salt.0].concat());
         let generation = self.generation.saturating_add(1);
-        Self { key: self.key.clone(), generation, secret: Zeroizing::new(*SecretHash::of(&parts).as_bytes()) }
+        Self { key: self.key.clone(), generation, secret: Zeroizing::new(*SecretHash::for_secret(&parts).as_bytes()) }
     }
 
     /// Parses a token. Returns `None` if the format is invalid.

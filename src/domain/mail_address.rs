@@ -28,7 +28,7 @@ impl MailAddress {
     ///
     /// These are addresses with quotes, non-ASCII letters in the local part, or an IP address
     /// instead of a domain.
-    pub fn of(email: &Email) -> Option<Self> {
+    pub fn from_email(email: &Email) -> Option<Self> {
         let (local, domain) = email.as_str().split_once('@')?;
         let atom = |word: &str| {
             !word.is_empty()
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn sent_to(text: &str) -> Option<String> {
-        MailAddress::of(&Email::parse(text).unwrap()).map(|address| address.to_string())
+        MailAddress::from_email(&Email::parse(text).unwrap()).map(|address| address.to_string())
     }
 
     #[test]

@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn hash(number: u8) -> SecretHash {
-        SecretHash::of(&[number])
+        SecretHash::for_secret(&[number])
     }
 
     #[test]

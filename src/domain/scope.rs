@@ -66,7 +66,7 @@ impl Scope {
             .filter(|value| !value.is_empty())
             .map(|value| {
                 let known = ScopeValue::ALL.into_iter().find(|known| known.as_str() == value);
-                known.ok_or_else(|| UnknownScope::of(value))
+                known.ok_or_else(|| UnknownScope::from_value(value))
             })
             .collect()
     }
@@ -128,7 +128,7 @@ impl UnknownScope {
     /// Maximum length of a value that is repeated to the client, in bytes.
     const LONGEST: usize = 64;
 
-    fn of(value: &str) -> Self {
+    fn from_value(value: &str) -> Self {
         // Permitted characters of a value (RFC 6749 §3.3), without quotation mark and backslash, so
         // that an error may repeat it.
         let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');

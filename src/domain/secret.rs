@@ -46,7 +46,7 @@ impl Secret {
 
     /// Returns the hash to store.
     pub fn hash(&self) -> SecretHash {
-        SecretHash::of(self.0.as_bytes())
+        SecretHash::for_secret(self.0.as_bytes())
     }
 }
 
@@ -69,7 +69,7 @@ pub struct SecretHash(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl SecretHash {
     /// Hashes these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn for_secret(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_hash_survives_its_stored_form() {
-        let hash = SecretHash::of(b"x");
+        let hash = SecretHash::for_secret(b"x");
         let text = serde_json::to_string(&hash).unwrap();
         assert_eq!(serde_json::from_str::<SecretHash>(&text).unwrap(), hash);
     }

@@ -69,7 +69,7 @@ impl SignIn {
     /// Creates a sign-in with a password only.
     pub fn by_password(subject: Subject, at: UnixTime) -> Self {
         let step = AuthenticationStep { method: AuthenticationMethod::Password, at, factor: None };
-        Self { subject, steps: AuthenticationSteps::of(step) }
+        Self { subject, steps: AuthenticationSteps::from_step(step) }
     }
 
     /// Returns the level that was reached.
@@ -151,7 +151,7 @@ impl Session {
     /// Operations that began under it end with the next cookie. An attacker who copied the earlier
     /// cookie may have seen their data.
     pub fn under_its_cookie(&self) -> SecretHash {
-        SecretHash::of(&[&self.id.as_bytes()[..], self.cookie.as_bytes()].concat())
+        SecretHash::for_secret(&[&self.id.as_bytes()[..], self.cookie.as_bytes()].concat())
     }
 
     /// Reports whether this is the cookie before the last sign-in of the same user.

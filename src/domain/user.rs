@@ -51,7 +51,7 @@ pub struct Email(String);
 /// Returns the lookup key of text typed to sign in, valid or not: that of the address or username,
 /// if it is one.
 pub fn sign_in_key(typed: &str) -> SecretHash {
-    SecretHash::of(typed.trim().to_ascii_lowercase().as_bytes())
+    SecretHash::for_secret(typed.trim().to_ascii_lowercase().as_bytes())
 }
 
 impl Email {
@@ -75,7 +75,7 @@ impl Email {
     ///
     /// With Unicode folding, `ADMİN@…` or `admın@…` would match another user's `admin@…`.
     pub fn lookup_key(&self) -> SecretHash {
-        SecretHash::of(self.0.to_ascii_lowercase().as_bytes())
+        SecretHash::for_secret(self.0.to_ascii_lowercase().as_bytes())
     }
 }
 

@@ -45,7 +45,7 @@ impl Username {
 
     /// Returns the key under which the user is found.
     pub fn lookup_key(&self) -> SecretHash {
-        SecretHash::of(self.0.as_bytes())
+        SecretHash::for_secret(self.0.as_bytes())
     }
 }
 

@@ -47,7 +47,7 @@ impl Requester {
     /// Classifies a request by its header fields.
     ///
     /// Uses Fetch Metadata, which no script can set; otherwise the accepted media types.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         if headers.contains_key(UPGRADE) || is_by_script(headers) {
             return Self::Program;
         }
@@ -79,12 +79,12 @@ pub fn is_navigation(head: &Parts) -> bool {
     // The re-evaluation of an open exchange has no response that could redirect the user.
     matches!(head.method, Method::GET | Method::HEAD)
         && head.extensions.get::<Reauthorization>().is_none()
-        && Requester::of(&head.headers) == Requester::Window
+        && Requester::from_headers(&head.headers) == Requester::Window
 }
 
 /// Returns whether the response is shown as a page; includes responses to forms.
 pub fn reads_pages(head: &Parts) -> bool {
-    head.extensions.get::<Reauthorization>().is_none() && Requester::of(&head.headers).reads_pages()
+    head.extensions.get::<Reauthorization>().is_none() && Requester::from_headers(&head.headers).reads_pages()
 }
 
 /// Returns whether a GET or POST that changes state was made by the user.
@@ -95,7 +95,7 @@ pub fn reads_pages(head: &Parts) -> bool {
 /// navigation that a service worker forwards may be a look-ahead too.
 pub fn is_act_of_user(head: &Parts) -> bool {
     let opened = || {
-        Requester::of(&head.headers) == Requester::Window
+        Requester::from_headers(&head.headers) == Requester::Window
             && is(&head.headers, &FETCH_MODE, "navigate")
             && is(&head.headers, &FETCH_DEST, "document")
     };
@@ -115,7 +115,7 @@ pub fn is_office(head: &Parts) -> bool {
 
 /// Returns whether a browser fetches this before its user opens it.
 pub fn is_look_ahead(head: &Parts) -> bool {
-    Requester::of(&head.headers) == Requester::LookAhead
+    Requester::from_headers(&head.headers) == Requester::LookAhead
 }
 
 /// Returns whether a browser sent this. Browsers open a password dialog when they are offered
@@ -123,7 +123,8 @@ pub fn is_look_ahead(head: &Parts) -> bool {
 ///
 /// Every browser sends the site of the request's origin. Node.js sends only the mode.
 pub fn is_by_browser(headers: &HeaderMap) -> bool {
-    [FETCH_SITE, REQUESTED_WITH].iter().any(|name| headers.contains_key(name)) || Requester::of(headers).reads_pages()
+    [FETCH_SITE, REQUESTED_WITH].iter().any(|name| headers.contains_key(name))
+        || Requester::from_headers(headers).reads_pages()
 }
 
 /// Returns whether a page of the origin `own` sends a form with this request and a user waits for
@@ -132,7 +133,8 @@ pub fn is_by_browser(headers: &HeaderMap) -> bool {
 /// Browsers send that in Fetch Metadata; for older ones, `Origin` decides.
 pub fn is_own_form(head: &Parts, own: &str) -> bool {
     let headers = &head.headers;
-    let waits = head.extensions.get::<Reauthorization>().is_none() && Requester::of(headers) == Requester::Window;
+    let waits =
+        head.extensions.get::<Reauthorization>().is_none() && Requester::from_headers(headers) == Requester::Window;
     if head.method != Method::POST || !waits {
         return false;
     }
@@ -440,7 +442,7 @@ mod tests {
     fn real_clients_are_told_apart() {
         for (name, fields, requester) in CLIENTS {
             let head = head("GET", fields);
-            assert_eq!(Requester::of(&head.headers), *requester, "{name}");
+            assert_eq!(Requester::from_headers(&head.headers), *requester, "{name}");
             assert_eq!(is_navigation(&head), *requester == Requester::Window, "{name}");
             assert_eq!(is_look_ahead(&head), *requester == Requester::LookAhead, "{name}");
             assert_eq!(reads_pages(&head), [Requester::Window, Requester::Frame].contains(requester), "{name}");

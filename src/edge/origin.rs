@@ -20,7 +20,7 @@ pub struct Origin {
 
 impl Origin {
     /// Returns the origin that the edge stored for this request.
-    pub fn of(head: &Parts) -> Cow<'_, Self> {
+    pub fn from_head(head: &Parts) -> Cow<'_, Self> {
         head.extensions.get::<Self>().map_or_else(|| Cow::Owned(Self::unknown()), Cow::Borrowed)
     }
 

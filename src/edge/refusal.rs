@@ -42,7 +42,7 @@ pub(crate) fn refusal(
 ) -> Response<Bytes> {
     let (error, sentence) = wording(status);
     let sentence = why.unwrap_or(sentence);
-    let mut response = if Requester::of(request).reads_pages() {
+    let mut response = if Requester::from_headers(request).reads_pages() {
         let mut response = Response::new(Bytes::from(page(status, sentence, request_id)));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

@@ -84,7 +84,7 @@ fn wrong(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
     }
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).in_app(&ctx.app.name);
     let event = event.with_detail("application password");
-    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.for_subject(user.sub)));
     GateReply::new("wrong_password", refused())
 }
 

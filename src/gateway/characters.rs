@@ -32,7 +32,7 @@ impl Characters {
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true, double_slash: true };
 
     /// Returns the characters that occur in a decoded path with marks.
-    pub(super) fn of(marked: &[u8]) -> Self {
+    pub(super) fn from_marked(marked: &[u8]) -> Self {
         // Most paths have none.
         if !marked.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
             return Self::default();
@@ -115,7 +115,7 @@ pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
 /// # Errors
 /// If one of them contains a dot segment, or if they take too much work.
 pub(super) fn readings(marked: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
-    let has = Characters::of(marked);
+    let has = Characters::from_marked(marked);
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
         (Cut::Nothing, false),

@@ -38,7 +38,7 @@ pub(super) enum Cors {
 
 impl Cors {
     /// Returns the CORS headers for a request under this rule.
-    pub(super) fn of(rule: &Rule, headers: &HeaderMap) -> Self {
+    pub(super) fn for_request(rule: &Rule, headers: &HeaderMap) -> Self {
         if rule.cors_origins.is_empty() {
             return Self::Silent;
         }
@@ -94,7 +94,7 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     }
     let method = head.headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
     let rule = place.rule(Method::from_bytes(method.as_bytes()).ok()?.as_str())?;
-    let cors = Cors::of(rule, &head.headers);
+    let cors = Cors::for_request(rule, &head.headers);
     let vary = HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
     match cors {
         Cors::Silent => None,
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_origin_is_listed_byte_for_byte_or_not_at_all() {
         let listed = Cors::Listed(HeaderValue::from_static("https://www.test"));
-        assert_eq!(Cors::of(&rule(), &from(&["https://www.test"])), listed);
+        assert_eq!(Cors::for_request(&rule(), &from(&["https://www.test"])), listed);
         for origins in [
             vec![],
             vec!["null"],
@@ -150,10 +150,10 @@ mod tests {
             vec!["https://evil.test", "https://www.test"],
             vec!["https://www.test", "https://www.test"],
         ] {
-            assert_eq!(Cors::of(&rule(), &from(&origins)), Cors::Stranger, "{origins:?}");
+            assert_eq!(Cors::for_request(&rule(), &from(&origins)), Cors::Stranger, "{origins:?}");
         }
         let silent = Rule::plain("/", Access::SignedIn);
-        assert_eq!(Cors::of(&silent, &from(&["https://www.test"])), Cors::Silent);
+        assert_eq!(Cors::for_request(&silent, &from(&["https://www.test"])), Cors::Silent);
     }
 
     #[test]

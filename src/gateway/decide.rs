@@ -73,7 +73,7 @@ impl AppGate {
         let method = head.method.as_str();
         // Where rules name methods, headers that override the method are removed from the request.
         if self.looks_at_methods() {
-            RequestDepth::of(method, &head.headers)
+            RequestDepth::from_request(method, &head.headers)
         } else {
             RequestDepth::of_any_method(method, &head.headers)
         }
@@ -86,7 +86,7 @@ impl Gateway {
         let remembered = SessionCache::default();
         Self {
             gates: gates(config),
-            hosts: Hosts::of(&config.apps),
+            hosts: Hosts::from_apps(&config.apps),
             uses: Arc::default(),
             password_uses: Arc::default(),
             remembered,
@@ -100,7 +100,7 @@ impl Gateway {
     pub fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
         let password_uses = Arc::clone(&self.password_uses);
-        let hosts = Hosts::of(&config.apps);
+        let hosts = Hosts::from_apps(&config.apps);
         Self { gates: gates(config), hosts, uses, password_uses, remembered: SessionCache::default(), assertions }
     }
 
@@ -185,7 +185,7 @@ impl Gateway {
         let added = below.add(&gate.routes, &path, place, method, gate.depth(ctx.head));
         added.map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
         let destination = destination::destination(&ctx.head.headers, method, &gate.routes, &mut below);
-        let cors = Cors::of(rule, &ctx.head.headers);
+        let cors = Cors::for_request(rule, &ctx.head.headers);
         let asked = AccessRequest {
             index,
             app: &gate.app,
@@ -307,7 +307,7 @@ impl Gateway {
 
 fn gates(config: &Config) -> Vec<AppGate> {
     let gate = |app: &App| AppGate {
-        routes: Routes::of(app),
+        routes: Routes::from_app(app),
         scopes: resource::scopes(&app.routes).into_iter().map(str::to_owned).collect(),
         takes_app_passwords: app.takes_app_passwords(),
         sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
@@ -325,7 +325,7 @@ pub(super) fn host(head: &Parts) -> &str {
 pub(super) struct Hosts(HashMap<String, usize>);
 
 impl Hosts {
-    pub(super) fn of(apps: &[App]) -> Self {
+    pub(super) fn from_apps(apps: &[App]) -> Self {
         Self(apps.iter().enumerate().map(|(index, app)| (app.host.clone(), index)).collect())
     }
 
@@ -347,7 +347,7 @@ fn read_target(head: &Parts, characters: Characters) -> Result<(&PathAndQuery, C
     // another application.
     let other_host = head.uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host(head)));
     let target = head.uri.path_and_query().filter(|_| !other_host).ok_or(Ambiguous::NotAbsolute)?;
-    Ok((target, CanonicalPath::of(target, characters)?))
+    Ok((target, CanonicalPath::from_target(target, characters)?))
 }
 
 /// Returns whether the request is a user's form that would be allowed after a sign-in, and that can

@@ -129,14 +129,14 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
         claim: None,
         headers: Vec::new(),
     };
-    let served = Hosts::of(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
+    let served = Hosts::from_apps(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
     let Some((index, app)) = served else { return Ok(told) };
     told.app = Some(app.name.clone());
     let target = PathAndQuery::try_from(target)
         .map_err(|_| "the URL's path has invalid characters; percent-encode non-ASCII characters")?;
     let refused = |told: Explanation, reason| Ok(Explanation { reason, ..told });
-    let routes = Routes::of(app);
-    let path = match CanonicalPath::of(&target, routes.characters()) {
+    let routes = Routes::from_app(app);
+    let path = match CanonicalPath::from_target(&target, routes.characters()) {
         Ok(path) => path,
         Err(ambiguous) => return refused(told, ambiguous.as_str()),
     };
@@ -157,7 +157,13 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
     };
     told.rule = Some(in_words(rule));
     let mut below = Subtree::default();
-    let added = below.add(&routes, &path, place, method.as_str(), RequestDepth::of(method.as_str(), &HeaderMap::new()));
+    let added = below.add(
+        &routes,
+        &path,
+        place,
+        method.as_str(),
+        RequestDepth::from_request(method.as_str(), &HeaderMap::new()),
+    );
     if let Err(ambiguous) = added {
         return refused(told, ambiguous.as_str());
     }
@@ -169,7 +175,7 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
         destination: Destination::None,
         below,
         path_and_query: &target,
-        cors: Cors::of(rule, &HeaderMap::new()),
+        cors: Cors::for_request(rule, &HeaderMap::new()),
         now,
     };
     let credential = credential(config, asker, now).ok_or("the token's client_id or scope cannot be read")?;

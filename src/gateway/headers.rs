@@ -68,7 +68,7 @@ impl Identity {
     /// # Errors
     /// [`Unwritable`]: without all groups, or with a group that reads as another one, the
     /// application would grant other rights.
-    pub(super) fn of(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
+    pub(super) fn for_principal(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
         // Capacity for the headers that an assertion and `rewrite` add.
         let mut all = Vec::with_capacity(format.headers.len() + MAX_BESIDE_IDENTITY + 2);
@@ -286,14 +286,14 @@ mod tests {
     }
 
     fn of(user: &User) -> Result<Identity, Unwritable> {
-        Identity::of(Principal::Ours(user), &Arc::default())
+        Identity::for_principal(Principal::Ours(user), &Arc::default())
     }
 
     /// Returns the headers that arrive for this user in another encoding.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
         let format =
             config::IdentityHeaders { names, groups_delimiter: delimiter, ..config::IdentityHeaders::default() };
-        Ok(arrive(&[], &Identity::of(Principal::Ours(user), &Arc::new(format))?))
+        Ok(arrive(&[], &Identity::for_principal(Principal::Ours(user), &Arc::new(format))?))
     }
 
     fn anna() -> Identity {
@@ -365,9 +365,9 @@ mod tests {
         let format =
             |authorization| Arc::new(config::IdentityHeaders { authorization, ..config::IdentityHeaders::default() });
         let anna = user("Anna", "anna@example.test", &[]);
-        let stripped = Identity::of(Principal::Ours(&anna), &format(AuthorizationHeader::Strip)).unwrap();
+        let stripped = Identity::for_principal(Principal::Ours(&anna), &format(AuthorizationHeader::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
-        let replaced = Identity::of(Principal::Ours(&anna), &format(AuthorizationHeader::Replace))
+        let replaced = Identity::for_principal(Principal::Ours(&anna), &format(AuthorizationHeader::Replace))
             .unwrap()
             .with_assertion("a.b.c");
         let headers = arrive(&basic, &replaced);

@@ -83,7 +83,7 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else { return Ok(answer) };
     // Kept forms must not be shown to the next user of this browser.
     if let Some(browser) = ctx.cookie(ctx.cookies.browser) {
-        ctx.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
+        ctx.sealgate.store.drop_forms(&SecretHash::for_secret(browser.as_bytes())).await?;
     }
     let mut left = None;
     if let Some(cookie) = SessionCookie::parse(cookie)
@@ -91,7 +91,7 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     {
         ctx.sealgate.store.end_app_session(own.id).await?;
         left = Some(own.subject);
-        let event = ctx.event(AuditKind::SignedOut, Actor::Person).of(own.subject);
+        let event = ctx.event(AuditKind::SignedOut, Actor::Person).for_subject(own.subject);
         ctx.sealgate.audit.note(event.in_app(&own.app).in_session(own.parent));
     }
     let answer = answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache();

@@ -44,7 +44,7 @@ impl<'a> CanonicalPath<'a> {
     ///
     /// # Errors
     /// The reason why the path is ambiguous.
-    pub(super) fn of(target: &'a PathAndQuery, data: Characters) -> Result<Self, Ambiguous> {
+    pub(super) fn from_target(target: &'a PathAndQuery, data: Characters) -> Result<Self, Ambiguous> {
         // Not `target.path()`, which returns a slash for a target that begins with its query.
         Self::parse_with(target.as_str().split('?').next().unwrap_or_default(), data)
     }
@@ -74,7 +74,7 @@ impl<'a> CanonicalPath<'a> {
         }
         let marked = if raw.contains(&b'%') { Cow::Owned(decode(raw, data)?) } else { Cow::Borrowed(raw) };
         check_segments(&marked)?;
-        if !Characters::of(&marked).is_any() {
+        if !Characters::from_marked(&marked).is_any() {
             return Ok(Self { text: marked, marked: Vec::new(), readings: OnceLock::new() });
         }
         if characters::begins_with_two(&marked) {
@@ -95,7 +95,7 @@ impl<'a> CanonicalPath<'a> {
     /// Returns the characters of the path that are data to the application and separators to other
     /// servers.
     pub(super) fn characters(&self) -> Characters {
-        Characters::of(&self.marked)
+        Characters::from_marked(&self.marked)
     }
 
     /// Returns the path and its readings by servers that treat these characters as separators. Each
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_target_is_read_up_to_its_query() {
         let of = |text: &'static str| {
-            CanonicalPath::of(&PathAndQuery::from_static(text), Characters::default())
+            CanonicalPath::from_target(&PathAndQuery::from_static(text), Characters::default())
                 .map(|path| path.as_bytes().to_vec())
         };
         assert_eq!(of("/a?/../b//;%2f"), Ok(b"/a".to_vec()));

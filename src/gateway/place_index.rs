@@ -28,7 +28,7 @@ pub(super) struct PlaceIndex {
 
 impl PlaceIndex {
     /// Indexes the paths of places. The number of a place is its position in the iterator.
-    pub(super) fn of<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
+    pub(super) fn from_paths<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
         for (number, path) in paths.enumerate() {
             for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
@@ -131,7 +131,7 @@ impl RequestDepth {
     ///
     /// `Depth` counts only with values that the method allows. Without it, a request acts on
     /// everything (RFC 4918 §9): no server may act deeper than the check.
-    pub(super) fn of(method: &str, headers: &HeaderMap) -> Self {
+    pub(super) fn from_request(method: &str, headers: &HeaderMap) -> Self {
         match (method, field(headers)) {
             // `Depth: 1` shows a closed member's name and properties, never its content. Refusing
             // it would make every collection with a closed member impossible to browse.
@@ -146,7 +146,7 @@ impl RequestDepth {
     /// As [`RequestDepth::of`], for applications that receive headers that override the method,
     /// such as `X-HTTP-Method-Override`.
     pub(super) fn of_any_method(method: &str, headers: &HeaderMap) -> Self {
-        if request_fields::override_method(headers) { Self::Infinity } else { Self::of(method, headers) }
+        if request_fields::override_method(headers) { Self::Infinity } else { Self::from_request(method, headers) }
     }
 }
 

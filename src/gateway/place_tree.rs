@@ -81,7 +81,7 @@ pub(super) struct Conditions<'c> {
 impl PlaceTree {
     /// Builds the tree. The number of a place is its position in the iterator. `conditions` are
     /// equal numbers for places with the same conditions.
-    pub(super) fn of<'p>(paths: impl Iterator<Item = &'p [u8]>, conditions: &[usize]) -> Self {
+    pub(super) fn from_paths<'p>(paths: impl Iterator<Item = &'p [u8]>, conditions: &[usize]) -> Self {
         let mut tree = Self { nodes: vec![Node::default()], depth: 0, max_name_bytes: 0 };
         for (number, path) in paths.enumerate() {
             tree.add(number, path);
@@ -247,7 +247,7 @@ mod tests {
 
     fn expand(path: &[u8], places: &[&[u8]], found: usize) -> Result<Vec<usize>, Ambiguous> {
         let conditions: Vec<usize> = (0..places.len()).collect();
-        let tree = PlaceTree::of(places.iter().copied(), &conditions);
+        let tree = PlaceTree::from_paths(places.iter().copied(), &conditions);
         let conditions = Conditions { is_same: &|number| number == found, hides: &|_| false };
         tree.expand(path, &conditions, &mut Effort::for_path())
     }

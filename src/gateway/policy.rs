@@ -280,7 +280,7 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     let format = &asked.app.identity;
     let identity = match judge(asked, asked.rule, credential)? {
         Some(who) => {
-            let identity = Identity::of(who, format).map_err(Refused::Groups)?;
+            let identity = Identity::for_principal(who, format).map_err(Refused::Groups)?;
             if credential.is_by_token() { identity.by_token() } else { identity }
         }
         None => Identity::nobody(format),

@@ -146,7 +146,7 @@ impl<'a> AppRequest<'a> {
             return refused;
         }
         let page = self.problem(refused.status(), problem).with_challenges_of(&refused);
-        if Requester::of(&self.head.headers) == Requester::Frame { page.framed_by_own_origin() } else { page }
+        if Requester::from_headers(&self.head.headers) == Requester::Frame { page.framed_by_own_origin() } else { page }
     }
 
     /// Returns 503, or 500 if a retry would not help.

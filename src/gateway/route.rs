@@ -169,7 +169,7 @@ impl Routes {
     /// A rule whose path can never match would leave its target to a wider rule. One such rule
     /// closes the whole application. The validation of the configuration rejects these rules
     /// before.
-    pub(super) fn of(app: &App) -> Self {
+    pub(super) fn from_app(app: &App) -> Self {
         let sound =
             |rule: &Rule| CanonicalPath::parse(&rule.path).is_ok_and(|path| path.as_bytes() == rule.path.as_bytes());
         if let Some(rule) = app.routes.iter().find(|rule| !sound(rule)) {
@@ -201,9 +201,9 @@ impl Routes {
         places.sort_by_key(|place| Reverse(place.path.len()));
         let characters = places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with);
         let ruled_methods = rules.iter().flat_map(|rule| &rule.methods).map(|method| method.to_ascii_uppercase());
-        let index = PlaceIndex::of(places.iter().map(|place| place.path.as_bytes()));
+        let index = PlaceIndex::from_paths(places.iter().map(|place| place.path.as_bytes()));
         let paths = places.iter().map(|place| place.path.as_bytes());
-        let tree = PlaceTree::of(paths, &number_conditions(&places));
+        let tree = PlaceTree::from_paths(paths, &number_conditions(&places));
         let ruled_methods = ruled_methods.collect();
         Self { places, index, tree, characters, ruled_methods }
     }

@@ -190,7 +190,7 @@ impl SessionCache {
         };
         let SessionSignIn { user, parent, steps, required, until } = found;
         let known = Arc::new(CachedSession {
-            access_counter: before.of(user.sub),
+            access_counter: before.get(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, steps, required }),
             last_seen_at: parent.last_seen_at,
             until: until.min(ctx.now.plus(LONGEST)),

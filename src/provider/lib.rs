@@ -371,7 +371,7 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
 }
 
 fn session_cookie(sealgate: &Sealgate, head: &Parts) -> Option<SessionCookie> {
-    let name = CookieNames::of(&sealgate.config.issuer).session;
+    let name = CookieNames::for_issuer(&sealgate.config.issuer).session;
     cookie::find(&head.headers, name).and_then(SessionCookie::parse)
 }
 

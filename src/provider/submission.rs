@@ -151,8 +151,9 @@ struct Submission {
 impl Submission {
     fn new(ctx: &RequestContext<'_>, visitor: &Visitor, token: &str) -> Self {
         let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
-        let derived =
-            |what: &str| SecretHash::of(format!("submission {what} {} {token} {cookie}", visitor.user.sub).as_bytes());
+        let derived = |what: &str| {
+            SecretHash::for_secret(format!("submission {what} {} {token} {cookie}", visitor.user.sub).as_bytes())
+        };
         Self { id: derived("id"), key: derived("key") }
     }
 }

@@ -164,7 +164,7 @@ impl Visitor {
     pub(super) fn csrf(&self, ctx: &RequestContext<'_>, form: &str) -> String {
         let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
         let text = format!("csrf own {form} {} {cookie}", self.user.sub);
-        base64url(SecretHash::of(text.as_bytes()).as_bytes())
+        base64url(SecretHash::for_secret(text.as_bytes()).as_bytes())
     }
 
     /// Reads a form.
@@ -179,7 +179,7 @@ impl Visitor {
 
     /// Returns an audit event caused by the user, to which the caller adds details.
     pub(super) fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
-        ctx.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
+        ctx.event(kind, Actor::Person).for_subject(self.user.sub).in_session(self.session.value.id)
     }
 
     /// Returns the layout of a page for a signed-in user.

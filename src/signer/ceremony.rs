@@ -96,7 +96,7 @@ pub fn generate_first(
             Some(id) if wrapping::ids(session, hsm)?.is_empty() => Some(wrapping::make_proven(session, hsm, id)?),
             _ => None,
         };
-        let signing = make(session, size, id, &hsm.token_label, &KeyTerms::of(hsm))?;
+        let signing = make(session, size, id, &hsm.token_label, &KeyTerms::from_config(hsm))?;
         Ok(FirstKeys { signing, wrapping_key })
     })
 }
@@ -111,7 +111,7 @@ pub fn generate_first(
 pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, SignerOpenError> {
     with_session(hsm, |session| {
         refuse_known(session, hsm, id, further)?;
-        make(session, size, id, &hsm.token_label, &KeyTerms::of(hsm))
+        make(session, size, id, &hsm.token_label, &KeyTerms::from_config(hsm))
     })
 }
 
@@ -186,7 +186,7 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
         }
         faults
             .extend(wrapping::faults(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?);
-        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &KeyTerms::of(hsm))).collect();
+        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &KeyTerms::from_config(hsm))).collect();
         let wrapping_keys = wrapping::ids(session, hsm)?;
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
         let removed = key::token_keys(session, Some(&removed_label(hsm)))

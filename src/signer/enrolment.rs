@@ -51,7 +51,7 @@ fn label(hsm: &config::Hsm) -> String {
 pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
-        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::of(hsm))?;
+        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
         let [signing] = &keys[..] else {
             return Err(refused(hsm, "a new node has one signing key; delete the others from the token"));
         };
@@ -90,7 +90,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
 pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
-        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::of(hsm))?;
+        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
         let key = keys.iter().find(|key| key.public.kid().as_str() == kid);
         let key = key.ok_or_else(|| refused(hsm, "its signing key was removed during the operation"))?;
         let handle = key::find_again(session, key).map_err(device)?;

@@ -64,7 +64,7 @@ impl ErrorClass {
     }
 
     /// Returns the class of an error that the module returned.
-    fn of(error: &Error) -> Self {
+    fn from_error(error: &Error) -> Self {
         match error {
             Error::Pkcs11(code, _) => Self::of_code(*code),
             // Answers that violate PKCS #11: the module is broken.
@@ -81,7 +81,7 @@ impl ErrorClass {
             Error::Pkcs11(RvError::VendorDefined(_) | RvError::UnknownErrorCode(_) | RvError::FunctionRejected, _) => {
                 Self::Pin
             }
-            other => Self::of(other),
+            other => Self::from_error(other),
         }
     }
 
@@ -138,7 +138,7 @@ impl fmt::Display for TokenFault {
 
 impl From<Error> for TokenFault {
     fn from(error: Error) -> Self {
-        Self { class: ErrorClass::of(&error), text: describe(&error) }
+        Self { class: ErrorClass::from_error(&error), text: describe(&error) }
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) struct KeyTerms {
 }
 
 impl KeyTerms {
-    pub(super) fn of(hsm: &config::Hsm) -> Self {
+    pub(super) fn from_config(hsm: &config::Hsm) -> Self {
         Self { label: hsm.key_label.clone(), mechanism: hsm.mechanism, require_local: hsm.require_local }
     }
 }
@@ -274,7 +274,7 @@ pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, 
     let label = String::from_utf8_lossy(bytes(&attributes, AttributeType::Label).unwrap_or_default()).into_owned();
     let (modulus, exponent) = numbers(session, handle, &id)?;
     let report = KeyReport {
-        kid: KeyId::of(&modulus, &exponent),
+        kid: KeyId::from_public_key(&modulus, &exponent),
         id: hex(&id),
         label,
         bits: modulus.len() * 8 - modulus.first().map_or(0, |first| first.leading_zeros() as usize),
@@ -344,7 +344,7 @@ mod tests {
 
     fn fit() -> KeyReport {
         KeyReport {
-            kid: KeyId::of(&[1], &[1, 0, 1]),
+            kid: KeyId::from_public_key(&[1], &[1, 0, 1]),
             id: "01".into(),
             label: "sealgate".into(),
             bits: 2048,

@@ -77,7 +77,7 @@ impl Pkcs11Signer {
             }
         };
 
-        let keys = Arc::new(Keychain::new(&hsm.token_label, KeyTerms::of(hsm), found)?);
+        let keys = Arc::new(Keychain::new(&hsm.token_label, KeyTerms::from_config(hsm), found)?);
         let gate = Arc::new(Gate::new(hsm.sessions.max(1), anchor.token.slot, Arc::clone(&observer)));
         let (queue, jobs) = async_channel::bounded(hsm.queue.max(1));
         let worker = |number| Worker {
@@ -170,7 +170,7 @@ type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 /// Logs in, reads the keys and tests that each signs.
 fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), SignerOpenError> {
     let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
-    let found = key::signing_keys(&anchor.session, &hsm.token_label, &KeyTerms::of(hsm))?;
+    let found = key::signing_keys(&anchor.session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
     for key in &found {
         key::prove(&anchor.session, key).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     }

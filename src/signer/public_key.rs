@@ -30,7 +30,7 @@ pub struct KeyId(Arc<str>);
 
 impl KeyId {
     /// Returns the id of the RSA key with these big-endian components.
-    pub fn of(modulus: &[u8], exponent: &[u8]) -> Self {
+    pub fn from_public_key(modulus: &[u8], exponent: &[u8]) -> Self {
         Self(thumbprint(modulus, exponent).into())
     }
 
@@ -123,7 +123,7 @@ impl PublicKey {
         let verifier = RsaPublicKeyComponents { n: modulus, e: exponent }
             .to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256)
             .map_err(|_| UnfitPublicKey::Components)?;
-        let kid = KeyId::of(modulus, exponent);
+        let kid = KeyId::from_public_key(modulus, exponent);
         Ok(Self { kid, modulus: modulus.to_vec(), exponent: exponent.to_vec(), verifier })
     }
 
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn key_is_known_by_the_thumbprint_of_its_components() {
         let key = PublicKey::from_components(&modulus(256), &[1, 0, 1]).unwrap();
-        assert_eq!(key.kid(), &KeyId::of(&modulus(256), &[1, 0, 1]));
+        assert_eq!(key.kid(), &KeyId::from_public_key(&modulus(256), &[1, 0, 1]));
         assert_eq!(key.bits(), 2048);
     }
 
@@ -327,14 +327,14 @@ mod tests {
 
     #[test]
     fn leading_zeros_change_no_jwk() {
-        let (modulus, kid) = (modulus(256), KeyId::of(&modulus(256), &[1, 0, 1]));
+        let (modulus, kid) = (modulus(256), KeyId::from_public_key(&modulus(256), &[1, 0, 1]));
         let padded = [vec![0, 0], modulus.clone()].concat();
         assert_eq!(Jwk::rs256(kid.clone(), &padded, &[0, 1, 0, 1]), Jwk::rs256(kid, &modulus, &[1, 0, 1]));
     }
 
     #[test]
     fn jwk_is_written_with_the_names_of_rfc_7517() {
-        let jwk = Jwk::rs256(KeyId::of(&[0xff, 1], &[1, 0, 1]), &[0xff, 1], &[1, 0, 1]);
+        let jwk = Jwk::rs256(KeyId::from_public_key(&[0xff, 1], &[1, 0, 1]), &[0xff, 1], &[1, 0, 1]);
         let expected = serde_json::json!({
             "kty": "RSA", "use": "sig", "kid": jwk.kid.as_str(), "alg": "RS256", "n": "_wE", "e": "AQAB"
         });

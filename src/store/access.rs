@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn uncached_records_move_no_counter() {
-        let hash = SecretHash::of(b"x");
+        let hash = SecretHash::for_secret(b"x");
         for key in [
             table::code(&hash),
             table::once(&hash),

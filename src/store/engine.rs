@@ -179,7 +179,7 @@ impl Counters {
     }
 
     /// Returns the value of one counter.
-    pub fn of(&self, counter: Counter) -> u64 {
+    pub fn value(&self, counter: Counter) -> u64 {
         self.slots.get(counter.slot()).map_or(0, |slot| slot.load(Ordering::Acquire))
     }
 

@@ -49,7 +49,7 @@ impl Store {
     /// Returns the store for a user whose password is verified and who is not signed in yet.
     #[must_use]
     pub fn for_credentials(&self, user: &User) -> Self {
-        let password = CredentialMark::of(user, 0).password;
+        let password = CredentialMark::for_user(user, 0).password;
         self.guarded(CommitGuard::Credentials { subject: user.sub, password })
     }
 
@@ -109,7 +109,7 @@ impl Store {
         let (session, cookie, subject) = match guard {
             CommitGuard::Credentials { subject, password } => {
                 let user = self.user_record(*subject).await?.ok_or(StoreError::SignedOut)?;
-                let is_same = CredentialMark::of(&user.value, 0).password == *password;
+                let is_same = CredentialMark::for_user(&user.value, 0).password == *password;
                 return if is_same && user.value.is_enabled() {
                     Ok(vec![user.unchanged()])
                 } else {

@@ -77,7 +77,7 @@ const PAGE: usize = 256;
 pub struct AccessCounters(engine::CounterReading);
 
 impl AccessCounters {
-    pub fn of(&self, subject: Subject) -> u64 {
+    pub fn get(&self, subject: Subject) -> u64 {
         self.0.sum(access::of_person(subject))
     }
 }

@@ -101,7 +101,7 @@ impl Sealer {
     /// With an unkeyed hash, an attacker with a copy of the store could try all digits.
     pub(super) fn code_hash(&self, bound_to: &[u8], code: &str) -> SecretHash {
         let tag = hmac::sign(&self.code_key, &[bound_to, b"\0", code.as_bytes()].concat());
-        SecretHash::of(tag.as_ref())
+        SecretHash::for_secret(tag.as_ref())
     }
 
     /// Seals `plain` for the record with this key. `nonce`: random, never used again.

@@ -406,7 +406,7 @@ async fn an_initial_token_works_until_it_expires() {
     let end = made["expires_at"].as_u64().unwrap();
     assert!(!site.store_holds(token));
     let store = site.store().await;
-    let hash = SecretHash::of(token.as_bytes());
+    let hash = SecretHash::for_secret(token.as_bytes());
     assert!(store.initial_token_works(&hash, UnixTime::from_seconds(end - 1)).await.unwrap());
     assert!(!store.initial_token_works(&hash, UnixTime::from_seconds(end)).await.unwrap());
 }
@@ -450,7 +450,7 @@ async fn records_that_expired_while_stopped_are_removed_at_the_start() {
     {
         let past = UnixTime::from_seconds(1);
         let unused = SelfRegistration {
-            access_token: SecretHash::of(b""),
+            access_token: SecretHash::for_secret(b""),
             used: false,
             approval_requested: false,
             unused_until: Some(past),

@@ -94,7 +94,7 @@ pub(crate) async fn allow(store: &Store, subject: Subject, client: &str) {
         expires_at: now,
         state: CodeState::Issued,
     };
-    let hash = SecretHash::of(format!("consent {subject} {}", code.client).as_bytes());
+    let hash = SecretHash::for_secret(format!("consent {subject} {}", code.client).as_bytes());
     store.issue_code(&hash, &code, Some(&consent)).await.unwrap();
 }
 

@@ -103,7 +103,7 @@ pub(crate) async fn sign_in(store: &Store, subject: Subject, number: u8) -> Sess
     let now = SystemClock.now();
     let session = Session {
         id: SessionId::from_bytes([number; 16]),
-        cookie: SecretHash::of(b"the cookie"),
+        cookie: SecretHash::for_secret(b"the cookie"),
         previous: None,
         sign_ins: vec![typed(subject)],
         created_at: now,
@@ -121,7 +121,7 @@ pub(crate) async fn sign_in(store: &Store, subject: Subject, number: u8) -> Sess
 pub(crate) async fn grant(store: &Store, subject: Subject, client: &str) -> GrantId {
     let client = ClientId::parse(client).unwrap();
     let now = SystemClock.now();
-    let hash = SecretHash::of(format!("{subject} {client}").as_bytes());
+    let hash = SecretHash::for_secret(format!("{subject} {client}").as_bytes());
     let session = SessionId::from_bytes([1; 16]);
     let code = Code {
         client: client.clone(),

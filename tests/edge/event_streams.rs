@@ -25,7 +25,7 @@ fn pausing(answer: &'static str) -> SocketAddr {
 fn silent(answer: &'static str) -> SocketAddr {
     upstream(move |_, stream| {
         stream.write_all(answer.as_bytes()).unwrap();
-        let mut client = Client::of(stream.try_clone().unwrap());
+        let mut client = Client::from_stream(stream.try_clone().unwrap());
         client.rest();
     })
 }
@@ -103,7 +103,7 @@ fn a_request_that_was_not_answered_in_time_is_not_repeated() {
         for stream in listener.incoming().flatten() {
             let counted = Arc::clone(&counted);
             thread::spawn(move || {
-                let mut client = Client::of(stream);
+                let mut client = Client::from_stream(stream);
                 while let Some(head) = client.head() {
                     if head.starts_with("GET /first") {
                         client.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -134,7 +134,7 @@ fn an_answer_for_a_slow_client_stays_whole() {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             thread::spawn(move || {
-                let mut client = Client::of(stream);
+                let mut client = Client::from_stream(stream);
                 while let Some(head) = client.head() {
                     let steps: usize = head.split(' ').nth(1).unwrap()[2..].parse().unwrap();
                     let _ = write!(client.stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", steps * STEP);

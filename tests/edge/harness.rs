@@ -413,7 +413,7 @@ impl Client {
     }
 
     /// Wraps an accepted connection. Its reads and writes have no deadline.
-    pub(crate) fn of(stream: TcpStream) -> Self {
+    pub(crate) fn from_stream(stream: TcpStream) -> Self {
         Self { stream, unread: Vec::new() }
     }
 

@@ -23,7 +23,7 @@ fn later() -> UnixTime {
 }
 
 fn hash(text: &str) -> SecretHash {
-    SecretHash::of(text.as_bytes())
+    SecretHash::for_secret(text.as_bytes())
 }
 
 fn form() -> Form {

@@ -51,7 +51,7 @@ fn session() -> Session {
     let sign_in = SignIn::by_password(anna(), NOW);
     Session {
         id: SessionId::from_bytes([3; 16]),
-        cookie: SecretHash::of(b"cookie"),
+        cookie: SecretHash::for_secret(b"cookie"),
         previous: None,
         sign_ins: vec![sign_in],
         created_at: NOW,
@@ -70,8 +70,8 @@ async fn filled() -> (Store, Arc<MemoryEngine>) {
     assert_eq!(store.add_client(&client("wiki")).await.unwrap(), AddOutcome::Added);
     store.begin_session(&session()).await.unwrap();
     store.revoke_token("t", LATER).await.unwrap();
-    store.add_initial_token(&SecretHash::of(b"initial"), LATER).await.unwrap();
-    let event = AuditEvent::new(NOW, AuditKind::UserCreated, Actor::Operator).of(anna());
+    store.add_initial_token(&SecretHash::for_secret(b"initial"), LATER).await.unwrap();
+    let event = AuditEvent::new(NOW, AuditKind::UserCreated, Actor::Operator).for_subject(anna());
     store.keep_audit(&[AuditRecord { id: AuditId::new(NOW, 1), event }]).await.unwrap();
     (store, engine)
 }
@@ -174,7 +174,7 @@ async fn no_key_no_address_and_no_username_stands_twice() {
         assert!(import(&records).await.err().unwrap().contains("another record has the same key"), "{table}");
         // Also in another commit.
         for number in 0..200_u8 {
-            let key = base64url(SecretHash::of(&[number]).as_bytes());
+            let key = base64url(SecretHash::for_secret(&[number]).as_bytes());
             records.insert(1, json!({"table": "revoked_token", "key": key, "version": 1, "value": 1}));
         }
         assert!(import(&records).await.err().unwrap().contains("another record has the same key"), "{table}");
@@ -223,9 +223,9 @@ async fn indexes_follow_from_the_records_and_not_from_the_file() {
     let mine = |record: &Json| !matches!(record["table"].as_str(), Some("index" | "expiry" | "email" | "username"));
     records.retain(mine);
     // Otherwise Ben's address would lead to Anna, and Anna's sessions would be Ben's.
-    let address = SecretHash::of(b"ben@example.test");
+    let address = SecretHash::for_secret(b"ben@example.test");
     records.push(json!({"table": "email", "key": base64url(address.as_bytes()), "version": 1, "value": anna()}));
-    let name = SecretHash::of(b"ben");
+    let name = SecretHash::for_secret(b"ben");
     records.push(json!({"table": "username", "key": base64url(name.as_bytes()), "version": 1, "value": anna()}));
     let entry = [&b"u"[..], ben.as_bytes(), b"s", &[3; 16]].concat();
     records.push(json!({"table": "index", "key": base64url(&entry)}));
@@ -289,7 +289,7 @@ async fn nothing_may_stand_behind_the_last_line() {
 #[tokio::test]
 async fn an_initial_token_does_not_come_back_with_a_backup() {
     let (store, _engine) = filled().await;
-    let initial = SecretHash::of(b"initial");
+    let initial = SecretHash::for_secret(b"initial");
     assert!(store.initial_token_works(&initial, NOW).await.unwrap());
     store.take_back_after_restore(NOW).await.unwrap();
     assert!(!store.initial_token_works(&initial, NOW).await.unwrap());

@@ -296,7 +296,7 @@ async fn an_older_record_that_is_none_is_named_without_what_it_holds() {
 #[tokio::test]
 async fn records_without_a_format_of_the_store_are_refused() {
     let engine = Arc::new(MemoryEngine::new());
-    let key = [b"o", &SecretHash::of(b"x").as_bytes()[..]].concat();
+    let key = [b"o", &SecretHash::for_secret(b"x").as_bytes()[..]].concat();
     crate::commit(&*engine, put(&key, b"\x011800000000")).await;
     let error = Store::open(engine.clone(), 10).await.map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("but no format version"), "{error}");

@@ -111,7 +111,7 @@ async fn granted(store: &Store, caller: u8) -> RefreshToken {
         expires_at: NOW.plus(MONTH),
         state: CodeState::Issued,
     };
-    let hash = SecretHash::of(&[caller]);
+    let hash = SecretHash::for_secret(&[caller]);
     store.issue_code(&hash, &code, None).await.unwrap();
     let grant = Grant {
         id: token.grant(),

@@ -44,7 +44,8 @@ async fn a_reset_of_the_password_ends_every_application() {
     let verified = store.change_user(anna, |anna| anna.email_verified = true).await.unwrap().unwrap();
     let (link, token) = LinkToken::new(anna, [1; LINK_BYTES]);
     let now = world.clock.now();
-    let link = ResetLink { hash: link.hash, account: AccountMark::of(&verified), expires_at: now.plus(RESET_LIFE) };
+    let link =
+        ResetLink { hash: link.hash, account: AccountMark::from_user(&verified), expires_at: now.plus(RESET_LIFE) };
     store.change_account_links(anna, &[], |links| links.add_reset(link.clone(), now)).await.unwrap();
     let elsewhere = Browser::new(&world);
     let page = elsewhere.open(&format!("https://id.test/oauth/reset?token={}", token.expose())).await;

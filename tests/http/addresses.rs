@@ -373,7 +373,7 @@ async fn a_mail_for_which_there_is_no_room_is_counted_whatever_it_is_about() {
         "person": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
-    execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    execute(&Directory::new(&provider.sealgate), command).await.unwrap();
     // The change is kept although the message to the old address was dropped. The notification of
     // the audit event is dropped as well.
     assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 1);

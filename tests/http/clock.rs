@@ -31,7 +31,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         level: None,
     };
     let command = Command::Client(ClientCommand::Add(Box::new(new)));
-    let answer = execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    let answer = execute(&Directory::new(&provider.sealgate), command).await.unwrap();
     answer.members()["client_secret"].as_str().unwrap().to_owned()
 }
 
@@ -72,7 +72,7 @@ async fn a_later_client_of_the_same_id_inherits_no_consent_whatever_the_clock_sh
         wiki(&provider, &first).code_in(&browser, &[]).await;
         back(&provider, seconds);
         let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap().into()));
-        execute(&Directory::of(&provider.sealgate), delete).await.unwrap();
+        execute(&Directory::new(&provider.sealgate), delete).await.unwrap();
         let second = add(&provider, "wiki").await;
         let page = browser.open(&wiki(&provider, &second).authorize(&[])).await;
         if seconds == 0 {
@@ -92,7 +92,7 @@ async fn a_code_of_an_earlier_client_is_not_the_later_ones() {
     let first = add(&provider, "wiki").await;
     let code = wiki(&provider, &first).code(&[]).await;
     let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap().into()));
-    execute(&Directory::of(&provider.sealgate), delete).await.unwrap();
+    execute(&Directory::new(&provider.sealgate), delete).await.unwrap();
     let second = add(&provider, "wiki").await;
     wiki(&provider, &second).redeem(&code).await.assert_error(400, "invalid_grant");
 }

@@ -114,7 +114,7 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     let provider = Provider::new().await;
     let person = || Person::Sub(provider.anna.sub);
     let run = async |command| {
-        let answer = execute(&Directory::of(&provider.sealgate), Command::User(command)).await.unwrap();
+        let answer = execute(&Directory::new(&provider.sealgate), Command::User(command)).await.unwrap();
         answer.members()["grants_ended"].clone()
     };
     let tokens = provider.c1().tokens("openid offline_access").await;
@@ -128,7 +128,7 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
     let tokens = Tokens::of(&provider.c1().redeem(&code).await);
     assert_eq!(run(UserCommand::Disable(person().into())).await, 1);
-    execute(&Directory::of(&provider.sealgate), Command::User(UserCommand::Enable(person()))).await.unwrap();
+    execute(&Directory::new(&provider.sealgate), Command::User(UserCommand::Enable(person()))).await.unwrap();
     provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
 }

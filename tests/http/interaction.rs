@@ -33,7 +33,8 @@ async fn resp_10_a_forms_token_is_bound_to_the_browser() {
     victim.open(&provider.c1().authorize(&[])).await;
     // Copies the request of one browser to the other browser.
     let key_of = |browser: &Browser<'_>| {
-        [b"i".as_slice(), &SecretHash::of(browser.cookie(BROWSER).unwrap().as_bytes()).as_bytes()[..16]].concat()
+        [b"i".as_slice(), &SecretHash::for_secret(browser.cookie(BROWSER).unwrap().as_bytes()).as_bytes()[..16]]
+            .concat()
     };
     let (key, record) = provider.engine.scan(&key_of(&browser), None, 1).await.unwrap().remove(0);
     let copy = [key_of(&victim), key[17..].to_vec()].concat();

@@ -34,10 +34,10 @@ async fn interrupted(command: impl FnOnce(Person) -> UserCommand) -> (Provider, 
         let thief = with_anna(&provider).await;
         meddler.fail(Some(SESSION));
         let command = Command::User(command(Person::Sub(provider.anna.sub)));
-        assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+        assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
         start_again(&provider, &meddler).await;
         let enable = Command::User(UserCommand::Enable(Person::Sub(provider.anna.sub)));
-        execute(&Directory::of(&provider.sealgate), enable).await.unwrap();
+        execute(&Directory::new(&provider.sealgate), enable).await.unwrap();
         assert!(is_login(&thief.open("/account").await), "the session goes on");
     }
     (provider, meddler)
@@ -95,7 +95,7 @@ async fn a_process_that_goes_on_ends_it_by_its_sweeper() {
     meddler.fail(Some(SESSION));
     let person = Person::Sub(provider.anna.sub);
     let command = Command::User(UserCommand::SetPassword { person, password: Secret::new(NEW).into() });
-    assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+    assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let sweep = async || provider.sealgate.store.sweep(provider.clock.now(), 64).await.unwrap();
     sweep().await;
@@ -114,7 +114,7 @@ async fn a_damaged_record_keeps_no_other_from_being_carried_out() {
     meddler.fail(Some(SESSION));
     let person = Person::Sub(provider.anna.sub);
     let command = Command::User(UserCommand::SetPassword { person, password: Secret::new(NEW).into() });
-    assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+    assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let open = provider.engine.scan(b"O", None, 9).await.unwrap();
     let [(key, _)] = open.as_slice() else { panic!("{open:?}") };
@@ -140,7 +140,7 @@ async fn a_damaged_session_does_not_prevent_the_start() {
     with_anna(&provider).await;
     meddler.fail(Some(SESSION));
     let command = Command::User(UserCommand::Revoke(Person::Sub(provider.anna.sub).into()));
-    assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+    assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let sessions = provider.engine.scan(&[SESSION], None, 9).await.unwrap();
     let [(key, _)] = sessions.as_slice() else { panic!("{sessions:?}") };

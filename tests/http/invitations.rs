@@ -41,7 +41,7 @@ pub(crate) async fn token_for(provider: &Provider, email: &str) -> String {
 
 pub(crate) async fn command(provider: &Provider, command: Value) -> Result<Value, Vec<String>> {
     let command: Command = serde_json::from_value(json!({ "user": command })).unwrap();
-    let answer = execute(&Directory::of(&provider.sealgate), command).await;
+    let answer = execute(&Directory::new(&provider.sealgate), command).await;
     answer.map(|answer| json!(answer.members())).map_err(CommandError::into_lines)
 }
 

@@ -32,7 +32,7 @@ async fn with_two_keys(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer
 }
 
 async fn run(provider: &Provider, command: KeyCommand) {
-    execute(&Directory::of(&provider.sealgate), Command::Key(command)).await.unwrap();
+    execute(&Directory::new(&provider.sealgate), Command::Key(command)).await.unwrap();
 }
 
 async fn remove_now(provider: &Provider, kid: &str) {
@@ -95,7 +95,7 @@ async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
     meddler.lose_answer(b'm');
     let command = KeyCommand::Remove { kid: kid(&tokens.access), now: true, in_token: None };
-    assert!(execute(&Directory::of(&provider.sealgate), Command::Key(command)).await.is_err());
+    assert!(execute(&Directory::new(&provider.sealgate), Command::Key(command)).await.is_err());
     meddler.apply_late().await;
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
 }

@@ -156,7 +156,7 @@ async fn the_cookie_of_a_known_browser_is_the_hosts_alone_and_only_its_hash_is_k
     let mark = browser.cookie(KNOWN).unwrap();
     assert_eq!(mark.len(), 22);
     let known = provider.sealgate.store.known_browsers(provider.anna.sub).await.unwrap();
-    assert_eq!(known.browsers[0].mark, SecretHash::of(mark.as_bytes()));
+    assert_eq!(known.browsers[0].mark, SecretHash::for_secret(mark.as_bytes()));
     // A second sign-in on the same day keeps the mark; one on the next day replaces it.
     guess(&browser, &provider, ANNA, PASSWORD).await;
     assert_eq!(browser.cookie(KNOWN).unwrap(), mark);

@@ -55,7 +55,7 @@ async fn a_key_that_may_be_copied_and_a_new_application_password_are_told() {
         (AuditKind::AppPasswordCreated, Actor::Person, Notice::AppPasswordCreated),
     ] {
         let event = AuditEvent::new(provider.clock.now(), kind, actor);
-        provider.sealgate.audit.note(event.of(provider.anna.sub));
+        provider.sealgate.audit.note(event.for_subject(provider.anna.sub));
         assert_eq!(told(&provider).await, (vec![once(notice)], 0));
     }
 }
@@ -99,7 +99,7 @@ async fn a_damaged_user_record_does_not_block_other_notifications() {
     let provider = Provider::with(MAIL).await;
     let happened = |person| {
         let event = AuditEvent::new(provider.clock.now(), AuditKind::FactorRemoved, Actor::Person);
-        provider.sealgate.audit.note(event.of(person));
+        provider.sealgate.audit.note(event.for_subject(person));
     };
     let damaged = [b"b", &provider.anna.sub.as_bytes()[..], b"factor_removed"].concat();
     let changes = Changes { put: vec![(damaged, b"?".to_vec())], ..Changes::default() };

@@ -573,12 +573,12 @@ async fn pending_registrations_are_limited_and_expire_after_an_hour() {
     let store = &provider.sealgate.store;
     let page = begin(&provider, &browser).await;
     let address = Email::parse(NEW).unwrap();
-    let (now, code) = (provider.clock.now(), SecretHash::of(b"code"));
+    let (now, code) = (provider.clock.now(), SecretHash::for_secret(b"code"));
     ask(&provider, &browser, "deniz@example.test").await;
     let mail = store.due_mail(now, 1).await.unwrap().pop().unwrap().value;
     for number in 0_u32.. {
         let (id, pending) =
-            (SecretHash::of(&number.to_be_bytes()), PendingRegistration::new(address.clone(), code, now));
+            (SecretHash::for_secret(&number.to_be_bytes()), PendingRegistration::new(address.clone(), code, now));
         let mail = WaitingMail { id: MailId::from_bytes(u128::from(number).to_be_bytes()), ..mail.clone() };
         if !store.begin_registration(&id, &pending, &mail).await.unwrap() {
             break;

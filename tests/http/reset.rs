@@ -113,7 +113,7 @@ async fn a_link_ends_with_the_commit_that_disables_or_revokes() {
         // No session can be ended, so that the rest of the revocation fails.
         meddler.fail(Some(b's'));
         let command = Command::User(ending(Person::Sub(provider.anna.sub)));
-        assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+        assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
         provider.sealgate.store.change_user(provider.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
         assert_over(&open(&provider.browser(), &token).await);
     }
@@ -506,7 +506,7 @@ async fn a_token_that_was_not_mailed_for_this_opens_nothing() {
     let (link, token) = LinkToken::new(provider.anna.sub, [5; LINK_BYTES]);
     let invitation = Invitation {
         hash: link.hash,
-        account: AccountMark::of(&provider.anna),
+        account: AccountMark::from_user(&provider.anna),
         sent_at: provider.clock.now(),
         expires_at: provider.clock.now().plus(RESET_LIFE),
         app: None,

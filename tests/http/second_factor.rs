@@ -507,7 +507,7 @@ async fn after_a_reset_only_the_link_opens_an_enrolment_and_only_once() {
     let token = base64url(&[&sub.as_bytes()[..], &[7; 24]].concat());
     let mut record = factors::record(sub, &[], &[], 0);
     let until = now(&provider) + 3600;
-    let hash = SecretHash::of(token.as_bytes());
+    let hash = SecretHash::for_secret(token.as_bytes());
     record.value.as_mut().unwrap()["reset"] = json!({ "link": hash, "until": until });
     provider.sealgate.store.import(&[record]).await.unwrap();
 

@@ -75,7 +75,7 @@ fn page_beside(page: &Reply, name: &str) -> String {
 fn forged_csrf(browser: &Browser<'_>, page: &str, address: &str) -> String {
     let id = between(address, "interaction=", ".").unwrap();
     let cookie = browser.cookie(BROWSER).unwrap();
-    base64url(SecretHash::of(format!("csrf {page} {id} {cookie}").as_bytes()).as_bytes())
+    base64url(SecretHash::for_secret(format!("csrf {page} {id} {cookie}").as_bytes()).as_bytes())
 }
 
 /// An attacker begins a sign-in, and the user finishes it in the same browser, for example on a
@@ -207,7 +207,7 @@ async fn a_stolen_password_adds_no_factor_where_an_administrator_gives_the_link(
         let page = thief.open(address).await;
         assert_eq!(page.status, 403, "{address}: {page:?}");
         let csrf = format!("csrf own {address} {sub} {}", thief.cookie(SESSION).unwrap());
-        let csrf = base64url(SecretHash::of(csrf.as_bytes()).as_bytes());
+        let csrf = base64url(SecretHash::for_secret(csrf.as_bytes()).as_bytes());
         let sent = thief.post(address, &[("csrf", &csrf), ("kind", "passkey"), ("credential", "{}")]).await;
         assert_eq!(sent.status, 403, "{address}: {sent:?}");
     }

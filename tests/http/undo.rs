@@ -338,7 +338,7 @@ async fn an_administrators_change_is_told_to_the_old_address_and_not_taken_back_
         "person": { "email": "thief@evil.test" }, "changes": { "email": "anna@safe.test" },
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
-    execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    execute(&Directory::new(&provider.sealgate), command).await.unwrap();
     let after = anna(&provider).await;
     assert_eq!((after.email.as_str(), after.email_verified), ("anna@safe.test", false));
     let told = mailbox::take(&provider.sealgate).await;
@@ -356,10 +356,10 @@ async fn an_administrators_change_without_word_of_it_is_none() {
     let command: Command = serde_json::from_value(set).unwrap();
     // The outbox cannot be written.
     meddler.fail(Some(b'q'));
-    assert!(execute(&Directory::of(&provider.sealgate), command.clone()).await.is_err());
+    assert!(execute(&Directory::new(&provider.sealgate), command.clone()).await.is_err());
     meddler.fail(None);
     assert_eq!(anna(&provider).await, provider.anna);
-    execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    execute(&Directory::new(&provider.sealgate), command).await.unwrap();
     assert_eq!(mailbox::take(&provider.sealgate).await.len(), 1);
 }
 

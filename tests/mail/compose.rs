@@ -186,7 +186,10 @@ fn impossible_messages_are_errors() {
     let issuer = issuer();
     let sender = Sender { issuer: &issuer, operator: "Example", accent: None };
     let fault = |mail| compose(&message(mail, Language::English), &sender, MailId::from_bytes([7; 16])).unwrap_err();
-    assert_eq!(fault(Mail::ResetWanted { account: SecretHash::of(b"x"), browser: Vec::new() }), ComposeError::NotSent);
+    assert_eq!(
+        fault(Mail::ResetWanted { account: SecretHash::for_secret(b"x"), browser: Vec::new() }),
+        ComposeError::NotSent
+    );
     let wanted = Mail::AddressWanted { code: "12345678".to_owned(), purpose: CodePurpose::Registration };
     assert_eq!(fault(wanted), ComposeError::NotSent);
     for token in ["", "a b", "a&b=c", "a\r\nb", "ğ", "a/../b"] {

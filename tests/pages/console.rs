@@ -141,7 +141,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     for (number, form) in wrong_forms(&form) {
         add(&format!("console-client-wrong-{number}"), page(&form));
     }
-    let secret = |created_at, expires_at| ClientSecret { hash: SecretHash::of(b""), created_at, expires_at };
+    let secret = |created_at, expires_at| ClientSecret { hash: SecretHash::for_secret(b""), created_at, expires_at };
     let secrets =
         [secret(AT, Some(UnixTime::from_seconds(1_800_086_400))), secret(UnixTime::from_seconds(1_800_003_600), None)];
     let enabled = Client { approval: approved.approval, ..client(sample, false) };

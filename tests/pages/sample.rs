@@ -144,7 +144,7 @@ impl Sample {
     pub(crate) fn session(number: u8, user_agent: &str) -> Session {
         Session {
             id: SessionId::from_bytes([number; 16]),
-            cookie: SecretHash::of(b""),
+            cookie: SecretHash::for_secret(b""),
             previous: None,
             sign_ins: vec![SignIn::by_password(Self::sub(), AT)],
             created_at: AT,

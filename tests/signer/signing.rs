@@ -82,7 +82,8 @@ fn kid_of_another_key_is_refused() {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
-        let error = block_on(signer.sign(&KeyId::of(&[5], &[1, 0, 1]), vec![b"message".to_vec()])).unwrap_err();
+        let error =
+            block_on(signer.sign(&KeyId::from_public_key(&[5], &[1, 0, 1]), vec![b"message".to_vec()])).unwrap_err();
         assert!(matches!(error, SignError::Bug(_)), "{error}");
         assert_eq!(counts.signed(), 0);
     });

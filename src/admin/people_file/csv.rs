@@ -72,7 +72,7 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
             if named.is_some() && line == 1 {
                 continue;
             }
-            match known.of(&record, line) {
+            match known.resolve(&record, line) {
                 Ok(found) => columns = Some(found),
                 Err(faults) => return file.faults.extend(faults),
             }
@@ -108,7 +108,7 @@ fn named_delimiter(first: &str) -> Option<u8> {
 
 impl Columns {
     /// Returns the columns that a header names.
-    fn of(&self, header: &StringRecord, line: usize) -> Result<Vec<Column>, Vec<LineFault>> {
+    fn resolve(&self, header: &StringRecord, line: usize) -> Result<Vec<Column>, Vec<LineFault>> {
         let (mut columns, mut faults) = (Vec::new(), Vec::new());
         for (number, cell) in (1..).zip(header) {
             let found = self.0.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
@@ -163,14 +163,14 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonR
                 row.email_verified = match cell.to_ascii_lowercase().as_str() {
                     "" | "false" => false,
                     "true" => true,
-                    _ => return Err(LineFault::of(line, "email_verified", "write true or false")),
+                    _ => return Err(LineFault::in_field(line, "email_verified", "write true or false")),
                 };
             }
             Column::State => {
                 row.is_disabled = match cell.to_ascii_lowercase().as_str() {
                     "" | "enabled" => false,
                     "disabled" => true,
-                    _ => return Err(LineFault::of(line, "state", "write enabled or disabled")),
+                    _ => return Err(LineFault::in_field(line, "state", "write enabled or disabled")),
                 };
             }
             Column::PhoneNumber => cell.clone_into(&mut row.phone_number),

@@ -135,7 +135,7 @@ impl Entry {
         }
         match self::value(value) {
             Ok(value) => self.take(line, attribute, &value),
-            Err(fault) => self.faults.push(LineFault::of(line, attribute, fault)),
+            Err(fault) => self.faults.push(LineFault::in_field(line, attribute, fault)),
         }
     }
 
@@ -154,23 +154,23 @@ impl Entry {
             "sn" => first(&mut self.surname),
             "uid" => first(&mut self.row.username),
             "userpassword" if self.row.password_hash.expose().is_empty() => self.row.password_hash = Secret::new(value),
-            "userpassword" => self.faults.push(LineFault::of(line, attribute, "it is repeated; keep one")),
+            "userpassword" => self.faults.push(LineFault::in_field(line, attribute, "it is repeated; keep one")),
             "memberof" => match common_name(value) {
                 Some(group) => self.row.groups.push(group),
-                None => self.faults.push(LineFault::of(
+                None => self.faults.push(LineFault::in_field(
                     line,
                     attribute,
                     "the group's DN must start with cn, its name; correct or remove the line",
                 )),
             },
             "pwdaccountlockedtime" | "nsaccountlock" | "useraccountcontrol" | "accountexpires" | "shadowexpire" => {
-                match Lock::of(attribute, value) {
+                match Lock::from_attribute(attribute, value) {
                     Ok(Lock::Open) => {}
                     Ok(Lock::Locked) => self.row.is_disabled = true,
                     Ok(Lock::Expires(at)) => {
                         self.row.expires_at = Some(self.row.expires_at.map_or(at, |other| other.min(at)));
                     }
-                    Err(fault) => self.faults.push(LineFault::of(line, attribute, fault)),
+                    Err(fault) => self.faults.push(LineFault::in_field(line, attribute, fault)),
                 }
             }
             "objectclass" => {
@@ -180,7 +180,7 @@ impl Entry {
             }
             // `changetype`: added entries are accepted, all other changes are refused.
             _ if value.eq_ignore_ascii_case("add") => {}
-            _ => self.faults.push(LineFault::of(line, attribute, "only entries can be imported, not changes")),
+            _ => self.faults.push(LineFault::in_field(line, attribute, "only entries can be imported, not changes")),
         }
     }
 
@@ -222,7 +222,7 @@ impl Lock {
 
     /// Parses an attribute of the LDAP password policy draft, 389 Directory Server, Active
     /// Directory or RFC 2307.
-    fn of(attribute: &str, value: &str) -> Result<Self, &'static str> {
+    fn from_attribute(attribute: &str, value: &str) -> Result<Self, &'static str> {
         let number = || value.parse::<i64>().map_err(|_| "it is not an integer");
         let locked_if = |is_locked| if is_locked { Self::Locked } else { Self::Open };
         Ok(match attribute {

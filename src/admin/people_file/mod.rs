@@ -165,7 +165,7 @@ impl LineFault {
         Self { line, fault: fault.to_string() }
     }
 
-    pub(crate) fn of(line: usize, field: &str, fault: impl Display) -> Self {
+    pub(crate) fn in_field(line: usize, field: &str, fault: impl Display) -> Self {
         Self { line, fault: format!("{field}: {fault}") }
     }
 }

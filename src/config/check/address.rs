@@ -95,7 +95,7 @@ pub(super) fn group(text: &str) -> Result<String, String> {
 /// lower case.
 pub(super) fn mail_domain(text: &str) -> Result<String, String> {
     let problem = || format!("{text:?} is not a domain; write it without the @, such as \"example.com\"");
-    let address = Email::parse(&format!("a@{text}")).and_then(|address| MailAddress::of(&address));
+    let address = Email::parse(&format!("a@{text}")).and_then(|address| MailAddress::from_email(&address));
     address.map(|address| address.domain().to_owned()).ok_or_else(problem)
 }
 

@@ -21,7 +21,7 @@ const VALUES: &str = "write, for example, { Remote-User = \"username\", Remote-E
 /// Parses the identity headers of an application.
 pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
     let chosen = app.text("preset", "write the name of an application", |text| {
-        preset::of(text).ok_or_else(|| {
+        preset::by_name(text).ok_or_else(|| {
             let known: Vec<_> = PRESETS.iter().map(|preset| format!("{:?}", preset.name)).collect();
             format!("{text:?} is not a preset; write one of {}, or identity_headers", known.join(", "))
         })

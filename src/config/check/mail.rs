@@ -97,7 +97,7 @@ fn mailbox(text: &str, written: &str) -> Result<Mailbox, String> {
             "{text:?} has an invalid display name; write at most {MAX_NAME_LENGTH} visible characters"
         ));
     }
-    let address = Email::parse(address).and_then(|email| MailAddress::of(&email));
+    let address = Email::parse(address).and_then(|email| MailAddress::from_email(&email));
     let address = address.ok_or_else(|| format!("{text:?} is not an address that mail servers accept; {written}"))?;
     Ok(Mailbox { name: (!name.is_empty()).then(|| name.to_owned()), address })
 }

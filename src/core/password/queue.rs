@@ -58,7 +58,7 @@ pub enum Line {
 
 impl Line {
     /// Returns the line of an unknown client with this address.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn for_address(address: IpAddr) -> Self {
         Self::Stranger(match address.to_canonical() {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
             IpAddr::V6(address) => (u128::from(address) & !(u128::MAX >> 48)).to_be_bytes(),

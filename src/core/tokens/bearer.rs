@@ -81,7 +81,7 @@ impl Bearers {
         if token.len() > sealgate_domain::oauth::jwt::LONGEST {
             return Err(BearerFault::Invalid);
         }
-        let key = *SecretHash::of(token.as_bytes()).as_bytes();
+        let key = *SecretHash::for_secret(token.as_bytes()).as_bytes();
         // Read before the token is verified: a later removal of a key makes the entry's number
         // stale.
         let keys = issuer.signer().key_set().generation();

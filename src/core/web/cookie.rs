@@ -42,7 +42,7 @@ pub struct CookieNames {
 
 impl CookieNames {
     /// Returns the names for this issuer.
-    pub fn of(issuer: &IssuerUrl) -> Self {
+    pub fn for_issuer(issuer: &IssuerUrl) -> Self {
         if issuer.is_https() {
             Self {
                 session: "__Host-sealgate",

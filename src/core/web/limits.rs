@@ -135,7 +135,7 @@ impl RequestContext<'_> {
     pub fn charge_page(&self) -> Result<(), Exceeded> {
         let (limits, name) = (&self.sealgate.limits, Bucket::Pages.name());
         let key = LimitKey::address(name, self.origin.address);
-        let reading = Rule::of(self.limit(Bucket::Pages)).map(|rule| limits.take_here(&key, rule, self.now));
+        let reading = Rule::from_limit(self.limit(Bucket::Pages)).map(|rule| limits.take_here(&key, rule, self.now));
         self.sealgate.metrics.rate_limited(name, reading.is_none_or(|reading| reading.allowed));
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
@@ -147,7 +147,7 @@ impl RequestContext<'_> {
 
     /// Charges a key that has its own limit.
     pub async fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
-        let reading = match Rule::of(limit) {
+        let reading = match Rule::from_limit(limit) {
             Some(rule) => Some(self.take(bucket.scope(), bucket.name(), key, rule).await),
             None => None,
         };
@@ -167,7 +167,7 @@ impl RequestContext<'_> {
     /// Fails if a key's allowance is used up, without charging it.
     pub fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let peek = |rule| self.sealgate.limits.peek(bucket.scope(), key, rule, self.now);
-        let reading = Rule::of(limit).map(peek);
+        let reading = Rule::from_limit(limit).map(peek);
         if reading.is_none_or(|reading| reading.allowed) {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl RequestContext<'_> {
     pub async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
-        let Some(rule) = Rule::of(self.limit(bucket)) else { return Ok(()) };
+        let Some(rule) = Rule::from_limit(self.limit(bucket)) else { return Ok(()) };
         self.count(bucket.name(), &site, Rule { limit: rule.limit.saturating_mul(networks), ..rule }).await
     }
 
@@ -200,7 +200,7 @@ impl RequestContext<'_> {
         self.charged.get().copied().unwrap_or_else(|| {
             let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);
             let limits = &self.sealgate.limits;
-            Rule::of(self.limit(Bucket::Pages)).map(|rule| limits.peek(LimitScope::Node, &key, rule, self.now))
+            Rule::from_limit(self.limit(Bucket::Pages)).map(|rule| limits.peek(LimitScope::Node, &key, rule, self.now))
         })
     }
 }

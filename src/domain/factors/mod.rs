@@ -98,8 +98,8 @@ pub struct FactorOrigin(SecretHash);
 
 impl FactorOrigin {
     /// Creates the origin for the sign-in or session with this identifier.
-    pub fn of(text: &str) -> Self {
-        Self(SecretHash::of(text.as_bytes()))
+    pub fn from_text(text: &str) -> Self {
+        Self(SecretHash::for_secret(text.as_bytes()))
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Rule {
 
 impl Rule {
     /// Converts a configured limit; `None` if unlimited.
-    pub fn of(limit: RateLimit) -> Option<Self> {
+    pub fn from_limit(limit: RateLimit) -> Option<Self> {
         limit.requests().map(|limit| Self { limit, window: Duration::from_mins(1) })
     }
 }
@@ -126,7 +126,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(seed: &[u8; 16], key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Self {
+    fn for_key(seed: &[u8; 16], key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Self {
         let [bucket, mark, phase] = hash(seed, key);
         let window = rule.window.as_secs().max(1);
         let phase = phase % window;
@@ -153,7 +153,7 @@ impl Limiter {
 
     /// Counts a request if it is allowed. Refused requests are not counted.
     pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        let place = Place::of(&self.seed, key, rule, now);
+        let place = Place::for_key(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
         let slot = Self::claim(&mut slots, &place, now);
         slot.limit = rule.limit;
@@ -166,7 +166,7 @@ impl Limiter {
 
     /// Returns what [`Limiter::take`] would report, without counting.
     pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        let place = Place::of(&self.seed, key, rule, now);
+        let place = Place::for_key(&self.seed, key, rule, now);
         let count = self.bucket(&place).iter().find(|slot| slot.is(&place)).map_or(0, |slot| slot.count);
         reading(count, rule, place.ends, now, count < rule.limit)
     }

@@ -62,7 +62,7 @@ impl Shares {
     /// # Errors
     /// The query to make; pass its answer to [`Shares::answer`].
     pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<RateLimitStatus, Ask> {
-        let place = Place::of(&self.seed, key, rule, now);
+        let place = Place::for_key(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
         let found = slots.iter_mut().find(|slot| slot.is(&place));
         if let Some(slot) = found
@@ -88,7 +88,7 @@ impl Shares {
 
     /// Returns what [`Shares::take`] would report, from local state and without counting.
     pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        let place = Place::of(&self.seed, key, rule, now);
+        let place = Place::for_key(&self.seed, key, rule, now);
         let found = self.bucket(&place).iter().find(|slot| slot.is(&place)).copied();
         let slot = found.unwrap_or(Slot { ends: place.ends, ..Slot::default() });
         slot.reading(rule, now, slot.unused > 0 || slot.all < rule.limit)

@@ -50,13 +50,13 @@ impl UserClaims {
     /// A part of them would silently change the user's permissions. A client without `groups` in
     /// the token can ask UserInfo.
     pub fn in_token(user: &User, scope: Scope) -> Self {
-        let mut claims = Self::of(user, scope);
+        let mut claims = Self::for_user(user, scope);
         claims.groups = groups_in_token(user, scope);
         claims
     }
 
     /// Returns the claims of this user that the scope covers.
-    pub fn of(user: &User, scope: Scope) -> Self {
+    pub fn for_user(user: &User, scope: Scope) -> Self {
         let mut claims = Self::default();
         if scope.contains(ScopeValue::Profile) {
             claims.name = Some(user.name.clone()).filter(|name| !name.is_empty());

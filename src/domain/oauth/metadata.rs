@@ -41,7 +41,7 @@ impl ProviderMetadata {
     /// It always contains the registration endpoint, as the specification requires, even if the
     /// operator disabled registration. It contains the scope `groups` with its claim and the
     /// response mode `form_post` only if the operator enabled them.
-    pub fn of(issuer: &str, groups: bool, form_post: bool) -> Self {
+    pub fn for_issuer(issuer: &str, groups: bool, form_post: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
         let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());
         let at = |path: &str| format!("{issuer}{path}");

@@ -32,8 +32,8 @@ pub struct CredentialMark {
 }
 
 impl CredentialMark {
-    pub fn of(user: &User, factors: u64) -> Self {
-        let password = user.password.as_ref().map(|hash| SecretHash::of(hash.as_str().as_bytes()));
+    pub fn for_user(user: &User, factors: u64) -> Self {
+        let password = user.password.as_ref().map(|hash| SecretHash::for_secret(hash.as_str().as_bytes()));
         Self { password, factors }
     }
 }

@@ -109,7 +109,7 @@ impl CreationOptions {
                 .map(|algorithm| KeyParameters { r#type: PUBLIC_KEY, alg: algorithm.cose_number() })
                 .to_vec(),
             timeout: milliseconds(timeout),
-            exclude_credentials: existing.iter().map(CredentialDescriptor::of).collect(),
+            exclude_credentials: existing.iter().map(CredentialDescriptor::from_record).collect(),
             authenticator_selection: AuthenticatorSelection {
                 resident_key: asked,
                 require_resident_key: resident,
@@ -136,7 +136,7 @@ impl RequestOptions {
     ) -> Self {
         let fit = account.credentials.iter().filter(|credential| purpose.takes(credential.kind));
         Self {
-            allow_credentials: fit.map(CredentialDescriptor::of).collect(),
+            allow_credentials: fit.map(CredentialDescriptor::from_record).collect(),
             user_verification: if purpose.needs_verification() { "required" } else { "discouraged" },
             ..Self::of_anybody(relying_party, challenge, timeout)
         }
@@ -157,7 +157,7 @@ impl RequestOptions {
 const PUBLIC_KEY: &str = "public-key";
 
 impl CredentialDescriptor {
-    fn of(credential: &CredentialRecord) -> Self {
+    fn from_record(credential: &CredentialRecord) -> Self {
         Self { r#type: PUBLIC_KEY, id: credential.id.to_string(), transports: credential.transports.clone() }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct VerifiedClientCertificate {
 
 impl VerifiedClientCertificate {
     /// Returns the client certificate of this connection, if there is one.
-    pub(crate) fn of(tls: &SslDigest) -> Option<&Self> {
+    pub(crate) fn from_tls(tls: &SslDigest) -> Option<&Self> {
         tls.extension.get::<Self>()
     }
 
@@ -62,7 +62,7 @@ impl VerifiedClientCertificate {
 pub(crate) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
-    let Some(shown) = tls.and_then(VerifiedClientCertificate::of) else { return };
+    let Some(shown) = tls.and_then(VerifiedClientCertificate::from_tls) else { return };
     if let Some(subject) = &shown.subject {
         fields.insert(SUBJECT, subject.clone());
     }

@@ -103,7 +103,7 @@ impl Tls {
     /// This happens when its certificate expires, its authority is removed, or a certificate
     /// becomes required and it has shown none.
     pub(crate) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
-        let client = tls.as_deref().and_then(VerifiedClientCertificate::of);
+        let client = tls.as_deref().and_then(VerifiedClientCertificate::from_tls);
         let mut changed = self.changed.subscribe();
         let mut looked = UnixTime::now();
         loop {

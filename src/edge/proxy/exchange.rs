@@ -168,7 +168,7 @@ impl Exchange {
     /// The process has no free descriptors.
     pub(crate) fn end_connection_after_answer(&mut self) -> Result<()> {
         if self.connection.is_none() {
-            let handle = self.descriptor.and_then(Handle::of);
+            let handle = self.descriptor.and_then(Handle::from_descriptor);
             self.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
         }
         self.ends_connection = true;

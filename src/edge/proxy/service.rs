@@ -376,11 +376,11 @@ impl ProxyHttp for Proxy {
         exchange.connection = None;
         exchange.descriptor = Some(descriptor);
         if let (Some(pinned), Some(server), false) = (&exchange.pinned, &exchange.server, reused) {
-            let handle = Handle::of(descriptor);
+            let handle = Handle::from_descriptor(descriptor);
             pinned.hold(server, handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
         }
         if exchange.has_body && exchange.keeps_connection() {
-            let handle = Handle::of(descriptor);
+            let handle = Handle::from_descriptor(descriptor);
             exchange.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
         }
         Ok(())

@@ -85,7 +85,9 @@ impl Silence {
             let now = Instant::now();
             if current.until <= now {
                 // The client may be slow: the upstream's next bytes wait to be read.
-                if let Some(connection) = Handle::of(current.descriptor).filter(|connection| !connection.has_bytes()) {
+                if let Some(connection) =
+                    Handle::from_descriptor(current.descriptor).filter(|connection| !connection.has_bytes())
+                {
                     break connection;
                 }
                 current.until = now + current.limit;

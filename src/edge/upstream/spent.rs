@@ -16,7 +16,7 @@ impl Handle {
     /// free descriptors.
     ///
     /// The connection must be open, as it is in Pingora's hook that passes the descriptor.
-    pub(crate) fn of(descriptor: RawFd) -> Option<Self> {
+    pub(crate) fn from_descriptor(descriptor: RawFd) -> Option<Self> {
         // Pingora uses -1 for a connection without a socket.
         if descriptor < 0 {
             return None;
@@ -56,7 +56,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        let handle = Handle::of(client.as_raw_fd()).unwrap();
+        let handle = Handle::from_descriptor(client.as_raw_fd()).unwrap();
         handle.end();
         drop(handle);
         assert_eq!((client.read(&mut [0]).unwrap(), server.read(&mut [0]).unwrap()), (0, 0));
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn a_unix_sockets_connection_ends_too() {
         let (mut one, mut other) = UnixStream::pair().unwrap();
-        Handle::of(one.as_raw_fd()).unwrap().end();
+        Handle::from_descriptor(one.as_raw_fd()).unwrap().end();
         assert_eq!((one.read(&mut [0]).unwrap(), other.read(&mut [0]).unwrap()), (0, 0));
-        assert!(Handle::of(-1).is_none());
+        assert!(Handle::from_descriptor(-1).is_none());
     }
 }

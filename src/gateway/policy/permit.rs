@@ -45,6 +45,6 @@ impl Permit {
     /// Returns the changes to the request and to its response. `head` must be the head that the
     /// permit was created for.
     pub fn rewrite(self, head: &Parts) -> Rewrite {
-        headers::rewrite(head, &Origin::of(head), self.path_and_query, self.identity, &self.cors)
+        headers::rewrite(head, &Origin::from_head(head), self.path_and_query, self.identity, &self.cors)
     }
 }

@@ -117,7 +117,7 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let Some(signed_in) = session::find(ctx).await? else {
         return login::begin_for(ctx, Purpose::KeptForm(id), SignInRequest::any(login::First::Needed)).await;
     };
-    let (browser, id) = (SecretHash::of(browser.as_bytes()), SecretHash::of(id.as_bytes()));
+    let (browser, id) = (SecretHash::for_secret(browser.as_bytes()), SecretHash::for_secret(id.as_bytes()));
     let taken = match ctx.sealgate.store.take_form(&browser, &id, ctx.now).await {
         Err(StoreError::Sealed(error)) => {
             tracing::warn!(request_id = ctx.origin.request_id, %error, "cannot decrypt a saved form");
@@ -129,7 +129,7 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     if form.person.is_some_and(|person| person != signed_in.user.sub) {
         return Ok(ctx.problem(StatusCode::FORBIDDEN, Problem::FormOfAnother));
     }
-    let Some(replay) = Replay::of(&form.body) else { return Ok(gone()) };
+    let Some(replay) = Replay::from_body(&form.body) else { return Ok(gone()) };
     let home = ReturnPath::home();
     let page = SendAgainPage {
         frame: ctx.frame(),
@@ -150,7 +150,7 @@ fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option
     let base = url::Url::parse("https://application.invalid/").ok()?;
     let read = base.join(wanted.as_str()).ok()?;
     let exact = &read[url::Position::BeforePath..] == wanted.as_str();
-    Replay::of(body).filter(|_| exact && body.len() <= MAX_FORM_BYTES)?;
+    Replay::from_body(body).filter(|_| exact && body.len() <= MAX_FORM_BYTES)?;
     Some(Form { person, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
 }
 

@@ -146,7 +146,7 @@ async fn go(
     let wanted = if let Purpose::Page(wanted) = &purpose { wanted } else { &home };
     let (state, verifier) = (Secret::from_random(&ctx.random::<32>()), Secret::from_random(&ctx.random::<32>()));
     let attempt = SignInAttempt {
-        browser: SecretHash::of(browser.as_bytes()),
+        browser: SecretHash::for_secret(browser.as_bytes()),
         app: ctx.app.name.clone(),
         wanted: wanted.as_str().to_owned(),
         verifier: verifier.expose().to_owned(),
@@ -227,7 +227,7 @@ impl Back {
         Self::Page(ReturnPath::home())
     }
 
-    fn of(attempt: &SignInAttempt) -> Self {
+    fn from_attempt(attempt: &SignInAttempt) -> Self {
         match &attempt.form {
             Some(id) => Self::Form(id.clone()),
             None => Self::Page(ReturnPath::parse(&attempt.wanted).unwrap_or_else(ReturnPath::home)),
@@ -279,7 +279,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
         let back = page.map_or_else(Back::home, Back::Page);
         return stale(ctx, &back, returned.error.is_some()).await;
     };
-    let back = Back::of(&attempt.value);
+    let back = Back::from_attempt(&attempt.value);
     if attempt.value.expires_at <= ctx.now {
         // The user or the redirect took too long. The requested page is known.
         let _ = ctx.sealgate.store.finish_attempt(&attempt).await?;
@@ -354,8 +354,8 @@ async fn too_weak(
 /// may have expired.
 async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
     let (Some(state), Some(browser)) = (state, ctx.cookie(ctx.cookies.browser)) else { return Ok(None) };
-    let browser = SecretHash::of(browser.as_bytes());
-    let found = ctx.sealgate.store.attempt(&browser, &SecretHash::of(state.as_bytes())).await?;
+    let browser = SecretHash::for_secret(browser.as_bytes());
+    let found = ctx.sealgate.store.attempt(&browser, &SecretHash::for_secret(state.as_bytes())).await?;
     Ok(found.filter(|found| {
         let attempt = &found.value;
         attempt.app == ctx.app.name && attempt.browser == browser
@@ -411,7 +411,7 @@ async fn code(
     else {
         return Ok(None);
     };
-    let found = ctx.sealgate.store.code(&SecretHash::of(code.as_bytes())).await?;
+    let found = ctx.sealgate.store.code(&SecretHash::for_secret(code.as_bytes())).await?;
     let redirect_uri = redirect_uri(ctx);
     Ok(found.filter(|found| found.value.redeem(&client, &redirect_uri, Some(&verifier), ctx.now).is_ok()))
 }
@@ -458,7 +458,7 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
         expires_at: parent.expires_at,
     };
     store.begin_app_session(&session).await?;
-    let event = ctx.event(AuditKind::AppSignedIn, Actor::Person).of(session.subject);
+    let event = ctx.event(AuditKind::AppSignedIn, Actor::Person).for_subject(session.subject);
     ctx.sealgate.audit.note(event.in_app(&session.app).in_session(session.parent));
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }

@@ -39,7 +39,7 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// Parses a body. `None` if a browser would not submit exactly the same bytes again.
-    pub(crate) fn of(body: &[u8]) -> Option<Self> {
+    pub(crate) fn from_body(body: &[u8]) -> Option<Self> {
         if body.is_empty() {
             return Some(Self { charset: "utf-8", fields: Vec::new() });
         }
@@ -125,7 +125,7 @@ const LIFETIME: Duration = Duration::from_mins(15);
 pub(crate) async fn keep(ctx: &AppRequest<'_>, browser: &str, form: &Form) -> Result<Option<Secret>, StoreError> {
     let id = Secret::from_random(&ctx.random::<32>());
     let store = &ctx.sealgate.store;
-    let browser = SecretHash::of(browser.as_bytes());
+    let browser = SecretHash::for_secret(browser.as_bytes());
     let kept = store.keep_form(&browser, &id.hash(), form, ctx.now.plus(LIFETIME), ctx.random()).await;
     let kept = match kept {
         Err(StoreError::TooManyForms) => false,
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     fn fields(body: &str) -> Option<(&'static str, Vec<(String, String)>)> {
-        Replay::of(body.as_bytes()).map(|replay| (replay.charset, replay.fields))
+        Replay::from_body(body.as_bytes()).map(|replay| (replay.charset, replay.fields))
     }
 
     fn pairs(fields: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -203,7 +203,7 @@ mod tests {
         ] {
             assert!(fields(body).is_none(), "{body}");
         }
-        assert!(Replay::of(b"a=\xff").is_none());
+        assert!(Replay::from_body(b"a=\xff").is_none());
         assert!(fields(&["a="; MAX_FIELDS].join("&")).is_some());
         assert!(fields(&["a="; MAX_FIELDS + 1].join("&")).is_none());
     }
@@ -226,7 +226,7 @@ mod tests {
         fn an_accepted_body_is_reproduced_exactly(values in prop::collection::vec(("[a-z]{1,4}", prop::collection::vec(any::<u8>(), 0..12)), 1..5)) {
             let values: Vec<_> = values.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
             let body = written(&values);
-            if let Some(replay) = Replay::of(&body) {
+            if let Some(replay) = Replay::from_body(&body) {
                 let bytes = |text: &String| -> Vec<u8> {
                     if replay.charset == "utf-8" {
                         return text.clone().into_bytes();

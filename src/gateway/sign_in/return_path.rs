@@ -44,7 +44,7 @@ impl ReturnPath {
         // The parser drops a fragment.
         let whole = target.as_str() == text && text.len() <= LONGEST;
         // The rule of the path is checked for these characters when the browser returns.
-        let path = CanonicalPath::of(&target, Characters::ALL).ok()?;
+        let path = CanonicalPath::from_target(&target, Characters::ALL).ok()?;
         (whole && !is_own(&path)).then(|| Self(text.to_owned()))
     }
 

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn answers_are_told_without_whom_and_what_they_are_about() {
-        let anna = MailAddress::of(&Email::parse("anna@example.com").unwrap()).unwrap();
+        let anna = MailAddress::from_email(&Email::parse("anna@example.com").unwrap()).unwrap();
         for (said, kept) in [
             ("550 5.1.1 <anna@example.com>: Recipient rejected", "550 5.1.1 … Recipient rejected"),
             ("550 no such user 'anna'\r\nX: y", "550 no such user … X: y"),

@@ -111,7 +111,7 @@ impl Transport {
     /// [`SendError`] by cause.
     pub async fn send(&self, composed: &Composed, to: &Email) -> Result<String, SendError> {
         let unsendable = SendError::Unsendable("mail servers do not take its recipient's address");
-        let to = MailAddress::of(to).ok_or_else(|| unsendable.clone())?;
+        let to = MailAddress::from_email(to).ok_or_else(|| unsendable.clone())?;
         // Whether sign-in has succeeded, so that later failures concern this message.
         let inside = AtomicBool::new(false);
         let attempt = timeout(self.timeout, async {

@@ -126,7 +126,7 @@ fn new_address(ctx: &RequestContext<'_>, typed: &str, user: &User) -> Result<Ema
 
 async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Result<(), AddressProblem>, Failure> {
     let user = &visitor.user;
-    if MailAddress::of(&user.email).is_none() {
+    if MailAddress::from_email(&user.email).is_none() {
         return Ok(Err(AddressProblem::Undeliverable));
     }
     // The user has already verified the address in another tab.
@@ -190,7 +190,7 @@ fn pending(
         code: code_hash(ctx, user, new_address.unwrap_or(&user.email), code)?,
         session: session_of(visitor),
         new_address: new_address.cloned(),
-        account: AccountMark::of(user),
+        account: AccountMark::from_user(user),
         failures: 0,
         expires_at: ctx.now.plus(CODE_LIFE),
     })

@@ -126,7 +126,7 @@ async fn judge(
     new: &Secret,
 ) -> Result<Result<(), PasswordFault>, PasswordError> {
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    ctx.sealgate.passwords.check(Line::of(ctx.origin.address), new, &owner).await
+    ctx.sealgate.passwords.check(Line::for_address(ctx.origin.address), new, &owner).await
 }
 
 enum PasswordChange {

@@ -230,7 +230,7 @@ fn may_go(user: &User, demanded: AssuranceLevel, before: &Factors, after: &Facto
 
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrolling<'a, 'c> {
     let session = visitor.session.value.under_its_cookie();
-    let origin = FactorOrigin::of(&format!("session {}", base64url(session.as_bytes())));
+    let origin = FactorOrigin::from_text(&format!("session {}", base64url(session.as_bytes())));
     Enrolling { ctx, store: Store::clone(&ctx.sealgate.store), user: &visitor.user, origin }
 }
 

@@ -181,7 +181,7 @@ pub(super) async fn execute(
     command: Command,
 ) -> Result<Answer, Failure> {
     let origin = &ctx.origin;
-    let directory = Directory::of(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
+    let directory = Directory::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
     admin::execute(&directory, command).await.map_err(|error| match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
@@ -206,7 +206,7 @@ pub(super) fn page_of(client: &ClientId) -> String {
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &ClientNotes<'_>) -> Response {
-    page(ctx, console_user, client, &form::of(client, &own_redirect_uri(ctx)), said)
+    page(ctx, console_user, client, &form::from_client(client, &own_redirect_uri(ctx)), said)
 }
 
 fn page(

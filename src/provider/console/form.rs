@@ -46,7 +46,7 @@ pub(super) fn empty() -> ClientForm {
 /// Returns the form with a client's present settings.
 ///
 /// It omits the console's own redirect URI, which the trial page adds and removes.
-pub(super) fn of(client: &Client, own: &str) -> ClientForm {
+pub(super) fn from_client(client: &Client, own: &str) -> ClientForm {
     let lines = |uris: &[RedirectUri]| {
         uris.iter().map(RedirectUri::as_str).filter(|uri| *uri != own).collect::<Vec<_>>().join("\n")
     };

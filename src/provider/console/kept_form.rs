@@ -81,7 +81,7 @@ pub(super) async fn take(
     let (Some(id), Some(owner)) = (query.one(visitor::FORM)?, owner(ctx, &console_user.visitor)) else {
         return Ok(None);
     };
-    let found = match ctx.sealgate.store.take_form(&owner, &SecretHash::of(id.as_bytes()), ctx.now).await {
+    let found = match ctx.sealgate.store.take_form(&owner, &SecretHash::for_secret(id.as_bytes()), ctx.now).await {
         Err(StoreError::Sealed(error)) => {
             tracing::warn!(request_id = ctx.origin.request_id, %error, "cannot decrypt a saved form");
             None
@@ -97,5 +97,5 @@ pub(super) async fn take(
 fn owner(ctx: &RequestContext<'_>, visitor: &Visitor) -> Option<SecretHash> {
     let browser = ctx.cookie(ctx.cookies.browser)?;
     let text = format!("console form {} {} {browser}", visitor.user.sub, visitor.session.value.id);
-    Some(SecretHash::of(text.as_bytes()))
+    Some(SecretHash::for_secret(text.as_bytes()))
 }

@@ -205,7 +205,7 @@ fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
         .apps
         .iter()
         .map(|app| {
-            let known = ctx.sealgate.upstreams.of(&app.name);
+            let known = ctx.sealgate.upstreams.for_app(&app.name);
             let servers = if known.is_empty() {
                 app.upstreams.iter().map(|one| (configured(one), None)).collect()
             } else {

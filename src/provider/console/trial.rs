@@ -64,7 +64,7 @@ async fn switch(
 
 fn start(ctx: &RequestContext<'_>, client: &Client) -> Response {
     let state = format!("{}.{}", base64url(&ctx.random::<16>()), client.id);
-    let challenge = base64url(SecretHash::of(verifier(ctx, &state).expose().as_bytes()).as_bytes());
+    let challenge = base64url(SecretHash::for_secret(verifier(ctx, &state).expose().as_bytes()).as_bytes());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("client_id", client.id.as_str());
     query.append_pair("response_type", "code");
@@ -80,7 +80,7 @@ fn start(ctx: &RequestContext<'_>, client: &Client) -> Response {
 /// Returns the PKCE verifier of a trial, which depends on this browser's session cookie.
 fn verifier(ctx: &RequestContext<'_>, state: &str) -> Secret {
     let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
-    Secret::new(base64url(SecretHash::of(format!("trial {state} {cookie}").as_bytes()).as_bytes()))
+    Secret::new(base64url(SecretHash::for_secret(format!("trial {state} {cookie}").as_bytes()).as_bytes()))
 }
 
 /// Handles the authorization response.
@@ -123,7 +123,7 @@ async fn claims(
     }
     let user = &console_user.visitor.user;
     let tokens = ctx.sealgate.issuer.mint(&unkept(ctx, code), user, base64url(&ctx.random::<16>()), ctx.now).await?;
-    let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::of(user, code.scope) };
+    let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::for_user(user, code.scope) };
     let id_token = tokens.id_token.as_deref().and_then(decoded).unwrap_or_default();
     Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))
 }

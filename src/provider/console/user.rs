@@ -186,7 +186,7 @@ async fn save(
     }
     let changed =
         if username.is_some() && user.username.is_none() { "username, groups and roles" } else { "groups and roles" };
-    let event = console_user.event(ctx, AuditKind::UserChanged).of(user.sub).with_detail(changed);
+    let event = console_user.event(ctx, AuditKind::UserChanged).for_subject(user.sub).with_detail(changed);
     ctx.sealgate.audit.note(event);
     Ok(back(ctx, user, Done::User))
 }
@@ -245,7 +245,7 @@ async fn send_reset_link(
         return Err(Failure::page(Problem::InvalidRequest));
     }
     reset::mail_link(ctx, user).await?;
-    let event = console_user.event(ctx, AuditKind::PasswordResetAsked).of(user.sub);
+    let event = console_user.event(ctx, AuditKind::PasswordResetAsked).for_subject(user.sub);
     ctx.sealgate.audit.note(event.with_detail("link mailed"));
     Ok(back(ctx, user, Done::ResetLinkSent))
 }

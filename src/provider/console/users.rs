@@ -136,7 +136,7 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
     let email = Email::parse(&typed.email).filter(|email| is_seen(email.as_str()));
     match &email {
         None => faults.push(UserField::Email),
-        Some(email) if by_mail && MailAddress::of(email).is_none() => faults.push(UserField::Email),
+        Some(email) if by_mail && MailAddress::from_email(email).is_none() => faults.push(UserField::Email),
         Some(email) if ctx.sealgate.store.user_by_email(email).await?.is_some() => faults.push(UserField::EmailTaken),
         Some(_) => {}
     }

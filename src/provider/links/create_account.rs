@@ -209,7 +209,7 @@ impl Registering {
     /// one address is not accepted after another tab has begun a registration for another address.
     pub(crate) fn csrf(&self, page: &str) -> String {
         let text = Secret::new(format!("{} {}", self.waiting.csrf(page), self.secret.expose()));
-        base64url(SecretHash::of(text.expose().as_bytes()).as_bytes())
+        base64url(SecretHash::for_secret(text.expose().as_bytes()).as_bytes())
     }
 
     /// Reads a page's form.

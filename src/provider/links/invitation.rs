@@ -171,7 +171,7 @@ async fn put(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Re
 /// administrator chose.
 async fn accepted(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Result<Response, Failure> {
     let user = &invited.user.value;
-    let event = ctx.event(AuditKind::InvitationAccepted, Actor::Person).of(user.sub);
+    let event = ctx.event(AuditKind::InvitationAccepted, Actor::Person).for_subject(user.sub);
     ctx.sealgate.audit.note(match chosen {
         Chosen::Password(_) => event.with_detail("password"),
         Chosen::Passkey(_, named) => event.with_detail(named),
@@ -217,7 +217,7 @@ async fn is_shared(ctx: &RequestContext<'_>, user: &User) -> Result<bool, Failur
 }
 
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, link: &MailedLink, user: &'a User) -> Enrolling<'a, 'c> {
-    let origin = FactorOrigin::of(&format!("invitation {}", base64url(link.link.hash.as_bytes())));
+    let origin = FactorOrigin::from_text(&format!("invitation {}", base64url(link.link.hash.as_bytes())));
     Enrolling { ctx, store: Store::clone(&ctx.sealgate.store), user, origin }
 }
 

@@ -57,8 +57,8 @@ pub(crate) fn new_mail(
 /// exists. The caller must answer a refused request like an accepted one.
 pub(crate) async fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
     // An internationalized domain has several spellings that mail servers treat as the same domain.
-    let mailbox = MailAddress::of(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
-    let account = SecretHash::of(mailbox.to_ascii_lowercase().as_bytes());
+    let mailbox = MailAddress::from_email(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
+    let account = SecretHash::for_secret(mailbox.to_ascii_lowercase().as_bytes());
     from_network(ctx).await && to_account(ctx, &account).await && in_all(ctx).await
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn mailable(typed: &str) -> Result<Email, AddressFault> {
         return Err(AddressFault::NotAscii);
     }
     let address = Email::parse(typed).filter(|address| is_seen(address.as_str())).ok_or(AddressFault::Malformed)?;
-    let mailbox = MailAddress::of(&address).ok_or(AddressFault::Malformed)?;
+    let mailbox = MailAddress::from_email(&address).ok_or(AddressFault::Malformed)?;
     if typed.is_ascii() || mailbox.is_international() {
         return Ok(address);
     }

@@ -84,7 +84,7 @@ impl MailedLink {
     /// one account is not accepted for another account whose link was opened in another tab.
     pub(super) fn csrf(&self) -> String {
         let text = Secret::new(format!("csrf link {} {}", self.page.name, self.token.expose()));
-        base64url(SecretHash::of(text.expose().as_bytes()).as_bytes())
+        base64url(SecretHash::for_secret(text.expose().as_bytes()).as_bytes())
     }
 
     /// Reads the page's form.
@@ -135,7 +135,7 @@ pub(super) async fn hash_new_password(
         NewPasswordProblem::Busy
     };
     let passwords = &ctx.sealgate.passwords;
-    let judged = passwords.check(Line::of(ctx.origin.address), &new, owner).await.map_err(busy)?;
+    let judged = passwords.check(Line::for_address(ctx.origin.address), &new, owner).await.map_err(busy)?;
     judged.map_err(NewPasswordProblem::Fault)?;
     passwords.hash(SecretString::from(new.expose()), ctx.random()).await.map_err(busy)
 }

@@ -175,13 +175,14 @@ async fn created(
     let (steps, detail, factors) = match chosen {
         Chosen::Password(_) => (SignIn::by_password(user.sub, ctx.now).steps, "password".to_owned(), None),
         Chosen::Passkey(enrolled) => {
-            (AuthenticationSteps::of(enrolled.step(ctx.now)), enrolled.detail(), Some(&*enrolled.factors))
+            (AuthenticationSteps::from_step(enrolled.step(ctx.now)), enrolled.detail(), Some(&*enrolled.factors))
         }
     };
-    let event = ctx.event(AuditKind::SelfRegistered, Actor::Person).of(user.sub).with_client(&waiting.client.id);
+    let event =
+        ctx.event(AuditKind::SelfRegistered, Actor::Person).for_subject(user.sub).with_client(&waiting.client.id);
     ctx.sealgate.audit.note(event.with_detail(detail));
     ctx.sealgate.metrics.registered(RegistrationOutcome::Created);
-    let credentials = CredentialMark::of(&user, factors.map_or(0, |factors| factors.generation));
+    let credentials = CredentialMark::for_user(&user, factors.map_or(0, |factors| factors.generation));
     let proof = Proof { user, steps, credentials, is_step_up: false };
     let proceeded = sign_in::proceed(ctx, waiting, proof, factors).await?;
     Ok(proceeded.respond_or_begin_again(ctx, waiting).with_cookie(forgotten(ctx)))

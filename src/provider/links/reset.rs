@@ -103,7 +103,7 @@ async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -
                     sweeper continues");
                 Ended::default()
             });
-            let event = ctx.event(AuditKind::PasswordReset, Actor::Person).of(subject);
+            let event = ctx.event(AuditKind::PasswordReset, Actor::Person).for_subject(subject);
             ctx.sealgate.audit.note(event.with_detail(ended.to_string()));
             return Ok(());
         }
@@ -141,7 +141,8 @@ pub(crate) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(
     };
     let id = MailId::from_bytes(ctx.random());
     let mail = store.new_mail((id, ctx.random()), Some(user.sub), &message, ctx.now).map_err(StoreError::from)?;
-    let link = ResetLink { hash: link.hash, account: AccountMark::of(user), expires_at: ctx.now.plus(RESET_LIFE) };
+    let link =
+        ResetLink { hash: link.hash, account: AccountMark::from_user(user), expires_at: ctx.now.plus(RESET_LIFE) };
     store.change_account_links(user.sub, &[mail], |links| links.add_reset(link.clone(), ctx.now)).await?;
     Ok(())
 }

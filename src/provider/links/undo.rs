@@ -85,13 +85,13 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
     let Restored { user, is_taken, added } = restore(ctx, link, &revocation).await?;
     let ended = store.carry_out(&revocation).await?;
-    let event = |kind| ctx.event(kind, Actor::Person).of(subject);
+    let event = |kind| ctx.event(kind, Actor::Person).for_subject(subject);
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
     let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
     let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && ctx.sealgate.has_room_for(MailKind::Reset) {
         let (made, token) = LinkToken::new(subject, ctx.random());
         let reset =
-            ResetLink { hash: made.hash, account: AccountMark::of(&user), expires_at: ctx.now.plus(RESET_LIFE) };
+            ResetLink { hash: made.hash, account: AccountMark::from_user(&user), expires_at: ctx.now.plus(RESET_LIFE) };
         let mail = Mail::Reset { token: token.expose().to_owned() };
         (Some(reset), vec![mailing::new_mail(ctx, Some(subject), Some(&user.email), mail)?])
     } else {
@@ -153,7 +153,7 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
             .await?;
         if written == Committed::Yes {
             if user.value.is_enabled() && !next.is_enabled() {
-                ctx.sealgate.audit.note(ctx.event(AuditKind::UserDisabled, Actor::Server).of(next.sub));
+                ctx.sealgate.audit.note(ctx.event(AuditKind::UserDisabled, Actor::Server).for_subject(next.sub));
             }
             return Ok(Restored { user: next, is_taken, added });
         }

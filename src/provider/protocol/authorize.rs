@@ -88,7 +88,7 @@ async fn begin(
         (unbound(id.expose()), None)
     } else {
         let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
-        (SecretHash::of(browser.as_bytes()), new_cookie)
+        (SecretHash::for_secret(browser.as_bytes()), new_cookie)
     };
     // An administrator's enrolment link is only valid for a sign-in to the provider's own pages.
     let enrolment = match params.one(enrol::LINK)?.filter(|_| client.id.as_str() == OWN_CLIENT) {
@@ -137,7 +137,7 @@ fn is_posted_blind(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> 
 /// Returns the browser hash of a posted request that is not yet bound to a browser. No cookie has
 /// this hash.
 fn unbound(id: &str) -> SecretHash {
-    SecretHash::of(format!("posted {id}").as_bytes())
+    SecretHash::for_secret(format!("posted {id}").as_bytes())
 }
 
 /// Binds a posted request to the browser that returns with it, under a new id.
@@ -148,13 +148,13 @@ async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     let query = ctx.query()?;
     let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
     let store = &ctx.sealgate.store;
-    let found = store.interaction(&unbound(id), &SecretHash::of(id.as_bytes())).await?;
+    let found = store.interaction(&unbound(id), &SecretHash::for_secret(id.as_bytes())).await?;
     let Some(found) = found.filter(|found| ctx.now < found.value.expires_at) else { return Ok(None) };
     if store.drop_interaction(&found).await? == Committed::Conflict {
         return Err(Failure::page(Problem::NothingToDo));
     }
     let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
-    let bound = Interaction { browser: SecretHash::of(browser.as_bytes()), ..found.value };
+    let bound = Interaction { browser: SecretHash::for_secret(browser.as_bytes()), ..found.value };
     let id = Secret::from_random(&ctx.random::<16>());
     store.begin_interaction(&id.hash(), &bound).await?;
     let response = Response::see_other(&interaction::address(ctx, RESUME, id.expose(), &bound.request.client));
@@ -356,7 +356,8 @@ async fn issue(
     }
     ctx.sealgate.metrics.issued(TokenKind::Code);
     if let Some(consent) = consent {
-        let event = ctx.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
+        let event =
+            ctx.event(AuditKind::ConsentGiven, Actor::Person).for_subject(consent.subject).with_client(&client.id);
         ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
         if let Err(error) = Box::pin(consent::request_approval(ctx, client)).await {
             tracing::error!(%error, client = client.id.as_str(), "cannot notify the administrators of a \

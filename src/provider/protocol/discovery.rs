@@ -15,7 +15,7 @@ const SECONDS: u32 = 3600;
 pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
-    let document = ProviderMetadata::of(config.issuer.as_str(), groups, form_post);
+    let document = ProviderMetadata::for_issuer(config.issuer.as_str(), groups, form_post);
     Ok(Response::public_json(&document, SECONDS))
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, 
     for published in set.iter() {
         let kid = published.kid().as_str();
         let life = ring.find(kid);
-        let attestation = match sealgate.attestations.of(kid) {
+        let attestation = match sealgate.attestations.get(kid) {
             Some(chain) => json!({ "x5c": *chain }),
             None => json!("not attested"),
         };

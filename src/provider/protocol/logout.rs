@@ -154,12 +154,12 @@ async fn end(
 ) -> Result<Response, Failure> {
     ctx.sealgate.store.end_session(session.value.id).await?;
     for sign_in in &session.value.sign_ins {
-        let event = ctx.event(AuditKind::SignedOut, Actor::Person).of(sign_in.subject);
+        let event = ctx.event(AuditKind::SignedOut, Actor::Person).for_subject(sign_in.subject);
         ctx.sealgate.audit.note(event.in_session(session.value.id));
     }
     if let Some(browser) = ctx.cookie(ctx.cookies.browser).filter(|_| keeps_forms_here(ctx)) {
         // The next user of this browser must not send the stored forms.
-        ctx.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
+        ctx.sealgate.store.drop_forms(&SecretHash::for_secret(browser.as_bytes())).await?;
     }
     let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, after, None)) };
     Ok(leave(ctx, after, Some(only.subject)))
@@ -190,5 +190,5 @@ fn keeps_forms_here(ctx: &RequestContext<'_>) -> bool {
 /// Returns the CSRF token of the confirmation form, bound to the session cookie.
 fn csrf(ctx: &RequestContext<'_>) -> String {
     let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
-    base64url(SecretHash::of(format!("csrf logout {cookie}").as_bytes()).as_bytes())
+    base64url(SecretHash::for_secret(format!("csrf logout {cookie}").as_bytes()).as_bytes())
 }

@@ -82,7 +82,7 @@ async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failu
 
 /// Returns the hash of the bearer token.
 fn presented(ctx: &RequestContext<'_>) -> Result<SecretHash, Failure> {
-    Ok(SecretHash::of(ctx.bearer()?.as_bytes()))
+    Ok(SecretHash::for_secret(ctx.bearer()?.as_bytes()))
 }
 
 fn client(

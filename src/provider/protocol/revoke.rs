@@ -55,7 +55,7 @@ async fn refresh_token(ctx: &RequestContext<'_>, caller: &Caller, token: &Refres
         | PresentedToken::Replayed => {
             caller.prove(ctx).await?;
             if ctx.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, ctx.now).await? {
-                let event = ctx.event(AuditKind::TokenRevoked, Actor::Client).of(grant.value.subject);
+                let event = ctx.event(AuditKind::TokenRevoked, Actor::Client).for_subject(grant.value.subject);
                 let event = event.with_client(&client.id).with_grant(grant.value.id);
                 ctx.sealgate.audit.note(event.with_detail("refresh token"));
             }
@@ -78,7 +78,7 @@ async fn access_token(ctx: &RequestContext<'_>, caller: &Caller, token: &str) ->
         caller.prove(ctx).await?;
         ctx.sealgate.store.revoke_token(&claims.jti, claims.exp).await?;
         let event = ctx.event(AuditKind::TokenRevoked, Actor::Client).with_client(&client.id);
-        let event = Subject::parse(&claims.sub).into_iter().fold(event, AuditEvent::of);
+        let event = Subject::parse(&claims.sub).into_iter().fold(event, AuditEvent::for_subject);
         let event = GrantId::parse(&claims.grant_id).into_iter().fold(event, AuditEvent::with_grant);
         ctx.sealgate.audit.note(event.with_detail("access token"));
     }

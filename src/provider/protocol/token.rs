@@ -84,7 +84,7 @@ async fn redeem(
                 // §4.1.2).
                 ctx.sealgate.store.end_grant(grant, EndReason::CodeReplayed, ctx.now).await?;
                 ctx.sealgate.metrics.replayed(Replayed::Code);
-                let event = ctx.event(AuditKind::ReuseDetected, Actor::Client).of(code.sign_in.subject);
+                let event = ctx.event(AuditKind::ReuseDetected, Actor::Client).for_subject(code.sign_in.subject);
                 ctx.sealgate.audit.note(event.with_client(&client.id).with_grant(grant).with_detail("code"));
                 return Err(Refusal::invalid_grant("The authorization code was used before.").into());
             }
@@ -199,7 +199,8 @@ async fn refresh(
 
 /// Records an event of a grant in the audit log.
 fn note(ctx: &RequestContext<'_>, kind: AuditKind, grant: &Grant, detail: Option<&str>) {
-    let event = ctx.event(kind, Actor::Client).of(grant.subject).with_client(&grant.client).with_grant(grant.id);
+    let event =
+        ctx.event(kind, Actor::Client).for_subject(grant.subject).with_client(&grant.client).with_grant(grant.id);
     ctx.sealgate.audit.note(detail.into_iter().fold(event.in_session(grant.session), AuditEvent::with_detail));
 }
 

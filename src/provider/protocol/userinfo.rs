@@ -34,7 +34,7 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
         }
         Err(failure) => return Err(failure),
     };
-    let hash = SecretHash::of(token.as_bytes());
+    let hash = SecretHash::for_secret(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
     let unmet = ctx.level_above(&bearer.claims.acr, &bearer.user).await?;
     // Charging a limit that the cluster counts together may have waited for the database.
@@ -46,7 +46,7 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
     if let Some(level) = unmet {
         return Err(Failure::WeakBearer(level));
     }
-    let claims = UserClaims::of(&bearer.user, bearer.scope);
+    let claims = UserClaims::for_user(&bearer.user, bearer.scope);
     Ok(Response::json(StatusCode::OK, &UserInfo { sub: bearer.user.sub.to_string(), claims }))
 }
 

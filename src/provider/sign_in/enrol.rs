@@ -158,17 +158,17 @@ async fn added(
     enrolled: Enrolled,
 ) -> Result<Response, Failure> {
     let Proof { user, mut steps, .. } = before;
-    let event = ctx.event(AuditKind::FactorAdded, Actor::Person).of(user.sub).with_client(&waiting.client.id);
+    let event = ctx.event(AuditKind::FactorAdded, Actor::Person).for_subject(user.sub).with_client(&waiting.client.id);
     ctx.sealgate.audit.note(event.with_detail(enrolled.detail()));
     steps.add(enrolled.step(ctx.now));
-    let credentials = CredentialMark::of(&user, enrolled.factors.generation);
+    let credentials = CredentialMark::for_user(&user, enrolled.factors.generation);
     let made = enrolment::new_recovery_codes(ctx, &ctx.sealgate.store.for_credentials(&user), &user).await?;
     let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false };
     let proceeded = sign_in::proceed(ctx, waiting, proof, Some(&enrolled.factors)).await?;
     let (Some(made), Proceeded::SignedIn(cookies)) = (made, &proceeded) else {
         return Ok(proceeded.respond_or_begin_again(ctx, waiting));
     };
-    ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::Person).of(user.sub));
+    ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::Person).for_subject(user.sub));
     let page =
         enrolment::recovery_codes_page(ctx, &user, &made, &waiting.address(ctx, RESUME), waiting.then().as_deref());
     Ok(cookies.iter().cloned().fold(page, Response::with_cookie))

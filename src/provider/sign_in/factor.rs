@@ -104,7 +104,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
     };
     let Some(loaded) = store.factors(user.sub).await? else { return Ok(None) };
     if let Some(partial) = &interaction.progress.partial
-        && partial.credentials != CredentialMark::of(&user, loaded.value.generation)
+        && partial.credentials != CredentialMark::for_user(&user, loaded.value.generation)
     {
         return Ok(None);
     }
@@ -200,7 +200,7 @@ async fn prove(
             FactorTrial::Proven(step) => {
                 let mut steps = candidate.before.clone();
                 steps.add(*step);
-                let credentials = CredentialMark::of(&candidate.user, factors.generation);
+                let credentials = CredentialMark::for_user(&candidate.user, factors.generation);
                 Some(Proof { user: candidate.user.clone(), steps, credentials, is_step_up: candidate.is_step_up })
             }
             _ => None,
@@ -311,7 +311,7 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
         FactorChoice::Key => (AuthenticationMethod::SecurityKey, "key"),
     };
     let event = |event: AuditKind, actor| {
-        ctx.event(event, actor).of(candidate.user.sub).with_client(&waiting.client.id).with_detail(kind)
+        ctx.event(event, actor).for_subject(candidate.user.sub).with_client(&waiting.client.id).with_detail(kind)
     };
     let mut told = FailureNotice::None;
     let outcome = match trial {

@@ -68,7 +68,7 @@ impl Guesses {
         typed: &str,
         known: Option<&KnownBrowser>,
     ) -> Result<Result<Self, u64>, Failure> {
-        let account = || SecretHash::of(typed.to_ascii_lowercase().as_bytes());
+        let account = || SecretHash::for_secret(typed.to_ascii_lowercase().as_bytes());
         Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark))).await
     }
 
@@ -132,7 +132,7 @@ impl Guesses {
     pub(crate) fn line(&self, ctx: &RequestContext<'_>) -> Line {
         match self.by {
             By::Known(_) | By::Session(_) => Line::Trusted,
-            By::Stranger(_) | By::Passkey => Line::of(ctx.origin.address),
+            By::Stranger(_) | By::Passkey => Line::for_address(ctx.origin.address),
         }
     }
 

@@ -70,8 +70,11 @@ impl Waiting {
             ctx.concern(ctx.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
         }
         let browser = ctx.cookie(ctx.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
-        let found =
-            ctx.sealgate.store.interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes())).await?;
+        let found = ctx
+            .sealgate
+            .store
+            .interaction(&SecretHash::for_secret(browser.as_bytes()), &SecretHash::for_secret(id.as_bytes()))
+            .await?;
         let Some(loaded) = found else { return Err(over(ctx, id, client.as_ref()).await?) };
         ctx.speak(loaded.value.request.ui_locales.as_deref());
         let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
@@ -93,7 +96,8 @@ impl Waiting {
             return Ok(self);
         }
         let id = anew(ctx, self.interaction()).await?;
-        let found = ctx.sealgate.store.interaction(&SecretHash::of(self.browser.as_bytes()), &id.hash()).await?;
+        let found =
+            ctx.sealgate.store.interaction(&SecretHash::for_secret(self.browser.as_bytes()), &id.hash()).await?;
         let loaded = found.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
         // On a conflict, another tab has just continued the request.
         let _ = ctx.sealgate.store.drop_interaction(&self.loaded).await?;
@@ -105,7 +109,8 @@ impl Waiting {
     /// # Errors
     /// As [`Waiting::find`].
     pub(crate) async fn read_again(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
-        let (browser, id) = (SecretHash::of(self.browser.as_bytes()), SecretHash::of(self.id.as_bytes()));
+        let (browser, id) =
+            (SecretHash::for_secret(self.browser.as_bytes()), SecretHash::for_secret(self.id.as_bytes()));
         match ctx.sealgate.store.interaction(&browser, &id).await? {
             Some(loaded) => Ok(Self { loaded, ..self }),
             None => Err(finished(ctx, self.interaction()).await?),
@@ -114,7 +119,7 @@ impl Waiting {
 
     /// Returns the origin of factor enrolments in this sign-in.
     pub(crate) fn origin(&self) -> FactorOrigin {
-        FactorOrigin::of(&format!("sign-in {}", self.id))
+        FactorOrigin::from_text(&format!("sign-in {}", self.id))
     }
 
     /// Returns the request and its progress.
@@ -135,7 +140,7 @@ impl Waiting {
     /// Returns the CSRF token of the page's form. It is derived from the browser cookie, which no
     /// other site can read, and differs for each request and page.
     pub(crate) fn csrf(&self, page: &str) -> String {
-        base64url(SecretHash::of(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
+        base64url(SecretHash::for_secret(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
     }
 
     /// Reads the page's form.

@@ -89,7 +89,7 @@ fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<
 /// stored, because users may type a password into the wrong field.
 fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
-    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.for_subject(user.sub)));
 }
 
 /// Returns the user if the password is correct and the account is enabled.
@@ -110,7 +110,7 @@ async fn is_right<'u>(
 async fn by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) -> Result<Proceeded, Failure> {
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let generation = factors.as_ref().map_or(0, |factors| factors.generation);
-    let credentials = CredentialMark::of(&user, generation);
+    let credentials = CredentialMark::for_user(&user, generation);
     let steps = SignIn::by_password(user.sub, ctx.now).steps;
     let proof = Proof { user, steps, credentials, is_step_up: false };
     sign_in::proceed(ctx, waiting, proof, factors.as_ref()).await

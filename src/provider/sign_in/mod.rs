@@ -111,7 +111,7 @@ pub(super) fn terms(
         if summary.is_reset { factors.is_some_and(by_link) } else { policy.enrolment == EnrolmentChoice::InSignIn };
     PersonTerms {
         factors: summary,
-        credentials: CredentialMark::of(user, summary.generation),
+        credentials: CredentialMark::for_user(user, summary.generation),
         policy: policy.policy_for(user, ctx.now),
         enrollable: match (may_enrol, relying_party(ctx)) {
             (true, Some(_)) => AssuranceLevel::PhishingResistant,
@@ -174,7 +174,7 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
         }
         return Ok(Proceeded::Gone);
     }
-    let event = ctx.event(AuditKind::SignedIn, Actor::Person).of(user.sub).in_session(cookie.id);
+    let event = ctx.event(AuditKind::SignedIn, Actor::Person).for_subject(user.sub).in_session(cookie.id);
     ctx.sealgate.audit.note(event.with_client(&waiting.client.id).with_detail(methods(&sign_in.steps)));
     ctx.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
     ctx.sealgate.metrics.level_reached(sign_in.level());
@@ -211,7 +211,7 @@ pub(super) async fn stands(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bo
     let Some(now) = store.user(proof.user.sub).await?.filter(User::is_enabled) else { return Ok(false) };
     let factors = store.factors(now.sub).await?;
     let generation = factors.map_or(0, |factors| factors.value.generation);
-    Ok(CredentialMark::of(&now, generation) == proof.credentials)
+    Ok(CredentialMark::for_user(&now, generation) == proof.credentials)
 }
 
 /// Returns the authentication methods in order of use, as text in the audit log.

@@ -102,8 +102,8 @@ async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) ->
         }
         _ => return Err(Failure::Internal),
     };
-    let credentials = CredentialMark::of(&user, factors.generation);
-    let proof = Proof { user, steps: AuthenticationSteps::of(step), credentials, is_step_up: false };
+    let credentials = CredentialMark::for_user(&user, factors.generation);
+    let proof = Proof { user, steps: AuthenticationSteps::from_step(step), credentials, is_step_up: false };
     let next = Interaction { challenge: Some(new_challenge(ctx)), ..waiting.interaction().clone() };
     let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
     let waiting = waiting.read_again(ctx).await?;
@@ -131,7 +131,7 @@ async fn refused(
         _ => AuditKind::SignInFailed,
     };
     let event = ctx.event(kind, Actor::Stranger).with_client(&waiting.client.id).with_detail("passkey");
-    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.for_subject(user.sub)));
     let next = Interaction { challenge: Some(new_challenge(ctx)), ..waiting.interaction().clone() };
     // On a conflict, another tab has used the challenge up.
     let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;

@@ -41,7 +41,7 @@ impl Attestations {
     }
 
     /// Returns the chain of this key as in `x5c` (RFC 7517 §4.7), or `None` if it has no file.
-    pub fn of(&self, kid: &str) -> Option<Arc<[String]>> {
+    pub fn get(&self, kid: &str) -> Option<Arc<[String]>> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.get(kid).and_then(|entry| entry.chain.clone())
     }
@@ -116,20 +116,20 @@ mod tests {
         let kids = ["one".to_owned()];
         let attestations = Attestations::new(Some(directory.path().to_owned()));
         attestations.read(&kids);
-        assert_eq!(attestations.of("one"), None);
+        assert_eq!(attestations.get("one"), None);
         let file = directory.path().join("one.pem");
         std::fs::write(&file, CERTIFICATE).unwrap();
         attestations.read(&kids);
-        let first = attestations.of("one").unwrap();
+        let first = attestations.get("one").unwrap();
         assert_eq!(first.len(), 1);
         attestations.read(&kids);
-        assert!(Arc::ptr_eq(&first, &attestations.of("one").unwrap()), "not read again");
+        assert!(Arc::ptr_eq(&first, &attestations.get("one").unwrap()), "not read again");
         std::fs::write(&file, [CERTIFICATE, CERTIFICATE].concat()).unwrap();
         attestations.read(&kids);
-        assert_eq!(attestations.of("one").unwrap().len(), 2);
+        assert_eq!(attestations.get("one").unwrap().len(), 2);
         std::fs::remove_file(&file).unwrap();
         attestations.read(&kids);
-        assert_eq!(attestations.of("one"), None);
+        assert_eq!(attestations.get("one"), None);
     }
 
     #[test]
@@ -145,6 +145,6 @@ mod tests {
         let kids = ["directory", "text", "long", "pipe"].map(str::to_owned);
         let attestations = Attestations::new(Some(directory.path().to_owned()));
         attestations.read(&kids);
-        assert!(kids.iter().all(|kid| attestations.of(kid).is_none()));
+        assert!(kids.iter().all(|kid| attestations.get(kid).is_none()));
     }
 }

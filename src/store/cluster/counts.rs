@@ -237,7 +237,7 @@ mod tests {
 
     fn attempt(number: u8) -> SignInAttempt {
         SignInAttempt {
-            browser: SecretHash::of(&[number]),
+            browser: SecretHash::for_secret(&[number]),
             app: "wiki".to_owned(),
             wanted: "/".to_owned(),
             verifier: String::new(),
@@ -251,7 +251,7 @@ mod tests {
     async fn begin(store: &Store, numbers: std::ops::Range<u8>) {
         for number in numbers {
             store
-                .begin_attempt(&SecretHash::of(&[number, 1]), &attempt(number), UnixTime::from_seconds(0))
+                .begin_attempt(&SecretHash::for_secret(&[number, 1]), &attempt(number), UnixTime::from_seconds(0))
                 .await
                 .unwrap();
         }

@@ -249,7 +249,7 @@ pub(crate) fn consent(subject: Subject, client: &ClientId) -> Key {
 }
 
 pub(crate) fn revoked_token(jti: &str) -> Key {
-    key(Table::RevokedToken, &[SecretHash::of(jti.as_bytes()).as_bytes()])
+    key(Table::RevokedToken, &[SecretHash::for_secret(jti.as_bytes()).as_bytes()])
 }
 
 /// Key of a one-time item, such as an initial access token.

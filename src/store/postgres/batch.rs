@@ -178,7 +178,7 @@ impl<'o> RowColumns<'o> {
     }
 
     /// Returns the rows of expectations and of writes.
-    pub(super) fn of(operations: impl Iterator<Item = &'o Operation>) -> (Self, Self) {
+    pub(super) fn from_operations(operations: impl Iterator<Item = &'o Operation>) -> (Self, Self) {
         let (mut expected, mut written) = (Self::default(), Self::default());
         for (number, operation) in (0..).zip(operations) {
             for (key, value) in &operation.expect {
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_key_that_is_put_and_deleted_goes() {
         let operation = operation(&[], &["k"], &["k"]);
-        let (_, written) = RowColumns::of(std::iter::once(&operation));
+        let (_, written) = RowColumns::from_operations(std::iter::once(&operation));
         assert_eq!(written, RowColumns { operations: vec![0], keys: vec![b"k"], values: vec![None] });
     }
 }

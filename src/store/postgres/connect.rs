@@ -276,7 +276,7 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
     }
     set.map_err(|error| fault_of(&error))?;
     let facts = row(facts)?.ok_or_else(|| PostgresFault::Refused("it returned no row".to_owned()))?;
-    let facts = ServerFacts::of(&facts)?;
+    let facts = ServerFacts::from_row(&facts)?;
     if facts.is_standby {
         return Err(unreachable("it is a standby"));
     }

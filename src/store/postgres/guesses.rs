@@ -114,7 +114,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(&self, key: CountKey, now: u64) -> Failures {
+    fn failures(&self, key: CountKey, now: u64) -> Failures {
         self.failures.get(&key).copied().unwrap_or_else(|| Failures::none(now))
     }
 
@@ -125,13 +125,13 @@ impl Rows {
 
     /// Counts under all of these keys, or under none.
     fn count(&mut self, keys: &[(CountKey, Pace)], now: u64) -> Judged {
-        let longest = keys.iter().map(|(key, pace)| self.of(*key, now).wait(*pace, now)).max().unwrap_or(0);
+        let longest = keys.iter().map(|(key, pace)| self.failures(*key, now).wait(*pace, now)).max().unwrap_or(0);
         if longest > 0 {
             return Err(longest);
         }
         let mut counted = Vec::with_capacity(keys.len());
         for (key, pace) in keys {
-            let mut failures = self.of(*key, now);
+            let mut failures = self.failures(*key, now);
             let moved = failures.take(*pace, now)?;
             self.set(*key, failures);
             counted.push(CountedGuess { key: *key, moved });
@@ -299,7 +299,7 @@ mod tests {
         let keys = [([1; 16], pace(3)), ([2; 16], pace(100))];
         let passed = (0..60).filter(|_| rows.count(&keys, NOW).is_ok()).count();
         assert_eq!(passed, 3);
-        assert_eq!(rows.of([2; 16], NOW).count, 3, "where one key waits, nothing is counted");
+        assert_eq!(rows.failures([2; 16], NOW).count, 3, "where one key waits, nothing is counted");
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
         let mut rows = Rows::default();
         let counted = rows.count(&[([1; 16], pace(3))], NOW).unwrap();
         rows.give_back(&counted, NOW);
-        assert_eq!(rows.of([1; 16], NOW).count, 0);
+        assert_eq!(rows.failures([1; 16], NOW).count, 0);
         let mut others = Rows::default();
         others.give_back(&counted, NOW);
         assert!(others.changed.is_empty());

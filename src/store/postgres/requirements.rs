@@ -67,7 +67,7 @@ pub(super) fn is_postgresql(version: &str) -> bool {
 }
 
 impl ServerFacts {
-    pub(super) fn of(row: &SimpleQueryRow) -> Result<Self, PostgresFault> {
+    pub(super) fn from_row(row: &SimpleQueryRow) -> Result<Self, PostgresFault> {
         let wrong = || PostgresFault::Refused("it returned an unexpected row".to_owned());
         let text = |name: &str| row.try_get(name).ok().flatten().map(str::to_owned);
         let word = |name: &str| text(name).ok_or_else(wrong);

@@ -56,7 +56,7 @@ impl PostgresSettings {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn of(config: &PostgresConfig, cluster: Option<&ClusterConfig>) -> Result<Self, PostgresFault> {
+    pub fn from_config(config: &PostgresConfig, cluster: Option<&ClusterConfig>) -> Result<Self, PostgresFault> {
         let url = read_longer_secret_file(&config.url_file, "the database's URL", MAX_URL_LENGTH);
         let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
         let new = Self::new(SecretString::from(url.as_str()));

@@ -282,7 +282,7 @@ impl WriteLink {
     async fn run(&self, batch: &Batch, leave: bool) -> Ran {
         let operations = || batch.commits.iter().map(|commit| &commit.operation);
         let (stripes, exclusive) = batch::locks(operations());
-        let (expected, written) = RowColumns::of(operations());
+        let (expected, written) = RowColumns::from_operations(operations());
         let (moving, moved) = batch::moves(operations());
         let client = &self.link.client;
         self.link.take_warning();

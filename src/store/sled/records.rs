@@ -117,7 +117,7 @@ impl Records {
             None => writes.push((record, None)),
             Some(value) if value.len() <= PIECE_BYTES => writes.push((record, Some(with_first(WHOLE, value)))),
             Some(value) => {
-                let cut = Cut::of(key, value);
+                let cut = Cut::from_record(key, value);
                 let pieces = (0..).zip(value.chunks(PIECE_BYTES));
                 writes.extend(pieces.map(|(number, piece)| (cut.piece_key(number), Some(piece.to_vec()))));
                 writes.push((record, Some(cut.write())));
@@ -220,7 +220,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn of(key: &[u8], value: &[u8]) -> Self {
+    fn from_record(key: &[u8], value: &[u8]) -> Self {
         let mut hash = Sha256::new();
         hash.update(length_of(key).to_be_bytes());
         hash.update(key);

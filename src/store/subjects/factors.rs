@@ -165,7 +165,7 @@ pub(crate) fn factors_changes(before: Option<&Loaded<Factors>>, next: &Factors) 
 }
 
 fn credential_key(id: &CredentialId) -> Key {
-    table::credential(&SecretHash::of(id.as_bytes()))
+    table::credential(&SecretHash::for_secret(id.as_bytes()))
 }
 
 /// Returns a user's entries in the credential index.

@@ -29,7 +29,7 @@ impl Store {
 
     /// Returns a number that grows when the ring changes. Read it before the ring.
     pub fn keys_counter(&self) -> u64 {
-        self.engine.counters().of(Counter::Keys)
+        self.engine.counters().value(Counter::Keys)
     }
 
     /// Returns the names of the nodes that serve now.

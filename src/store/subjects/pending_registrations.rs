@@ -177,7 +177,7 @@ mod tests {
 
     fn pending() -> PendingRegistration {
         let address = Email::parse("ceren@example.test").unwrap();
-        PendingRegistration::new(address, SecretHash::of(b"code"), UnixTime::from_seconds(1000))
+        PendingRegistration::new(address, SecretHash::for_secret(b"code"), UnixTime::from_seconds(1000))
     }
 
     fn mail(number: u8) -> WaitingMail {
@@ -189,7 +189,7 @@ mod tests {
     async fn there_is_an_end_to_what_is_pending_and_what_goes_makes_room() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         store.pending_registrations.set(MAX_PENDING - 1);
-        let ids = [1, 2, 3].map(|number| SecretHash::of(&[number]));
+        let ids = [1, 2, 3].map(|number| SecretHash::for_secret(&[number]));
         assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
         assert!(!store.has_room_for_registration());
         assert!(!store.begin_registration(&ids[1], &pending(), &mail(2)).await.unwrap());
@@ -210,7 +210,7 @@ mod tests {
     #[tokio::test]
     async fn a_refused_registration_stores_nothing() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
-        let id = SecretHash::of(b"one");
+        let id = SecretHash::for_secret(b"one");
         store.begin_no_registration(&id, &pending(), &mail(1)).await.unwrap();
         assert!(store.pending_registration(&id).await.unwrap().is_none());
         assert_eq!(store.count_outbox().await.unwrap().waiting, 0);

@@ -156,7 +156,7 @@ mod tests {
     const KEY: [u8; 32] = [7; 32];
 
     fn id() -> SecretHash {
-        SecretHash::of(b"id")
+        SecretHash::for_secret(b"id")
     }
 
     fn now() -> UnixTime {

@@ -80,7 +80,7 @@ async fn the_audit_log_shows_names_or_ids_of_deleted_objects() {
     assert!(page.text().contains(&named), "{page:?}");
 
     let (store, now, ben) = (&provider.sealgate.store, provider.sealgate.clock.now(), provider.ben.sub);
-    keep(&provider, [AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(ben)]).await;
+    keep(&provider, [AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).for_subject(ben)]).await;
     assert!(store.delete_user(ben, now).await.unwrap());
     let page = anna.get(&format!("/console/audit?person={ben}")).await;
     assert!(page.text().contains(&format!("<td data-label=\"User\"><bdi>{ben}</bdi></td>")), "{page:?}");
@@ -132,7 +132,7 @@ async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
     let now = provider.sealgate.clock.now();
     let events: Vec<AuditEvent> = AuditKind::ALL
         .into_iter()
-        .map(|kind| AuditEvent::new(now, kind, Actor::Operator).of(provider.ben.sub))
+        .map(|kind| AuditEvent::new(now, kind, Actor::Operator).for_subject(provider.ben.sub))
         .chain([
             AuditEvent::new(now, AuditKind::TokensIssued, Actor::Client).with_client(&ClientId::parse("c2").unwrap())
         ])
@@ -159,8 +159,9 @@ async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
         assert!(!page.text().contains(&format!("<summary>{}<", kind.as_str())), "{}", kind.as_str());
     }
     // The second page continues where the first one ended.
-    let many: Vec<AuditEvent> =
-        (0..40).map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(provider.anna.sub)).collect();
+    let many: Vec<AuditEvent> = (0..40)
+        .map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).for_subject(provider.anna.sub))
+        .collect();
     keep(&provider, many).await;
     let first = anna.get("/console/audit?person=anna@example.test&kind=signed_in").await;
     assert_eq!(first.text().matches(ROW).count(), 15);
@@ -173,7 +174,7 @@ async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
 async fn within_a_second_the_trail_keeps_the_order_in_which_things_happened() {
     let provider = provider().await;
     let (trail_of, store, now) = (&provider.sealgate.audit, &provider.sealgate.store, provider.sealgate.clock.now());
-    let event = |kind| AuditEvent::new(now, kind, Actor::Stranger).of(provider.ben.sub);
+    let event = |kind| AuditEvent::new(now, kind, Actor::Stranger).for_subject(provider.ben.sub);
     // Some queued events are counted together. An operator's command is written without waiting for
     // the queue.
     trail_of.note(event(AuditKind::SignInFailed));

@@ -105,7 +105,7 @@ impl TrustedIssuers {
 
     async fn judge(&self, source: &Source, token: &str, now: UnixTime) -> Result<Arc<Foreign>, ForeignFault> {
         let terms = &source.settings().terms;
-        let key = *SecretHash::of(token.as_bytes()).as_bytes();
+        let key = *SecretHash::for_secret(token.as_bytes()).as_bytes();
         let remembered = self.verified.get(&key).filter(|entry| entry.foreign.issuer == terms.name);
         if let Some(entry) = &remembered {
             if now >= entry.foreign.ends_at {

@@ -201,7 +201,7 @@ impl Source {
             return Ok(count);
         }
         let algorithms = &self.settings.terms.algorithms;
-        let verifying: Arc<[_]> = jwks.iter().filter_map(|jwk| VerifyingKey::of(jwk, algorithms)).collect();
+        let verifying: Arc<[_]> = jwks.iter().filter_map(|jwk| VerifyingKey::from_jwk(jwk, algorithms)).collect();
         if verifying.is_empty() {
             // An empty set in the midst of a deployment must not shut everybody out.
             return Err("the key set has no key for its algorithms".to_owned());
@@ -224,7 +224,7 @@ pub(super) struct VerifyingKey {
 
 impl VerifyingKey {
     /// `None` when the numbers are no key, or it is for none of these algorithms.
-    pub(super) fn of(jwk: &TrustedJwk, algorithms: &[Algorithm]) -> Option<Self> {
+    pub(super) fn from_jwk(jwk: &TrustedJwk, algorithms: &[Algorithm]) -> Option<Self> {
         let fit = algorithms.iter().filter(|algorithm| jwk.is_for(**algorithm));
         let verifiers: Vec<_> =
             fit.filter_map(|algorithm| Some((*algorithm, parsed(&jwk.numbers, *algorithm)?))).collect();
