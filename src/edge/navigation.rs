@@ -156,8 +156,9 @@ pub fn is_cross_site(headers: &HeaderMap) -> bool {
 /// Returns whether this is a WebSocket handshake from a page of another origin (RFC 6455 §10.2).
 ///
 /// Scripts of other sites could open one with the user's cookies and read the messages; the
-/// `Origin` reveals that. `own` is the application's origin.
-pub fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
+/// `Origin` reveals that. `own` returns the application's origin.
+pub fn is_foreign_websocket(headers: &HeaderMap, own: impl FnOnce() -> String) -> bool {
+    let Some(origin) = headers.get(ORIGIN) else { return false };
     // A forward-auth proxy may have dropped `Upgrade`, because it is a hop-by-hop field. Some
     // browsers send no `Sec-Fetch-Mode`, and none sends it to plain HTTP.
     let upgrades = is(headers, &FETCH_MODE, "websocket")
@@ -165,8 +166,7 @@ pub fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
         || headers.get_all(UPGRADE).iter().any(|value| {
             value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
         });
-    let Some(origin) = headers.get(ORIGIN).filter(|_| upgrades) else { return false };
-    !is_own(headers, origin, own)
+    upgrades && !is_own(headers, origin, &own())
 }
 
 /// Returns whether an `Origin` names the application itself.
@@ -534,7 +534,7 @@ mod tests {
 
     #[test]
     fn a_websocket_of_another_origin_is_foreign() {
-        let own = "https://wiki.test";
+        let own = || "https://wiki.test".to_owned();
         let foreign =
             |origin| is_foreign_websocket(&head("GET", &[("upgrade", "websocket"), ("origin", origin)]).headers, own);
         assert!(!foreign("https://wiki.test"));

@@ -1,5 +1,5 @@
-//! Order of the access decision: application, canonical path, own paths, rule, credential, policy.
-//! Result of the access decision on a request.
+//! The access decision on a request, in this order: application, canonical path, own paths, rule,
+//! credential, policy.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -292,9 +292,9 @@ impl Gateway {
     async fn browser(&self, ctx: &AppRequest<'_>, app: usize, cors: &Cors) -> Result<Credential, GateReply> {
         let known = self.remembered.find(ctx, app).await.map_err(|error| ctx.failed(&error))?;
         let Some(known) = known else { return Ok(Credential::Nobody) };
-        let own = ctx.app.origin(&ctx.sealgate.config.issuer);
+        let own = || ctx.app.origin(&ctx.sealgate.config.issuer);
         let listed = matches!(cors, Cors::Listed(_));
-        if !listed && navigation::is_foreign_websocket(&ctx.head.headers, &own) {
+        if !listed && navigation::is_foreign_websocket(&ctx.head.headers, own) {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "Requests from this origin are not allowed.");
             return Err(GateReply::new("foreign_origin", error(StatusCode::FORBIDDEN, &refusal)));
         }

@@ -1,8 +1,6 @@
-//! Index of an application's places by path. Pure.
-//! Rules below the paths of a request that acts on everything there. Pure.
-//!
-//! Depth of a `WebDAV` request (RFC 4918): a collection is deleted, moved, copied, locked or listed
-//! with all its members. Pure.
+//! Index of an application's places by path, and the rules below the paths of a request that acts on
+//! everything there: a collection is deleted, moved, copied, locked or listed with all its members
+//! (RFC 4918). Pure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -52,8 +50,10 @@ impl PlaceIndex {
         let path = if upper { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
         let above = memchr::memchr_iter(b'/', &path).filter_map(|end| path.get(..end));
         let whole = (!path.ends_with(b"/")).then_some(&*path);
-        let mut near: Vec<usize> =
-            above.chain(whole).filter_map(|name| self.numbers.get(name)).flatten().copied().collect();
+        let mut near = Vec::new();
+        for numbers in above.chain(whole).filter_map(|name| self.numbers.get(name)) {
+            near.extend_from_slice(numbers);
+        }
         work::count(path.len() + near.len());
         near.sort_unstable();
         near.dedup();
@@ -143,7 +143,7 @@ impl RequestDepth {
         }
     }
 
-    /// As [`RequestDepth::of`], for applications that receive headers that override the method,
+    /// As [`RequestDepth::from_request`], for applications that receive headers that override the method,
     /// such as `X-HTTP-Method-Override`.
     pub(super) fn of_any_method(method: &str, headers: &HeaderMap) -> Self {
         if request_fields::override_method(headers) { Self::Infinity } else { Self::from_request(method, headers) }
