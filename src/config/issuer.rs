@@ -1,5 +1,5 @@
-//! The issuer identifier and the public addresses derived from it.
-//! Other issuers whose access tokens applications accept.
+//! The issuer identifier and the public addresses derived from it, and other issuers whose
+//! access tokens applications accept.
 
 use std::path::PathBuf;
 use std::time::Duration;

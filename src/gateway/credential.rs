@@ -1,5 +1,5 @@
-//! Parser of the credentials of a request. Pure: they are verified elsewhere.
-//! Verification of tokens of other issuers, and their refusal.
+//! Credentials of a request: their parser, and the verification of tokens of other issuers. Other
+//! credentials are verified elsewhere.
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, RETRY_AFTER};

@@ -1,6 +1,5 @@
-//! The pages for registering an account.
-//! The page of an invitation.
-//! Choice of the first credential: a password or a passkey.
+//! The pages for registering an account and for accepting an invitation, with the choice of the
+//! first credential: a password or a passkey.
 
 use askama::Template;
 

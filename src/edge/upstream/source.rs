@@ -1,5 +1,5 @@
-//! An upstream in the configuration: an IP address, a Unix socket, or a name to resolve.
-//! Name resolution, apart from the handling of requests.
+//! An upstream in the configuration: an IP address, a Unix socket, or a name, which is resolved
+//! in the background.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
-//! Pages of the console for developers and administrators.
-//! The console's pages about operation: signing keys, applications and settings.
-//! The page on which a change in the console is confirmed.
+//! Pages of the console for developers and administrators: the frame, the pages about operation
+//! (signing keys, applications, settings), and the confirmation of a change.
 
 mod clients;
 mod form;

@@ -1,5 +1,5 @@
-//! `/account/activity`: the user's own account events from the audit log.
-//! Display of audit events on pages.
+//! `/account/activity`: the user's own account events from the audit log, and the display of audit
+//! events on all pages.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! `/console/users` and `/console/users/new`: the list of users, and creation of a new one.
-//! Fields of the forms for users.
+//! Includes the fields of all forms for users.
 
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 //! The user first proves that they read the mail of an address, by typing a code in the browser
 //! that began the registration. Only then do they choose a name and a password (`new_account`). The
 //! response and the work are the same for every address: whether an account has it is checked when
-//! the mail is sent (`app::address_lookup`).
+//! the mail is sent (`app::mail_lookup`).
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};

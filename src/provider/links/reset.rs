@@ -6,7 +6,7 @@
 //! `/oauth/forgot-password`: a user requests a link to set a new password.
 //!
 //! The response and the work are the same for every address: one sealed mail is committed. Whether
-//! an account has the address is checked when the mail is sent (`app::reset_lookup`).
+//! an account has the address is checked when the mail is sent (`app::mail_lookup`).
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};

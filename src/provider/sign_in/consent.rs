@@ -1,8 +1,6 @@
 //! `/oauth/consent`: shows the user the data that a client requests, and lets them allow or deny
-//! it.
-//!
-//! Clients that registered themselves and need an administrator's approval before applications
-//! behind the gateway accept their tokens.
+//! it. Clients that registered themselves may need an administrator's approval before applications
+//! behind the gateway accept their tokens; the page says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

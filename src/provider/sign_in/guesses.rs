@@ -16,8 +16,6 @@
 //!
 //! Nodes of a cluster count together. While guesses cannot be counted, they are refused with 503,
 //! before any hashing.
-//!
-//! Browsers from which a user has signed in before.
 
 use std::time::Duration;
 

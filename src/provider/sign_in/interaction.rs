@@ -1,10 +1,8 @@
 //! Pending request of a sign-in, shared by its pages. The browser cookie and the page's address
 //! identify it together, and the CSRF token binds a form to both.
 //!
-//! Authorization request of a browser's last sign-in, in a cookie.
-//!
 //! A form of a sign-in may be sent again after its request was answered. The browser may have
-//! discarded the answer, so the request starts again: the session answers it without a question,
+//! discarded the answer, so the request, which is in a cookie, starts again: the session answers it without a question,
 //! and the client receives another code. It is the same as if the browser opened the client's
 //! request again.
 

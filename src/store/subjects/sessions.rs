@@ -1,6 +1,6 @@
 //! Browser sessions, and the applications' sessions that depend on them.
 //! Combined reads for access decisions: one round trip instead of several.
-//! Browsers from which users have signed in before: one small record per user.
+//! Browsers in which a user has signed in before: one small record per user.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Metrics of self-registration.
-//! The series about second factors: what people sign in with, how often it fails, and how many have one.
+//! Metrics of self-registration, and of second factors: methods of sign-ins, failures, and the
+//! number of users who have one.
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
