@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-cluster deb image test test-quick test-rest test-programs test-read-only test-run test-release test-install test-container test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-container test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://localhost:8080 (PORT=9080: another port)"
@@ -23,6 +23,8 @@ help:
 	@echo "make docs          the documentation as a site with search, in target/book (builds mdBook first: two minutes)"
 	@echo "make deb           a Debian package in target/debian (the build takes 5 to 15 minutes)"
 	@echo "make image         container images in target/image, for docker load (the build takes 5 to 15 minutes)"
+	@echo "make release       package, images, documentation, bill of materials and checksums in target/release-VERSION"
+	@echo "make install       the program, units, man pages and completions, for systems without dpkg (PREFIX, DESTDIR)"
 	@echo "make test-container  the images, loaded and used (root)"
 	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; builds the package first)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
@@ -128,6 +130,17 @@ deb:
 # BINARY=target/debug/sealgate puts an existing build into the images.
 image:
 	@container/build.sh $(BINARY)
+
+# Everything that a release consists of, in target/release-VERSION.
+release:
+	@release/build.sh
+
+# BINARY=target/debug/sealgate installs an existing build.
+install:
+	@.ci/install run
+	[ -n "$(BINARY)" ] || $(CARGO) build --locked --profile dist --bin sealgate
+	$(or $(BINARY),target/dist/sealgate) documents --to target/documents >/dev/null
+	release/install.sh $(or $(BINARY),target/dist/sealgate) target/documents "$(DESTDIR)" $(or $(PREFIX),/usr/local)
 
 # Not part of `make test`: it needs root and a kernel that lets buildah mount directories. .ci/nightly runs it.
 test-container:

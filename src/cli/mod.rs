@@ -43,9 +43,15 @@ use sealgate_system::log;
 
 pub(crate) use self::failure::CommandFailure;
 
+/// Output of `--version`. `release/build.sh` passes one with the commit and its date to the compiler.
+const VERSION: &str = match option_env!("SEALGATE_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// An identity-aware proxy and OpenID Connect provider in one process, whose signing keys stay in a PKCS#11 token.
 #[derive(Debug, Parser)]
-#[command(name = "sealgate", version, about, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "sealgate", version = VERSION, about, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
     /// Configuration file
     #[arg(
