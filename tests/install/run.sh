@@ -5,11 +5,12 @@
 #
 #   tests/install/run.sh PACKAGE.deb
 #
-# Needs root, mmdebstrap and systemd-nspawn. The container is a directory below target/install, with a
+# Needs root, mmdebstrap, systemd-nspawn and Chromium. The container is a directory below target/install, with a
 # loopback network only. KEEP=1 keeps it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 package=$(realpath "$1")
+[ -d tests/browser/node_modules/playwright-core ] || (cd tests/browser && npm ci --silent --no-audit --no-fund)
 [ "$(id -u)" = 0 ] || exec sudo KEEP="${KEEP:-}" "$0" "$package"
 
 # --- the container
@@ -129,19 +130,26 @@ inside '
 '
 inside '
     openssl req -x509 -newkey rsa:2048 -nodes -keyout privkey.pem -out fullchain.pem -days 90 -subj /CN=id.example.com \
-        -addext subjectAltName=DNS:id.example.com,DNS:wiki.example.com 2>/dev/null
+        -addext subjectAltName=DNS:id.example.com,DNS:wiki.example.com,DNS:chat.example.com 2>/dev/null
     echo "seven purple tractors dancing" > password.txt
     echo "127.0.0.1 id.example.com wiki.example.com" >> /etc/hosts
     mkdir -p /srv/wiki/public && echo "the public page of the wiki" > /srv/wiki/public/index.html
+    echo "the page of the wiki for staff" > /srv/wiki/staff.html
     systemd-run --quiet --unit=wiki busybox httpd -f -p 127.0.0.1:8081 -h /srv/wiki
 '
 run how-to/install.md Install 2
+begun=$(date +%s%3N)
 set_up=$(run how-to/install.md Install 3)
 has "$set_up" "https://id.example.com/oauth/invitation?token="
+link=$(grep -o 'https://id.example.com/oauth/invitation?token=[A-Za-z0-9_-]*' <<<"$set_up")
+nsenter --target "$leader" --net -- node tests/install/first_visit.mjs "$link" anna@example.com https://wiki.example.com/staff.html \
+    "the page of the wiki for staff" "$((begun + 60000 - $(date +%s%3N)))"
+echo "from sealgate init to the application in Chromium: $(($(date +%s%3N) - begun)) ms"
 lacks "$set_up" warning
 is_up
 has "$(inside 'curl -sk -o /dev/null -w "%{http_code} %{redirect_url}" -H "Accept: text/html" https://wiki.example.com/staff')" "https://id.example.com/oauth/authorize"
-has "$(inside 'sealgate init --admin anna@example.com')" "invited again"
+again=$(inside 'sealgate init --admin anna@example.com')
+lacks "$again" "https://id.example.com/oauth/invitation"
 inside 'sealgate app add chat.example.com=http://127.0.0.1:8082' >/dev/null
 has "$(inside 'sealgate_do check')" ": ok"
 inside '
@@ -218,6 +226,16 @@ step "reload, audit trail"
 run how-to/change-the-configuration.md "Change the configuration" 1
 run how-to/monitoring.md "Audit log" 1 >/dev/null
 has "$(inside 'sealgate_do audit list --kind keys_changed')" "activate $begun"
+
+step "users and clients"
+users=$(doc how-to/users-and-groups.md "Add a user" 1)
+echo "how-to/users-and-groups.md|Add a user|1" >>"$told"
+inside "${users//anna@/cem@}" >/dev/null # anna was added by the installation
+inside 'printf "email,name\nece@example.com,Ece Ak\n" > people.csv'
+run how-to/users-and-groups.md "Import users with their password hashes" 1 >/dev/null
+has "$(inside 'sealgate_do user list')" ece@example.com
+run how-to/register-a-client.md "Register a client" 1 >/dev/null
+has "$(inside 'sealgate_do client list')" shop
 
 step "a killed server comes back"
 inside '
@@ -307,6 +325,8 @@ inside '
 step "all that the documentation has to run was run"
 # Blocks that are not executed, with reasons.
 echo "how-to/install.md|Without the package|1" >>"$told" # the same files by hand; it builds the program in the machine
+echo "how-to/users-and-groups.md|Invite users|1" >>"$told" # needs a mail server
+echo "how-to/monitoring.md|Logs|1" >>"$told" # follows the log without an end
 for file in how-to/{install,monitoring,change-the-configuration,signing-keys,backup-and-restore,users-and-groups,register-a-client,upgrade,mail,tls,troubleshooting}.md; do
     awk -v file="$file" '
         /^#+ / { sub(/^#+ /, ""); heading = $0; count = 0 }
