@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Account at an authority, and what is known of each host.
+/// Account at an authority, and the state of each host.
 ///
 /// Contains the private key of the account.
 #[derive(Default, Clone, PartialEq, Serialize, Deserialize)]

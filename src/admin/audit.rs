@@ -25,7 +25,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) ->
     };
     let filter = AuditFilter { subject, client, kinds, since, until };
     let after = after.as_deref().and_then(AuditId::parse);
-    directory.trail.settle(filter.subject).await;
+    directory.trail.store_pending(filter.subject).await;
     let page = directory.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
     Ok(ListPage::answer(Rows::Events(page.records.into_iter().map(EventAnswer::from).collect()), page.next))
 }

@@ -40,7 +40,7 @@ pub(crate) fn prepare(config: &Config) -> Result<(), String> {
 }
 
 /// Orders certificates until `stop`. Nothing is contacted without `[acme]`.
-pub(crate) async fn keep(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mut stop: Stop) {
+pub(crate) async fn run(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mut stop: Stop) {
     let is_shared = sealgate.store.is_shared();
     let duty = is_shared.then(|| Arc::new(Mutex::new(LeasedTask::new(&sealgate, LeaseName::Certificates))));
     let mut service = CertificateService { sealgate, challenges, duty: duty.clone(), current: None, is_failing: false };

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(3);
 const CLIENTS_EVERY: Duration = Duration::from_secs(30);
 
 /// Counts if this node holds the lease, and applies the published counts, until `stop`.
-pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
+pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     if !sealgate.store.is_shared() {
         return;
     }

@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_millis(20);
 
 /// Counts at once and every few minutes if this node holds the lease, and reads published counts,
 /// until `stop`.
-pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
+pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut counting = Counting { duty: LeasedTask::new(&sealgate, LeaseName::People), sealgate, last: None };
     loop {
         tokio::select! {

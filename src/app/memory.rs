@@ -60,11 +60,11 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// Has pages of 4 KiB only from now on. The allocator asks for huge ones, and each is resident as a whole from the first
-/// byte on: a process at rest had 25 MiB more for it. To be called before anything else.
+/// Disables huge pages for this process. The allocator requests them, and each is resident as a whole after the first
+/// access, which cost an idle process 25 MiB. Call it before anything else.
 pub(crate) fn use_small_pages() {
     const NONE: libc::c_ulong = 0;
-    // SAFETY: it takes numbers alone and touches no memory of ours. A kernel that knows no huge pages refuses it, and all is
-    // well.
+    // SAFETY: it takes only numbers and accesses no memory. A kernel without huge pages returns an error, which is
+    // ignored.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1 as libc::c_ulong, NONE, NONE, NONE) };
 }

@@ -106,7 +106,7 @@ pub(crate) struct OutboxWorker {
 }
 
 /// Sends until `stop`.
-pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
+pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut worker = OutboxWorker::new(sealgate);
     loop {
         tokio::select! {

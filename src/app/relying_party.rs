@@ -32,7 +32,7 @@ impl From<RelyingPartyFault> for NotServing {
     }
 }
 
-/// Checks whether [`settle`] would fail, for a store that is not served. Writes nothing.
+/// Checks whether [`apply`] would fail, for a store that is not served. Writes nothing.
 pub(crate) async fn check(config: &Config, store: &Store) -> Result<(), RelyingPartyFault> {
     let keys_of = store.keys_of().await?;
     if would_die(config, keys_of.as_deref()) {
@@ -64,7 +64,7 @@ pub(crate) fn compare(
 /// # Errors
 /// [`RelyingPartyFault::OtherHost`], and nothing has changed; when the store fails, and the call
 /// can be repeated.
-pub(crate) async fn settle(
+pub(crate) async fn apply(
     config: &Config,
     store: &Store,
     trail: &AuditLog,

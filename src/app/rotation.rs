@@ -37,7 +37,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Rotates when due, and searches for keys of other servers, until `stop`.
 ///
 /// A stop during a rotation is harmless: its progress is stored, and the next start continues it.
-pub async fn keep(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
+pub async fn run(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
     let mut not_before = None;
     let mut looked = None;
     loop {
@@ -59,13 +59,13 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
     endorse(sealgate, ring.clone()).await;
     let Some(every) = sealgate.config.keys.rotate else { return };
     if !ring.rotation_is_due(every, sealgate.config.keys.times, now) {
-        settle(sealgate, None);
+        report(sealgate, None);
         return;
     }
     if sealgate.config.token_holder().is_some()
         && let Some(waiting) = ring.waiting(now, |kid| in_token(sealgate, kid))
     {
-        settle(sealgate, activate(sealgate, &ring, waiting, now).await.err());
+        report(sealgate, activate(sealgate, &ring, waiting, now).await.err());
         return;
     }
     // Try at once if an operator has prepared a key.
@@ -78,7 +78,7 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
         Ok(()) => None,
         Err(_) => Some(Instant::now() + (every / TRIES).clamp(MIN_PAUSE, MAX_PAUSE)),
     };
-    settle(sealgate, outcome.err());
+    report(sealgate, outcome.err());
 }
 
 /// Searches the token for keys announced by other servers, so that this server publishes them too.
@@ -142,7 +142,7 @@ fn in_token(sealgate: &Sealgate, kid: &str) -> bool {
 }
 
 /// Logs a new error, and its end.
-fn settle(sealgate: &Sealgate, fault: Option<String>) {
+fn report(sealgate: &Sealgate, fault: Option<String>) {
     let before = sealgate.rotation.fault();
     if before == fault {
         return;

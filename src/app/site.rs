@@ -132,7 +132,7 @@ impl Site {
     }
 
     /// Monitors the store, and writes queued records to it, until `stop`.
-    pub async fn keep(self: Arc<Self>, mut stop: Stop) {
+    pub async fn run(self: Arc<Self>, mut stop: Stop) {
         let mut pulse = tokio::time::interval(PULSE);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         pulse.tick().await;

@@ -71,7 +71,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     };
     let sealgate = Arc::new(block_on(async {
         let mut sealgate = parts.assemble().await?;
-        relying_party::settle(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await?;
+        relying_party::apply(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await?;
         match sealer {
             Ok(sealer) => {
                 let most_forms = sealgate.config.sessions.max_forms;
@@ -116,16 +116,16 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         front: Arc::clone(&site) as Arc<dyn sealgate_edge::Front>,
         health: Arc::clone(&site) as Arc<dyn sealgate_edge::Health>,
         background: vec![
-            Background::new("store", |stop| keeping.keep(stop)),
+            Background::new("store", |stop| keeping.run(stop)),
             Background::new("heartbeat", |stop| beating.beat(stop)),
             Background::new("answers", |stop| reporting.report_answers(stop)),
-            Background::new("sweeping", |stop| sweeping::keep(sweeping, stop)),
-            Background::new("trusted issuers", |stop| trusted::keep(trust, clock, metrics, stop)),
-            Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
-            Background::new("people", |stop| enrolment::keep(people, stop)),
-            Background::new("counting", |stop| counting::keep(bounded, stop)),
-            Background::new("outbox", |stop| outbox::keep(mailing, stop)),
-            Background::new("certificate orders", |stop| certificates::keep(ordering, presented, stop)),
+            Background::new("sweeping", |stop| sweeping::run(sweeping, stop)),
+            Background::new("trusted issuers", |stop| trusted::run(trust, clock, metrics, stop)),
+            Background::new("key rotation", |stop| rotation::run(rotating, stop)),
+            Background::new("people", |stop| enrolment::run(people, stop)),
+            Background::new("counting", |stop| counting::run(bounded, stop)),
+            Background::new("outbox", |stop| outbox::run(mailing, stop)),
+            Background::new("certificate orders", |stop| certificates::run(ordering, presented, stop)),
         ],
         stopped: Box::new(move || {
             Box::pin(async move {

@@ -31,7 +31,7 @@ const MAX_PENDING: usize = 16_384;
 const MAX_TRIMMED: usize = 16_384;
 
 /// Runs at once and then every half minute if this node holds the lease, until `stop`.
-pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
+pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
         duty: LeasedTask::new(&sealgate, LeaseName::Sweeping),
         place: SweepPlace::default(),

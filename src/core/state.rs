@@ -186,12 +186,12 @@ async fn settle_ring(
     let found = signer.found();
     let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
-    let settled = store.change_key_ring(|ring| {
+    let reconciled = store.change_key_ring(|ring| {
         // A rotation that stopped between generating its key and announcing it.
         found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
-        ring.settle(&kids, now)
+        ring.reconcile(&kids, now)
     });
-    Ok(settled.await?.map_err(|fault| {
+    Ok(reconciled.await?.map_err(|fault| {
         let named = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
         match fault {
             KeyFault::Unannounced(kids) => {

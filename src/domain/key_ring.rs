@@ -112,7 +112,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`, `NodeRetired`.
-    pub fn settle(&mut self, found: &[String], now: UnixTime) -> Result<(), KeyFault> {
+    pub fn reconcile(&mut self, found: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.claim(found);
         if let ([], [only]) = (&self.keys[..], found) {
             self.keys.push(KeyLife { activate_at: Some(now), ..KeyLife::new(only, self.node.as_deref(), now) });
@@ -159,9 +159,9 @@ impl KeyRing {
         self.check_admitted(kid)?;
         if self.keys.is_empty() {
             return match others {
-                [] => self.settle(&[kid.to_owned()], now),
+                [] => self.reconcile(&[kid.to_owned()], now),
                 [_] => {
-                    self.settle(others, now)?;
+                    self.reconcile(others, now)?;
                     self.announce(kid, &[], now)
                 }
                 _ => Err(KeyFault::Unannounced(others.to_vec())),

@@ -252,7 +252,7 @@ pub(super) fn prove(session: &Session, key: &SigningKey) -> Result<(), TokenFaul
     sign(session, handle, key, &key.message(b"sealgate proves that this key signs")).map(|_| ())
 }
 
-/// Reads what the token states about a private key.
+/// Reads a private key's attributes from the token.
 pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, TokenFault> {
     let attributes = session.get_attributes(
         handle,

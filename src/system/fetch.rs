@@ -19,7 +19,7 @@ pub struct Web {
     longest: u64,
 }
 
-/// What stood at an address.
+/// A fetched document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// Its bytes.

@@ -104,7 +104,7 @@ impl Corp {
         let (stop, stopping) = watch::channel(false);
         let sealgate = &world.sealgate;
         let (clock, metrics) = (sealgate.clock.clone(), sealgate.metrics.clone());
-        tokio::spawn(trusted::keep(sealgate.trust.clone(), clock, metrics, stopping));
+        tokio::spawn(trusted::run(sealgate.trust.clone(), clock, metrics, stopping));
         Self { world, publisher, key, _stop: stop }
     }
 

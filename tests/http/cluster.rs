@@ -108,7 +108,7 @@ async fn of_two_nodes_one_sends_the_mails_each_once_and_the_other_goes_on() {
     let mut nodes = Vec::new();
     for node in [&provider.sealgate, &other] {
         let (stop, stopped) = watch::channel(false);
-        nodes.push((Arc::clone(node), stop, tokio::spawn(outbox::keep(Arc::clone(node), stopped))));
+        nodes.push((Arc::clone(node), stop, tokio::spawn(outbox::run(Arc::clone(node), stopped))));
     }
     until("all are sent", is_empty).await;
     for person in &people {
@@ -137,7 +137,7 @@ async fn of_two_nodes_one_counts_people_and_both_know() {
     let nodes = [&provider.sealgate, &other];
     let (stop, stopped) = watch::channel(false);
     let counting: Vec<_> =
-        nodes.iter().map(|node| tokio::spawn(enrolment::keep(Arc::clone(node), stopped.clone()))).collect();
+        nodes.iter().map(|node| tokio::spawn(enrolment::run(Arc::clone(node), stopped.clone()))).collect();
     until("both know", async || nodes.iter().all(|node| node.enrolment.last().is_some())).await;
     assert_eq!(provider.sealgate.enrolment.last(), other.enrolment.last());
     assert_eq!(other.enrolment.last().unwrap().0.people(), 2);

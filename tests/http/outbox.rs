@@ -53,7 +53,7 @@ async fn deferred_messages_are_delivered_once() {
     let (stop, stopped) = watch::channel(false);
     let mut round = 0;
     relay.is_now(Illness::answering(COMMANDS[0], "451 4.7.1 come again later"));
-    let worker = tokio::spawn(outbox::keep(Arc::clone(&provider.sealgate), stopped));
+    let worker = tokio::spawn(outbox::run(Arc::clone(&provider.sealgate), stopped));
     while provider.clock.now().since(begun) < Duration::from_hours(1) {
         round += 1;
         wait_until(&provider, |mails| mails.len() == 3 && mails.iter().all(|mail| mail.attempts == round)).await;

@@ -26,7 +26,7 @@ fn published(signer: &Pkcs11Signer) -> Vec<String> {
 fn rotation(first: &KeyReport, second: &KeyReport) -> KeyRing {
     let (first, second) = (first.kid.to_string(), second.kid.to_string());
     let mut ring = KeyRing::default();
-    ring.settle(&[first], at(0)).unwrap();
+    ring.reconcile(&[first], at(0)).unwrap();
     ring.announce(&second, &[], at(1000)).unwrap();
     ring.activate(&second, None, false, at(1000), TIMES).unwrap();
     ring

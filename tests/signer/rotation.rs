@@ -56,7 +56,7 @@ async fn run_until(servers: &[Arc<Sealgate>], done: impl Fn(&KeyRing) -> bool) -
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
     for server in servers {
-        tasks.spawn(rotation::keep(Arc::clone(server), stopped.clone()));
+        tasks.spawn(rotation::run(Arc::clone(server), stopped.clone()));
     }
     for _ in 0..200 {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -103,7 +103,7 @@ fn nothing_is_made_before_its_time() {
             let server = world.server().await;
             world.clock.advance(DUE.checked_sub(Duration::from_secs(1)).unwrap());
             let (stop, stopped) = watch::channel(false);
-            let task = tokio::spawn(rotation::keep(Arc::clone(&server), stopped));
+            let task = tokio::spawn(rotation::run(Arc::clone(&server), stopped));
             // Longer than the interval of checks: nothing may happen.
             tokio::time::sleep(Duration::from_millis(2500)).await;
             assert_eq!(server.store.key_ring().await.unwrap().keys().len(), 1);

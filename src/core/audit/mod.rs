@@ -4,7 +4,7 @@
 //! after at most two seconds, together with the other queued records. So no request waits for a
 //! disk flush, and a flood of failed sign-ins costs one commit per heartbeat. If the process is
 //! killed in between, the event is in the journal but not in the store. A page that shows events
-//! wakes the writer and waits for it, for a short time ([`AuditLog::settle`]).
+//! wakes the writer and waits for it, for a short time ([`AuditLog::store_pending`]).
 //!
 //! Identical failures are counted in one record. Beyond a few hundred per heartbeat, the rest is
 //! counted in a single record, so that attackers cannot fill the store. Refreshes of one grant give
@@ -37,7 +37,7 @@ const MAX_UNAUTHENTICATED: usize = 256;
 const MAX_REPORTED: usize = 1024;
 
 /// Maximum time that a page waits for queued records.
-const SETTLE_TIMEOUT: Duration = Duration::from_millis(300);
+const PENDING_TIMEOUT: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
 pub struct AuditLog {
@@ -206,9 +206,9 @@ impl AuditLog {
     /// Waits until the queued records of a user, or of all users, are stored, so that a page shows
     /// events that have just occurred.
     ///
-    /// Wakes the writer instead of writing, and waits for at most [`SETTLE_TIMEOUT`]: a slow store
+    /// Wakes the writer instead of writing, and waits for at most [`PENDING_TIMEOUT`]: a slow store
     /// delays the page no longer.
-    pub async fn settle(&self, subject: Option<Subject>) {
+    pub async fn store_pending(&self, subject: Option<Subject>) {
         let number = {
             let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             if waiting.concerns(subject) {
@@ -220,8 +220,8 @@ impl AuditLog {
             }
         };
         let mut written = self.written.subscribe();
-        let settled = written.wait_for(|written| *written >= number);
-        if tokio::time::timeout(SETTLE_TIMEOUT, settled).await.is_err() {
+        let stored = written.wait_for(|written| *written >= number);
+        if tokio::time::timeout(PENDING_TIMEOUT, stored).await.is_err() {
             tracing::debug!("a page of the audit trail does not wait for the store");
         }
     }

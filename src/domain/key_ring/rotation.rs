@@ -88,7 +88,7 @@ impl KeyRing {
         self.check_admitted(&others.join(", "))?;
         match (&self.keys[..], others) {
             ([], []) => return Ok(()),
-            ([], [_]) => self.settle(others, now)?,
+            ([], [_]) => self.reconcile(others, now)?,
             ([], _) => return Err(KeyFault::Unannounced(others.to_vec())),
             _ if self.is_full(self.node.as_deref()) => return Err(KeyFault::TooMany),
             _ => {}
@@ -235,7 +235,7 @@ mod tests {
     /// Creates a ring in which the key 0 has been active since 0.
     fn ring() -> KeyRing {
         let mut ring = KeyRing::default();
-        ring.settle(&[kid(0)], at(0)).unwrap();
+        ring.reconcile(&[kid(0)], at(0)).unwrap();
         ring
     }
 

@@ -17,7 +17,7 @@ fn at(seconds: u64) -> UnixTime {
 /// Returns a ring in which `a` has been active since 0.
 fn ring() -> KeyRing {
     let mut ring = KeyRing::default();
-    ring.settle(&[kid('a')], at(0)).unwrap();
+    ring.reconcile(&[kid('a')], at(0)).unwrap();
     ring
 }
 
@@ -39,16 +39,16 @@ fn the_only_key_of_a_first_start_signs_at_once() {
 fn unannounced_keys_are_named() {
     let unannounced = |kids: &[char]| KeyFault::Unannounced(kids.iter().map(|letter| kid(*letter)).collect());
     let both = [kid('a'), kid('b')];
-    assert_eq!(KeyRing::default().settle(&both, at(0)).unwrap_err(), unannounced(&['a', 'b']));
-    assert_eq!(ring().settle(&both, at(9)).unwrap_err(), unannounced(&['b']));
-    assert_eq!(ring().settle(&[], at(9)).unwrap_err(), KeyFault::Missing(kid('a')));
+    assert_eq!(KeyRing::default().reconcile(&both, at(0)).unwrap_err(), unannounced(&['a', 'b']));
+    assert_eq!(ring().reconcile(&both, at(9)).unwrap_err(), unannounced(&['b']));
+    assert_eq!(ring().reconcile(&[], at(9)).unwrap_err(), KeyFault::Missing(kid('a')));
     let mut later = ring();
     later.announce(&kid('b'), &[kid('a')], at(10)).unwrap();
     later.activate(&kid('b'), Some(at(500)), false, at(20), TIMES).unwrap();
-    let fault = later.settle(&[kid('b')], at(30)).unwrap_err();
+    let fault = later.reconcile(&[kid('b')], at(30)).unwrap_err();
     let expected = KeyFault::NotYet { kid: kid('a'), next: kid('b'), at: at(500), now: at(30) };
     assert_eq!(fault, expected);
-    assert!(later.settle(&[kid('b')], at(500)).is_ok());
+    assert!(later.reconcile(&[kid('b')], at(500)).is_ok());
 }
 
 #[test]

@@ -12,7 +12,7 @@ const MAX_ANSWER_LENGTH: usize = 200;
 /// Progress of a message when the server replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// `MAIL`: the server knows the sender address, but nothing of this message.
+    /// `MAIL`: the server has received the sender address, but no part of this message.
     Sender,
     /// `RCPT`, `DATA` and the end of the message: the reply may concern this recipient or the
     /// content.
@@ -32,20 +32,20 @@ pub(super) enum Blame {
     Unclear,
 }
 
-/// Whom an answer is about, once the server has let us in. Before that (greeting, EHLO, TLS, sign-in) it is always us.
+/// Classifies a reply after sign-in. Before that (greeting, EHLO, TLS, sign-in) the cause is always this server.
 ///
-/// | step | answer | whom | what is done |
+/// | step | reply | cause | action |
 /// |---|---|---|---|
-/// | any | 530, 534, 535, 538; x.7.8 to x.7.11: sign in first, or better | us | the mail waits as before, nobody is tried for a while |
-/// | `MAIL` | 421, 5xx: it does not take our address, or nothing now | us | as above |
-/// | `RCPT` or later | 421: it closes the connection | unclear | the mail is tried again with growing waits; where the same happens to several people in a row, nobody is tried for a while |
-/// | `RCPT` or later | 5xx with x.7.0 or x.7.1, or a word of relaying: a policy | unclear | as above, and refused when its time is over |
-/// | `RCPT` or later | any other 5xx | this mail | given up |
-/// | any | any other 4xx, no answer, a broken connection | nobody | tried again with growing waits; others are sent meanwhile |
+/// | any | 530, 534, 535, 538; x.7.8 to x.7.11: authentication required or insufficient | this server | the message waits, and sending pauses |
+/// | `MAIL` | 421, 5xx: sender refused, or no messages accepted now | this server | as above |
+/// | `RCPT` or later | 421: connection closed | unclear | retried with growing waits; sending pauses after several recipients in a row |
+/// | `RCPT` or later | 5xx with x.7.0 or x.7.1, or a text about relaying: a policy | unclear | as above; refused when its lifetime ends |
+/// | `RCPT` or later | any other 5xx | this message | refused |
+/// | any | any other 4xx, no reply, a broken connection | temporary | retried with growing waits; others are sent meanwhile |
 ///
-/// A policy may be that we may not relay at all, that this recipient is outside, or that the content looks like spam. One answer
-/// does not say which: as our fault it would let one recipient stop everybody's mail, and as the mail's each mail would be lost
-/// while the set-up is wrong.
+/// A policy may forbid relaying, this recipient, or content that looks like spam. One reply does not
+/// distinguish these. If this server were assumed, one recipient could stop all mail. If the message
+/// were assumed, all messages would be lost while the configuration is wrong.
 pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
     let status = enhanced(text);
     let policy = status.filter(|(subject, _)| *subject == 7).map(|(_, detail)| detail);
@@ -70,7 +70,7 @@ fn enhanced(text: &str) -> Option<(u16, u16)> {
     (matches!(class, "4" | "5") && parts.next().is_none()).then_some((subject, detail))
 }
 
-/// Some servers say it only in words: `550 relay not permitted`.
+/// Some servers state the reason in words only: `550 relay not permitted`.
 fn speaks_of_relaying(text: &str) -> bool {
     let words = text.split(|char: char| !char.is_ascii_alphabetic());
     words.map(str::to_ascii_lowercase).any(|word| matches!(word.as_str(), "relay" | "relaying" | "relayed"))

@@ -64,7 +64,7 @@ pub(super) async fn activity_page(ctx: &RequestContext<'_>) -> Result<Response, 
     let visitor = Visitor::find(ctx, PAGE).await?;
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
     let after = ctx.query()?.one("after")?.and_then(AuditId::parse);
-    ctx.sealgate.audit.settle(filter.subject).await;
+    ctx.sealgate.audit.store_pending(filter.subject).await;
     let page = ctx.sealgate.store.audit_page(&filter, after, MOST).await?;
     let (mut names, mut events) = (EventNames::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {

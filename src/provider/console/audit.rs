@@ -46,7 +46,7 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let store = &ctx.sealgate.store;
     let (page, faults) = match typed.filter(ctx).await? {
         Ok(Some(filter)) => {
-            ctx.sealgate.audit.settle(filter.subject).await;
+            ctx.sealgate.audit.store_pending(filter.subject).await;
             (store.audit_page(&filter, at.after, MOST).await?, Vec::new())
         }
         // A client or kind that cannot exist matches no events, rather than all.

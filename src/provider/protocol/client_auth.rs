@@ -8,7 +8,7 @@
 //!
 //! A public client has no secret. Its request counts as its own once it presents a code with its
 //! verifier, or a token, that belongs to it ([`Caller::prove`]). Any other request in its name is
-//! counted like a failed attempt ([`Caller::settle`]). Unknown client ids are counted under the
+//! counted like a failed attempt ([`Caller::charge`]). Unknown client ids are counted under the
 //! address alone, because an attacker can invent any number of them.
 
 use crate::request::ProviderRequest as _;
@@ -49,7 +49,7 @@ impl Caller {
     ///
     /// # Errors
     /// Those of the outcome, and 429 when the limit of unproven requests is exceeded.
-    pub(crate) async fn settle(
+    pub(crate) async fn charge(
         &self,
         ctx: &RequestContext<'_>,
         outcome: Result<Response, Failure>,

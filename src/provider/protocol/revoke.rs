@@ -28,7 +28,7 @@ pub(crate) async fn revocation_endpoint(ctx: &RequestContext<'_>) -> Result<Resp
     };
     let caller = client_auth::authenticate(ctx, &form, Bucket::Revoke).await?;
     let outcome = revoke(ctx, &caller, &form).await;
-    caller.settle(ctx, outcome).await
+    caller.charge(ctx, outcome).await
 }
 
 async fn revoke(ctx: &RequestContext<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {

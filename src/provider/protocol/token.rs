@@ -48,7 +48,7 @@ pub(crate) async fn token_endpoint(ctx: &RequestContext<'_>) -> Result<Response,
     let received = Instant::now();
     let caller = client_auth::authenticate(ctx, &form, Bucket::Token).await?;
     let outcome = grant_tokens(ctx, &caller, &form, received).await;
-    caller.settle(ctx, outcome).await
+    caller.charge(ctx, outcome).await
 }
 
 async fn grant_tokens(

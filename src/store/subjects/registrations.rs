@@ -111,7 +111,7 @@ impl Store {
             let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), STEP).await?;
             let Some((last, _)) = rows.last() else { break };
             let last = last.clone();
-            let (on_page, changes) = settled(rows, now, unused)?;
+            let (on_page, changes) = with_deadlines(rows, now, unused)?;
             if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
                 // Another node has changed one of them: retry this page.
                 conflicts += 1;
@@ -153,7 +153,7 @@ impl Store {
 }
 
 /// Returns the number of self-registered clients, and the changes that set missing deadlines.
-fn settled(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
+fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
     let (mut count, mut changes) = (0, Changes::default());
     for (key, bytes) in rows {
         let loaded: Loaded<Client> = match record::decode(&key, bytes) {

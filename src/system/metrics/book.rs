@@ -1,4 +1,4 @@
-//! Where the series are entered when they are made, for the registry and for the page that documents them.
+//! Registers each series, for the Prometheus registry and for the page that documents the series.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use prometheus::{IntGauge, Opts, Registry};
 pub(super) const SECONDS: [f64; 14] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0];
 
-/// One series, as the page about all of them tells of it.
+/// One series, as its row in the documentation.
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) kind: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Series {
     pub(super) help: String,
 }
 
-/// Where series are entered when they are made.
+/// The registered series.
 #[derive(Default)]
 pub(super) struct SeriesRegistry {
     pub(super) registry: Registry,
@@ -26,7 +26,7 @@ pub(super) struct SeriesRegistry {
 }
 
 impl SeriesRegistry {
-    /// One with the series about the program and its process.
+    /// Creates a registry with the series about the program and its process.
     pub(super) fn begun() -> Result<Self, prometheus::Error> {
         let book = Self::default();
         book.enter_build()?;
@@ -52,7 +52,7 @@ impl SeriesRegistry {
         self.enter("gauge", &build)
     }
 
-    /// What the kernel says of this process, under the names that every exporter uses.
+    /// Metrics of the process, with the standard names of Prometheus clients.
     fn enter_process(&self) -> Result<(), prometheus::Error> {
         let process = ProcessCollector::for_self();
         self.note("gauge", &process);

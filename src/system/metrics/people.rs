@@ -54,7 +54,7 @@ pub enum FactorOutcome {
     Failed,
     /// Not looked at: it came before the wait was over that earlier failures cost.
     Throttled,
-    /// Not looked at: the factor is blocked until somebody frees it.
+    /// Refused: the factor is blocked until an administrator unblocks it.
     Blocked,
 }
 

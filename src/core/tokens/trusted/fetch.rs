@@ -13,23 +13,23 @@ use sealgate_domain::oauth::jwk_set::TrustedJwk;
 use sealgate_domain::oauth::strict_json;
 use sealgate_system::fetch::{Unread, Web};
 
-/// The longest that one document may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time to fetch one document.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// Where an issuer's metadata stands (OpenID Connect Discovery §4.1): after its path.
+/// Path of an issuer's metadata, after the issuer's own path (OpenID Connect Discovery §4.1).
 const OPENID: &str = "/.well-known/openid-configuration";
-/// And where else (RFC 8414 §3.1): before its path.
+/// Path of an issuer's metadata, before the issuer's own path (RFC 8414 §3.1).
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
 pub(super) struct Fetched {
     pub(super) jwks: Vec<TrustedJwk>,
-    /// For how long they may be kept, where the issuer says so.
+    /// How long the issuer permits caching, if it says so.
     pub(super) max_age: Option<Duration>,
 }
 
-/// Reads an issuer's keys from where they are.
+/// Fetches an issuer's keys from the configured source.
 pub(super) fn fetch(issuer: &TrustedIssuer) -> Result<Fetched, String> {
-    let web = || Web::new(PATIENCE, jwk_set::LONGEST as u64);
+    let web = || Web::new(MAX_WAIT, jwk_set::LONGEST as u64);
     match &issuer.keys {
         KeySource::File(path) => Ok(Fetched { jwks: file(path)?, max_age: None }),
         KeySource::At(url) => key_set(&web()?, url.as_str()),
@@ -57,7 +57,7 @@ fn key_set(web: &Web, url: &str) -> Result<Fetched, String> {
     Ok(Fetched { jwks, max_age: document.max_age })
 }
 
-/// The address of the key set, as the issuer's metadata names it.
+/// Returns the address of the key set in the issuer's metadata.
 fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     let trimmed = issuer.trim_end_matches('/');
     let document = match web.get(&format!("{trimmed}{OPENID}")) {
@@ -68,7 +68,7 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     let metadata = strict_json::object(&document.body)
         .ok_or_else(|| format!("the metadata of {issuer} is not a JSON object, or repeats a member"))?;
     let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
-    // Or whoever can write a file at that address speaks for the issuer (RFC 8414 §3.3).
+    // Otherwise anyone who can write a file at that address could impersonate the issuer (RFC 8414 §3.3).
     if text("issuer") != Some(issuer) {
         return Err(format!(
             "the metadata of {issuer} names another issuer; write the issuer exactly as in its metadata"
@@ -93,7 +93,7 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     }
 }
 
-/// The well-known path between host and path (RFC 8414 §3.1).
+/// Returns the address of the metadata with the well-known path between host and path (RFC 8414 §3.1).
 fn inserted(issuer: &str) -> Result<String, String> {
     let mut url = Url::parse(issuer).map_err(|error| format!("{issuer} is not a URL ({error})"))?;
     let path = url.path().trim_end_matches('/').to_owned();

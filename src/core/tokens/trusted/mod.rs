@@ -32,24 +32,24 @@ use sealgate_system::metrics::Metrics;
 
 pub use source::Source;
 
-/// Tokens that are remembered, about, and the memory that they may take, bytes: an issuer may put much into each.
+/// Approximate number of cached tokens, and their maximum memory in bytes. Issuers choose how much a token contains.
 const REMEMBERED: usize = 16_384;
 const MAX_MEMORY: u64 = 32 << 20;
 
-/// The issuers whose tokens some application takes.
+/// The issuers whose tokens at least one application accepts.
 pub struct TrustedIssuers {
     sources: Vec<Arc<Source>>,
-    /// By the token's SHA-256, so that it holds no credentials.
+    /// Verified tokens by SHA-256, so that the cache contains no credentials.
     verified: Cache<[u8; 32], Entry, Size>,
 }
 
 #[derive(Clone)]
 struct Entry {
     foreign: Arc<Foreign>,
-    /// The keys that it was verified with: once any has changed, the signature is looked at again, for the issuer may have
-    /// taken away the one that others can sign with.
+    /// Generation of the keys that verified it. After any key has changed, the signature is verified again, because
+    /// the issuer may have withdrawn a compromised key.
     generation: u64,
-    /// Bytes, about.
+    /// Approximate size in bytes.
     size: u64,
 }
 
@@ -64,10 +64,10 @@ impl Weighter<[u8; 32], Entry> for Size {
 }
 
 impl TrustedIssuers {
-    /// These issuers. Reads the keys that stand in files; blocks on the disk, which is right at a start.
+    /// Opens the issuers, and reads the keys that are in files. Blocks on the disk; call it at a start only.
     ///
     /// # Errors
-    /// One line for each file that holds no keys.
+    /// One line for each file without usable keys.
     pub fn open(issuers: &[TrustedIssuer]) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let opened = issuers.iter().filter_map(|issuer| Source::open(issuer).map_err(|fault| faults.push(fault)).ok());
@@ -76,7 +76,7 @@ impl TrustedIssuers {
         if faults.is_empty() { Ok(Self { sources, verified }) } else { Err(faults) }
     }
 
-    /// The issuer that a token claims to be of, if it is one of these; nothing about the token is verified by that.
+    /// Returns the issuer that a token claims, if it is one of `names`. Verifies nothing.
     pub fn claimed(&self, token: &str, names: &[String]) -> Option<&Arc<Source>> {
         if names.is_empty() {
             return None;
@@ -86,10 +86,10 @@ impl TrustedIssuers {
         names.contains(&source.settings().terms.name).then_some(source)
     }
 
-    /// Judges a token by the terms and the keys of the issuer that it claims to be of.
+    /// Verifies a token with the keys and the terms of the issuer that it claims.
     ///
     /// # Errors
-    /// [`ForeignFault`]; `NoKeys` alone says nothing against the token.
+    /// [`ForeignFault`]; with `NoKeys` the token may be valid.
     pub async fn verify(
         &self,
         source: &Source,
@@ -121,7 +121,7 @@ impl TrustedIssuers {
         // Before the keys, so that a token that has ended is never in doubt for want of them.
         let foreign = signed.judged(terms, now)?;
         let mut keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
-        if keys.find(&signed).is_none() && source.look_again().await {
+        if keys.find(&signed).is_none() && source.request_fetch().await {
             keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
         }
         let verifier = keys.find(&signed).ok_or(ForeignFault::UnknownKey)?;
@@ -135,57 +135,57 @@ impl TrustedIssuers {
         Ok(foreign)
     }
 
-    /// What an operator should see to, a line for each issuer whose keys cannot be read.
+    /// Returns a warning for each issuer whose keys cannot be fetched.
     pub fn warnings(&self) -> Vec<String> {
         self.sources.iter().filter_map(|source| source.warning()).collect()
     }
 }
 
-/// Readings at once: one that hangs takes a thread for its whole deadline.
-const AT_ONCE: usize = 4;
+/// Maximum concurrent fetches. A fetch that hangs occupies a thread until its deadline.
+const MAX_FETCHES: usize = 4;
 
 /// Interval between checks of a file.
-const LOOK: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What changes when a file does: inode, length, and the time of its last change in seconds and nanoseconds.
+/// Version of a file: inode, length, and the time of its last change in seconds and nanoseconds.
 type Stamp = (u64, u64, i64, i64);
 
-/// Reads the keys of all trusted issuers, again and again, until told to stop.
-pub async fn keep(
+/// Fetches the keys of all trusted issuers periodically, until `stop`.
+pub async fn run(
     trust: Arc<TrustedIssuers>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let places = Arc::new(Semaphore::new(MAX_FETCHES));
     let mut tasks = JoinSet::new();
     for source in &trust.sources {
-        tasks.spawn(keep_one(Arc::clone(source), Arc::clone(&clock), Arc::clone(&metrics), Arc::clone(&places)));
+        tasks.spawn(run_one(Arc::clone(source), Arc::clone(&clock), Arc::clone(&metrics), Arc::clone(&places)));
     }
     // Dropping the tasks ends them; a thread in the midst of a reading ends with its deadline.
     let _ = stop.changed().await;
 }
 
-async fn keep_one(source: Arc<Source>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>, places: Arc<Semaphore>) {
+async fn run_one(source: Arc<Source>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>, places: Arc<Semaphore>) {
     let mut seen = None;
     loop {
-        let mut pause = LOOK;
+        let mut pause = FILE_CHECK_INTERVAL;
         match source.file().map(stamp) {
             Some(found) if seen == Some(found) => {}
             found => {
                 seen = found;
                 let next = read(&source, clock.as_ref(), &metrics, &places).await;
-                pause = if found.is_some() { LOOK } else { next };
+                pause = if found.is_some() { FILE_CHECK_INTERVAL } else { next };
             }
         }
         tokio::select! {
-            () = source.wanted() => {}
+            () = source.fetch_requested() => {}
             () = sleep(pause) => {}
         }
     }
 }
 
-/// Reads once; for how long to leave it then.
+/// Fetches once, and returns the time until the next fetch.
 async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places: &Semaphore) -> Duration {
     // Never closed.
     let _place = places.acquire().await;
@@ -193,10 +193,10 @@ async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places
     let reading = Arc::clone(source);
     let outcome = spawn_blocking(move || fetch(reading.settings())).await;
     let outcome = outcome.unwrap_or_else(|error| Err(format!("the task failed: {error}")));
-    let settled = source.settle(outcome, clock.now());
-    let read = settled.keys.map(|(count, at)| (count, at.seconds()));
+    let result = source.complete(outcome, clock.now());
+    let read = result.keys.map(|(count, at)| (count, at.seconds()));
     metrics.foreign_keys_read(&source.settings().terms.name, read);
-    settled.pause
+    result.pause
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

@@ -18,13 +18,13 @@ use sealgate_domain::oauth::jwk_set::{Algorithm, Numbers, TrustedJwk};
 use sealgate_domain::oauth::trusted_token::Signed;
 use sealgate_domain::time::UnixTime;
 
-/// How long a token whose key is not known waits for a reading.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Requests that may wait for it at once; more are answered without.
+/// Maximum time that a token with an unknown key waits for a fetch.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+/// Maximum number of requests that wait for a fetch; others are refused at once.
 const MAX_WAITING: usize = 64;
-/// The shortest time between two readings, where the issuer lets its keys be kept for less.
-const SHORTEST: Duration = Duration::from_mins(1);
-/// The first pause while the keys have never come; it doubles up to the throttle.
+/// Minimum time between two fetches, even if the issuer permits shorter caching.
+const MIN_INTERVAL: Duration = Duration::from_mins(1);
+/// First pause while no fetch has succeeded; it doubles up to the throttle interval.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// An issuer and its keys.
@@ -32,15 +32,15 @@ pub struct Source {
     settings: TrustedIssuer,
     keys: RwLock<Arc<Keys>>,
     pace: Mutex<Pace>,
-    /// Told when a token asks for a reading before its time.
-    wanted: Notify,
+    /// Notified when a token requests a fetch before the next one is due.
+    requested: Notify,
     ended: watch::Sender<u64>,
     waiting: Semaphore,
 }
 
 #[derive(Default)]
 pub(super) struct Keys {
-    /// Grows whenever any key comes or goes.
+    /// Incremented with every change of the keys.
     generation: u64,
     read_at: Option<UnixTime>,
     jwks: Vec<TrustedJwk>,
@@ -55,19 +55,19 @@ struct Pace {
     fault: Option<String>,
 }
 
-pub(super) struct Settled {
-    /// How many keys there are now, and when they were read, after a success.
+pub(super) struct FetchResult {
+    /// Number of usable keys and time of the fetch, after a success.
     pub(super) keys: Option<(usize, UnixTime)>,
     pub(super) pause: Duration,
 }
 
 impl Keys {
-    /// Which keys these are, in a number.
+    /// Returns the generation of the keys, which changes with them.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The one key that may have signed a token. A token that names none is taken only where there is no choice.
+    /// Returns the key that may have signed a token. A token that names no key is accepted only if exactly one key fits.
     pub(super) fn find(&self, signed: &Signed<'_>) -> Option<&VerifyingKey> {
         let mut fit = self.verifying.iter().filter(|key| key.may_have_signed(signed));
         match (fit.next(), fit.next()) {
@@ -78,13 +78,13 @@ impl Keys {
 }
 
 impl Source {
-    /// An issuer whose keys are still to come, but for those in a file.
+    /// Opens an issuer. Keys in a file are read; others are fetched later.
     pub(super) fn open(settings: &TrustedIssuer) -> Result<Self, String> {
         let source = Self {
             settings: settings.clone(),
             keys: RwLock::default(),
             pace: Mutex::default(),
-            wanted: Notify::new(),
+            requested: Notify::new(),
             ended: watch::Sender::new(0),
             waiting: Semaphore::new(MAX_WAITING),
         };
@@ -99,7 +99,8 @@ impl Source {
         &self.settings
     }
 
-    /// The keys; none while they have never come, or when they were last read too long ago. A file is as good as it was.
+    /// Returns the keys, or `None` before the first successful fetch and after `max_age` without one. Keys of a file do
+    /// not expire.
     pub(super) fn keys(&self, now: UnixTime) -> Option<Arc<Keys>> {
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
         let read_at = keys.read_at?;
@@ -107,7 +108,7 @@ impl Source {
         lasting.then_some(keys)
     }
 
-    /// The file that the keys stand in, where they do.
+    /// Returns the file that contains the keys, if the source is a file.
     pub(super) fn file(&self) -> Option<&Path> {
         match &self.settings.keys {
             KeySource::File(path) => Some(path),
@@ -115,9 +116,9 @@ impl Source {
         }
     }
 
-    /// Asks for a reading before its time, and waits a moment for it. Whether one has ended: not when the last one is too
-    /// recent, so that tokens with invented keys cause no more than one a throttle interval.
-    pub(super) async fn look_again(&self) -> bool {
+    /// Requests a fetch before the next one is due, and waits briefly for it. Returns whether one has completed. It is
+    /// refused if the last one is recent, so that tokens with invented key ids cause one fetch per throttle interval.
+    pub(super) async fn request_fetch(&self) -> bool {
         if self.file().is_some() {
             return false;
         }
@@ -131,15 +132,15 @@ impl Source {
             }
             if !pace.reading {
                 pace.reading = true;
-                self.wanted.notify_one();
+                self.requested.notify_one();
             }
         }
-        timeout(PATIENCE, ended.changed()).await.is_ok_and(|changed| changed.is_ok())
+        timeout(MAX_WAIT, ended.changed()).await.is_ok_and(|changed| changed.is_ok())
     }
 
-    /// Waits until a token asks for a reading.
-    pub(super) async fn wanted(&self) {
-        self.wanted.notified().await;
+    /// Waits until a token requests a fetch.
+    pub(super) async fn fetch_requested(&self) {
+        self.requested.notified().await;
     }
 
     pub(super) fn begin(&self) {
@@ -148,20 +149,20 @@ impl Source {
         pace.last_began = Some(Instant::now());
     }
 
-    pub(super) fn settle(&self, outcome: Result<Fetched, String>, now: UnixTime) -> Settled {
+    pub(super) fn complete(&self, outcome: Result<Fetched, String>, now: UnixTime) -> FetchResult {
         let outcome = outcome.and_then(|fetched| Ok((self.replace(fetched.jwks, now)?, fetched.max_age)));
         let name = &self.settings.terms.name;
         let mut pace = self.pace();
         pace.reading = false;
-        let settled = match outcome {
+        let result = match outcome {
             Ok((count, max_age)) => {
                 if pace.fault.take().is_some() {
                     tracing::info!(issuer = name, keys = count, "the keys of a trusted issuer can be read again");
                 }
                 pace.failures = 0;
-                let shortest = SHORTEST.min(self.settings.refresh);
+                let shortest = MIN_INTERVAL.min(self.settings.refresh);
                 let pause = max_age.map_or(self.settings.refresh, |age| age.clamp(shortest, self.settings.refresh));
-                Settled { keys: Some((count, now)), pause }
+                FetchResult { keys: Some((count, now)), pause }
             }
             Err(fault) => {
                 if pace.fault.as_ref() != Some(&fault) {
@@ -176,21 +177,21 @@ impl Source {
                 pace.fault = Some(fault);
                 let never_came = self.keys.read().unwrap_or_else(PoisonError::into_inner).read_at.is_none();
                 let pause = if never_came { eager.min(self.settings.throttle) } else { self.settings.throttle };
-                Settled { keys: None, pause }
+                FetchResult { keys: None, pause }
             }
         };
         drop(pace);
         self.ended.send_modify(|ended| *ended += 1);
-        settled
+        result
     }
 
-    /// What an operator should see to.
+    /// Returns a warning for the operator.
     pub(super) fn warning(&self) -> Option<String> {
         let fault = self.pace().fault.clone()?;
         Some(format!("cannot read the keys of trusted_issuer {}: {fault}", self.settings.terms.name))
     }
 
-    /// Takes over keys that were read; how many can be used.
+    /// Replaces the keys by fetched ones, and returns the number of usable keys.
     fn replace(&self, jwks: Vec<TrustedJwk>, now: UnixTime) -> Result<usize, String> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.read_at.is_some() && keys.jwks == jwks {
@@ -216,14 +217,14 @@ impl Source {
     }
 }
 
-/// A key, ready for each algorithm that it is for and that the issuer's tokens may have.
+/// A public key, prepared for each algorithm that both the key and the issuer's settings permit.
 pub(super) struct VerifyingKey {
     kid: Option<String>,
     verifiers: Vec<(Algorithm, ParsedPublicKey)>,
 }
 
 impl VerifyingKey {
-    /// `None` when the numbers are no key, or it is for none of these algorithms.
+    /// Returns `None` if the parameters are no valid key, or if it supports none of these algorithms.
     pub(super) fn from_jwk(jwk: &TrustedJwk, algorithms: &[Algorithm]) -> Option<Self> {
         let fit = algorithms.iter().filter(|algorithm| jwk.is_for(**algorithm));
         let verifiers: Vec<_> =
@@ -231,13 +232,13 @@ impl VerifyingKey {
         (!verifiers.is_empty()).then(|| Self { kid: jwk.kid.clone(), verifiers })
     }
 
-    /// Whether the token may be of this key: by its name, where it names one, and by its algorithm.
+    /// Returns whether the key may have signed the token, by algorithm and, if the token has one, by key id.
     pub(super) fn may_have_signed(&self, signed: &Signed<'_>) -> bool {
         let named = signed.kid.is_none() || signed.kid == self.kid;
         named && self.verifier(signed.algorithm).is_some()
     }
 
-    /// Whether this key has signed the token.
+    /// Returns whether the signature of the token is valid under this key.
     pub(super) fn verifies(&self, signed: &Signed<'_>) -> bool {
         let verifier = self.verifier(signed.algorithm);
         verifier.is_some_and(|key| key.verify_sig(signed.signing_input.as_bytes(), &signed.signature).is_ok())

@@ -84,7 +84,7 @@ fn ring() -> (KeyRing, TestNode) {
 /// Returns a ring with only the key of the node a.
 fn first() -> (KeyRing, TestNode) {
     let mut ring = KeyRing::default().of_node(Some("a"));
-    ring.settle(&[kid("a")], at(0)).unwrap();
+    ring.reconcile(&[kid("a")], at(0)).unwrap();
     ring.describe(&kid("a"), &jwk("a"));
     (ring, TestNode::new("a", &["a"]))
 }
@@ -206,7 +206,7 @@ fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
     let name = |node: usize, month: u64| format!("{node}-{month}");
     let all: Vec<TestNode> = (0..12).map(|node| TestNode::new(&node.to_string(), &[])).collect();
     let mut ring = KeyRing::default().of_node(Some("0"));
-    ring.settle(&[kid(&name(0, 0))], at(0)).unwrap();
+    ring.reconcile(&[kid(&name(0, 0))], at(0)).unwrap();
     ring.describe(&kid(&name(0, 0)), &jwk(&name(0, 0)));
     let mut longest = 0;
     for month in 1..=u64::try_from(MAX_KEYS_OF_NODE).unwrap() + 3 {
@@ -336,7 +336,7 @@ fn a_start_says_why_a_node_with_its_own_token_cannot_sign() {
     let (mut ring, _) = ring();
     let fault = |node: &str, found: &[&str], now| {
         let found: Vec<String> = found.iter().map(|name| kid(name)).collect();
-        ring.clone().of_node(Some(node)).settle(&found, at(now)).err()
+        ring.clone().of_node(Some(node)).reconcile(&found, at(now)).err()
     };
     assert_eq!(fault("c", &["c"], 5), Some(KeyFault::NotAdmitted(vec![kid("c")])));
     assert_eq!(fault("c", &["a"], 5), Some(KeyFault::OfAnother { kid: kid("a"), holder: "a".to_owned() }));
@@ -347,7 +347,7 @@ fn a_start_says_why_a_node_with_its_own_token_cannot_sign() {
     let announced = ring.clone().of_node(Some("c")).announce(&kid("c"), &[], at(5));
     assert_eq!(announced, Err(KeyFault::NotAdmitted(vec![kid("c")])), "by its own word");
     ring.retire_node("b", false, at(200), TIMES);
-    let fault = |now| ring.clone().of_node(Some("b")).settle(&[kid("b")], at(now)).err();
+    let fault = |now| ring.clone().of_node(Some("b")).reconcile(&[kid("b")], at(now)).err();
     assert_eq!(fault(200), Some(KeyFault::NodeRetired("b".to_owned())));
     assert_eq!(ring.state(ring.find(&kid("b")).unwrap(), at(249)), KeyState::Retired);
     assert_eq!(ring.state(ring.find(&kid("b")).unwrap(), at(250)), KeyState::Removed);
@@ -356,14 +356,14 @@ fn a_start_says_why_a_node_with_its_own_token_cannot_sign() {
 #[test]
 fn a_server_that_becomes_a_node_keeps_its_keys_and_back() {
     let mut ring = KeyRing::default();
-    ring.settle(&[kid("a")], at(0)).unwrap();
+    ring.reconcile(&[kid("a")], at(0)).unwrap();
     let before = serde_json::to_string(&ring).unwrap();
     let mut ring = ring.of_node(Some("a"));
-    ring.settle(&[kid("a")], at(1)).unwrap();
+    ring.reconcile(&[kid("a")], at(1)).unwrap();
     ring.describe(&kid("a"), &jwk("a"));
     assert_eq!(ring.active(at(1), |_| true).unwrap().holder.as_deref(), Some("a"));
     let mut ring = ring.of_node(None);
-    ring.settle(&[kid("a")], at(2)).unwrap();
+    ring.reconcile(&[kid("a")], at(2)).unwrap();
     assert_eq!(serde_json::to_string(&ring).unwrap(), before);
 }
 
