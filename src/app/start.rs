@@ -225,4 +225,8 @@ impl CommitObserver for StoreWatch {
     fn connected(&self, timeline: Option<u32>) {
         self.0.store_connected(timeline);
     }
+
+    fn backed_up(&self, at: u64) {
+        self.0.backed_up(at);
+    }
 }

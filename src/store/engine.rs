@@ -408,6 +408,10 @@ pub trait CommitObserver: Send + Sync {
 
     /// A connection for commits was opened, to a server on this timeline; `None` if that failed.
     fn connected(&self, _timeline: Option<u32>) {}
+
+    /// The last verified backup of a store in files was made at this time, in seconds since 1970; zero
+    /// if there is none.
+    fn backed_up(&self, _at: u64) {}
 }
 
 /// Reason for a retry of a batch of commits.

@@ -18,11 +18,11 @@ mod watermark;
 mod writer;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use async_channel::{Sender, TrySendError};
 use async_trait::async_trait;
@@ -35,6 +35,8 @@ use crate::sled::records::Records;
 use crate::sled::writer::{Commit, Copy, Job, Writer};
 use sealgate_config as config;
 
+pub use crate::sled::copying::last_backup;
+pub use crate::sled::disk::{DiskState, disk_state};
 pub use crate::sled::opening::OpenError;
 pub use crate::sled::placing::NewStore;
 
@@ -50,6 +52,7 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Stores records in a sled database on a local disk.
 pub struct SledEngine {
+    path: PathBuf,
     records: Records,
     disk: Arc<Disk>,
     queue: Sender<Job>,
@@ -101,7 +104,8 @@ impl SledEngine {
             .name("store-writer".to_owned())
             .spawn(move || writer.run())
             .map_err(|error| OpenError::Thread { error })?;
-        Ok(Self {
+        let engine = Self {
+            path: store.path.clone(),
             records: Records::new(&opened.database),
             disk,
             queue,
@@ -112,7 +116,20 @@ impl SledEngine {
             verifier: options.verifier,
             is_proven: opened.is_proven,
             _lock: opened.lock,
-        })
+        };
+        engine.report_last_backup();
+        Ok(engine)
+    }
+
+    /// Reports the time of the last backup to the observer; zero if there is none.
+    fn report_last_backup(&self) {
+        match last_backup(&self.path) {
+            Ok(at) => {
+                let since_1970 = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+                self.observer.backed_up(since_1970.unwrap_or_default().as_secs());
+            }
+            Err(error) => tracing::warn!(%error, "cannot read the time of the last backup"),
+        }
     }
 
     /// Returns whether the opening verified that no data was lost. The store of an older program
@@ -199,10 +216,18 @@ impl Engine for SledEngine {
             Ok(Err(_)) => return Err(EngineError::Unavailable("its writer thread has stopped".to_owned())),
             Err(_) => return Err(EngineError::Timeout),
         };
-        let (directory, verifier) = (directory.to_owned(), self.verifier);
-        tokio::task::spawn_blocking(move || copying::verify(&directory, sequence, verifier))
-            .await
-            .map_err(|error| EngineError::NoCopy(format!("its verification failed: {error}")))?
+        let (path, directory, verifier) = (self.path.clone(), directory.to_owned(), self.verifier);
+        let copied = tokio::task::spawn_blocking(move || {
+            let records = copying::verify(&directory, sequence, verifier)?;
+            if let Err(error) = copying::record(&path, &directory) {
+                tracing::warn!(%error, "cannot record the time of this backup in the store's directory");
+            }
+            Ok(records)
+        });
+        let records =
+            copied.await.map_err(|error| EngineError::NoCopy(format!("its verification failed: {error}")))??;
+        self.report_last_backup();
+        Ok(records)
     }
 
     fn close(&self) {

@@ -10,6 +10,7 @@ mod tls;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -50,6 +51,8 @@ pub struct Metrics {
     pub sign_seconds: Histogram,
     pub sign_queue: IntGauge,
     sign_errors: IntCounterVec,
+    /// Sum of `sign_errors`; not exported.
+    signatures_failed: IntCounter,
     /// 1 while the token signs, 0 during a repair.
     pub sign_ready: IntGauge,
     /// Number of re-initializations of the PKCS#11 module.
@@ -71,6 +74,8 @@ pub struct Metrics {
     pub swept: IntCounter,
     /// Number of expired records that are not yet removed, counted up to a bound.
     pub expired_pending: IntGauge,
+    /// Absent for stores in PostgreSQL.
+    last_backup: IntGaugeVec,
     leases: IntGaugeVec,
     factors: FactorSeries,
     mails: MailSeries,
@@ -81,6 +86,24 @@ pub struct Metrics {
     reload_succeeded: IntGauge,
     log_dropped: IntCounter,
     configured: IntGauge,
+}
+
+/// Measurements since the start of the process.
+#[derive(Debug, Clone, Copy)]
+pub struct Measurements {
+    pub signatures: u64,
+    pub signatures_failed: u64,
+    /// Zero without a signature.
+    pub mean_signature: Duration,
+    /// Zero without a commit.
+    pub mean_commit: Duration,
+    pub reload_refused: bool,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a mean for users")]
+fn mean(histogram: &Histogram) -> Duration {
+    let mean = histogram.get_sample_sum() / histogram.get_sample_count() as f64;
+    Duration::try_from_secs_f64(mean).unwrap_or_default()
 }
 
 /// Metrics of other issuers.
@@ -116,6 +139,14 @@ scrape_configs:
 fn leases(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let help = "1 while this node holds the lease of a cluster task: see docs/explanation/cluster.md.";
     let gauges = IntGaugeVec::new(Opts::new("sealgate_cluster_lease_held", help), &["name"])?;
+    book.enter("gauge", &gauges)?;
+    Ok(gauges)
+}
+
+fn last_backup(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
+    let help = "Time of the last verified backup (`sealgate backup`), seconds since 1970; 0 if there is none. Absent for \
+        a store in PostgreSQL.";
+    let gauges = IntGaugeVec::new(Opts::new("sealgate_store_last_backup_timestamp_seconds", help), &[])?;
     book.enter("gauge", &gauges)?;
     Ok(gauges)
 }
@@ -246,6 +277,7 @@ impl Metrics {
             sign_seconds: histogram("sealgate_sign_seconds", "Duration of one signature in the token.")?,
             sign_queue: gauge("sealgate_sign_queue_length", "Signatures waiting for a token session.")?,
             sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
+            signatures_failed: IntCounter::new("signatures_failed", "Not exported.")?,
             sign_ready: gauge("sealgate_sign_ready", "1 while the token signs, 0 during a repair.")?,
             sign_resets: counter("sealgate_sign_resets_total", "Resets of the PKCS#11 module.")?,
             key_rotations: counter(
@@ -275,6 +307,7 @@ impl Metrics {
                 "sealgate_store_expired_pending",
                 "Expired records that the last sweep did not remove, counted up to 16384.",
             )?,
+            last_backup: last_backup(&book)?,
             leases: leases(&book)?,
             factors: FactorSeries::new(&book)?,
             mails: MailSeries::new(&book)?,
@@ -363,6 +396,11 @@ impl Metrics {
         self.cluster.connected(timeline);
     }
 
+    /// Records when the last backup was made, in seconds since 1970; zero if there is none.
+    pub fn backed_up(&self, at: u64) {
+        self.last_backup.with_label_values::<&str>(&[]).set(i64::try_from(at).unwrap_or(i64::MAX));
+    }
+
     /// Records that the current configuration was applied at `now`, in seconds since 1970.
     pub fn configured(&self, now: u64) {
         self.configured.set(i64::try_from(now).unwrap_or(i64::MAX));
@@ -372,6 +410,17 @@ impl Metrics {
     /// Returns when the current configuration was applied, in seconds since 1970.
     pub fn configured_at(&self) -> u64 {
         u64::try_from(self.configured.get()).unwrap_or_default()
+    }
+
+    /// Returns the measurements that an operator looks at first.
+    pub fn measurements(&self) -> Measurements {
+        Measurements {
+            signatures: self.sign_seconds.get_sample_count(),
+            signatures_failed: self.signatures_failed.get(),
+            mean_signature: mean(&self.sign_seconds),
+            mean_commit: mean(&self.store_batch_seconds),
+            reload_refused: self.reload_succeeded.get() == 0,
+        }
     }
 
     /// Records the expiry of a served certificate, in seconds since 1970.
@@ -514,6 +563,7 @@ impl Metrics {
     /// Counts a failed signature. `class` is a fixed word.
     pub fn sign_failed(&self, class: &'static str) {
         self.sign_errors.with_label_values(&[class]).inc();
+        self.signatures_failed.inc();
     }
 }
 

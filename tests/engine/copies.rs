@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sealgate_config::SledConfig;
 use sealgate_store::engine::{Changes, Engine, EngineError, Outcome};
 use sealgate_store::memory::MemoryEngine;
-use sealgate_store::sled::{NewStore, OpenError, SledEngine};
+use sealgate_store::sled::{NewStore, OpenError, SledEngine, last_backup};
 
 use crate::{BARRIERS, Place, commit, put, store};
 
@@ -62,6 +62,25 @@ async fn a_copy_that_would_fill_the_disk_is_not_made() {
     assert!(matches!(&refused, Err(EngineError::NoCopy(line)) if line.contains("free some space")), "{refused:?}");
     assert!(!directory.exists());
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
+}
+
+#[tokio::test]
+async fn the_time_of_the_last_backup_is_recorded_and_not_copied() {
+    let _shared = BARRIERS.read().await;
+    let place = Place::new();
+    let engine = place.open();
+    commit(&engine, put(b"k", b"v")).await;
+    assert_eq!(last_backup(&place.path()).unwrap(), None);
+    let (first, second) = (place.directory.path().join("one"), place.directory.path().join("two"));
+    engine.copy_to(&first).await.unwrap();
+    let recorded = last_backup(&place.path()).unwrap().unwrap();
+    assert!(recorded.elapsed().unwrap().as_secs() < 600);
+    engine.copy_to(&second).await.unwrap();
+    assert!(last_backup(&place.path()).unwrap().unwrap() >= recorded);
+    assert!(engine.copy_to(&second).await.is_err(), "it exists");
+    for copy in [first, second] {
+        assert_eq!(last_backup(&copy).unwrap(), None);
+    }
 }
 
 #[tokio::test]

@@ -3,13 +3,13 @@
 //! Each entry of a copy is compared with the stored digest ([`super::watermark`]) before it is
 //! reported.
 
-use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::fstatvfs;
 
@@ -24,6 +24,9 @@ use sealgate_config::SledConfig;
 const CACHE_BYTES: u64 = 16 << 20;
 /// Timeout of a verifying process.
 const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// File in the store's directory whose modification time is that of the last verified backup.
+const LAST_BACKUP: &str = "last-backup";
 
 /// The command of that process: [`look_through`] and a line of output.
 pub(super) const VERIFY_COPY: &str = "verify-copy";
@@ -87,11 +90,37 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
             for blob in fs::read_dir(entry.path())? {
                 files.push(name.join(blob?.file_name()));
             }
-        } else if kind.is_file() && name != Path::new("lock") && !name.to_string_lossy().ends_with(".generating") {
+        } else if kind.is_file() && !is_of_this_store(&name) && !name.to_string_lossy().ends_with(".generating") {
             files.push(name);
         }
     }
     Ok(files)
+}
+
+/// Returns whether a file is about the store at its place, and not part of a copy.
+fn is_of_this_store(name: &Path) -> bool {
+    name == Path::new("lock") || name == Path::new(LAST_BACKUP)
+}
+
+/// Records that the store in `store` has just been copied to `to`.
+pub(super) fn record(store: &Path, to: &Path) -> io::Result<()> {
+    // The modification time alone counts, so that other tools can set it (touch).
+    let mut file = OpenOptions::new();
+    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(store.join(LAST_BACKUP))?;
+    writeln!(file, "{}", to.display())?;
+    file.sync_all()
+}
+
+/// Returns the time of the last verified backup of the store in this directory, if there is one.
+///
+/// # Errors
+/// The kernel's, such as a missing permission.
+pub fn last_backup(store: &Path) -> io::Result<Option<SystemTime>> {
+    match fs::metadata(store.join(LAST_BACKUP)) {
+        Ok(metadata) => metadata.modified().map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Opens a copy, which must have been made after batch `sequence`, and verifies its digest.

@@ -53,6 +53,37 @@ pub(super) fn free_bytes(room: &StatVfs) -> u64 {
     room.f_bavail.saturating_mul(room.f_frsize)
 }
 
+/// State of a store's disk, for an operator.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskState {
+    /// Space for users other than root.
+    pub free_bytes: u64,
+    /// Files that can still be created; `None` if the file system has no limit.
+    pub free_files: Option<u64>,
+    pub is_read_only: bool,
+    /// File system that does not keep acknowledged data, such as `tmpfs`.
+    pub loses_data: Option<&'static str>,
+}
+
+/// Returns the state of the disk that this directory is on.
+///
+/// # Errors
+/// The kernel's.
+pub fn disk_state(directory: &Path) -> io::Result<DiskState> {
+    let directory = File::open(directory)?;
+    let room = fstatvfs(&directory)?;
+    let loses_data = match keeping(&directory)? {
+        DiskDurability::Lost(name) => Some(name),
+        DiskDurability::Kept | DiskDurability::Doubtful(_) => None,
+    };
+    Ok(DiskState {
+        free_bytes: free_bytes(&room),
+        free_files: (room.f_files > 0).then_some(room.f_favail),
+        is_read_only: room.f_flag.contains(StatVfsMountFlags::RDONLY),
+        loses_data,
+    })
+}
+
 /// sled's settings file, which always exists and is not locked.
 const PROBE: &str = "conf";
 
