@@ -43,7 +43,7 @@ use sealgate_store::AuditRecord;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    Status(ServerStatus),
+    Status(Box<ServerStatus>),
     Reloaded(Reloaded),
     Backup(BackupMade),
     /// A user, and the effects of the command.
@@ -96,17 +96,17 @@ impl Drop for Members {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerStatus {
-    pub(super) version: String,
+    pub version: String,
     pub(super) store: String,
     pub(super) open_interactions: usize,
     /// Facts about the process; absent where no server runs.
     #[serde(flatten)]
-    pub(super) server: Option<RunningServer>,
+    pub server: Option<RunningServer>,
     /// Host that users' security keys and passkeys are bound to, if any exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_of: Option<String>,
     #[serde(flatten)]
-    pub(super) rotation: Rotation,
+    pub rotation: Rotation,
 }
 
 /// What a running server is.
@@ -117,7 +117,26 @@ pub struct RunningServer {
     pub(super) listen: Vec<SocketAddr>,
     /// Configuration file.
     pub(super) config: PathBuf,
-    pub(super) config_loaded_at: UnixTime,
+    pub config_loaded_at: UnixTime,
+    /// Absent in the answer of an older server.
+    #[serde(flatten)]
+    pub work: Option<ServerWork>,
+}
+
+/// Measurements of a running server, since its start.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServerWork {
+    pub process_id: u32,
+    /// Whether the PKCS#11 token signs.
+    pub token_ready: bool,
+    pub signatures: u64,
+    pub signatures_failed: u64,
+    /// Mean duration of a signature in the token.
+    pub signature_milliseconds: f64,
+    /// Mean duration of a batch of commits, with its disk barrier.
+    pub commit_milliseconds: f64,
+    /// Whether the last reload was refused, so that the file differs from the running configuration.
+    pub reload_refused: bool,
 }
 
 /// Schedule of automatic rotation, and the error that prevents it; empty if rotation is not
@@ -127,9 +146,9 @@ pub struct Rotation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next_key_at: Option<UnixTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) next_rotation_at: Option<UnixTime>,
+    pub next_rotation_at: Option<UnixTime>,
     #[serde(rename = "rotation_fault", skip_serializing_if = "Option::is_none")]
-    pub(super) fault: Option<String>,
+    pub fault: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -39,14 +39,14 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
 async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {
     directory.store.ping().await?;
     let ring = directory.store.key_ring().await?;
-    Ok(Answer::Status(ServerStatus {
+    Ok(Answer::Status(Box::new(ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: "ok".to_owned(),
         open_interactions: directory.store.open_interactions(),
         server: None,
         keys_of: directory.store.keys_of().await?,
         rotation: keys::rotation(&ring, directory.clock.now(), directory),
-    }))
+    })))
 }
 
 async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandError> {

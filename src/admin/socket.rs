@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::answer::{Answer, RunningServer};
+use crate::answer::{Answer, RunningServer, ServerWork};
 use crate::command::Command;
 use crate::directory::{CommandError, Directory};
 use crate::execute::{Reload, execute};
@@ -30,6 +30,7 @@ use crate::wire;
 use crate::wire::Reply;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::time::UnixTime;
+use sealgate_system::metrics::Measurements;
 
 /// Maximum number of connections; further ones wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 16;
@@ -130,6 +131,7 @@ pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn
                             listen: server.listen.iter().chain(&server.redirect_listen).copied().collect(),
                             config: reload.file().to_owned(),
                             config_loaded_at: UnixTime::from_seconds(sealgate.metrics.configured_at()),
+                            work: Some(work(&sealgate)),
                         });
                     }
                     Ok(answer)
@@ -138,6 +140,21 @@ pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn
         }
     };
     serve_with(socket, carry_out, stop).await;
+}
+
+fn work(sealgate: &Sealgate) -> ServerWork {
+    let Measurements { signatures, signatures_failed, mean_signature, mean_commit, reload_refused } =
+        sealgate.metrics.measurements();
+    let milliseconds = |duration: Duration| (duration.as_secs_f64() * 1e6).round() / 1000.0;
+    ServerWork {
+        process_id: std::process::id(),
+        token_ready: sealgate.issuer.signer().ready(),
+        signatures,
+        signatures_failed,
+        signature_milliseconds: milliseconds(mean_signature),
+        commit_milliseconds: milliseconds(mean_commit),
+        reload_refused,
+    }
 }
 
 /// Like [`serve`], with any executor of commands.

@@ -21,6 +21,8 @@ pub(crate) enum CommandFailure {
     Away(Vec<String>),
     /// No error was found, but the proof is incomplete.
     Unproven(String),
+    /// The command succeeded and printed its result, which has this exit status.
+    Reported(i32),
 }
 
 impl CommandFailure {
@@ -41,7 +43,7 @@ impl CommandFailure {
     /// exit status.
     ///
     /// 1 for a failure, 2 for wrong usage, 3 for an incomplete proof, 75 (`EX_TEMPFAIL`) for a
-    /// failure that may be temporary, 0 for help.
+    /// failure that may be temporary, 0 for help, another one as reported.
     pub(crate) fn report(&self) -> i32 {
         match self {
             Self::Usage(error) => {
@@ -57,6 +59,7 @@ impl CommandFailure {
                 print(lines);
                 AWAY
             }
+            Self::Reported(status) => *status,
             Self::Unproven(line) => {
                 let _ = writeln!(io::stderr(), "not proven: {}", printable(line));
                 3

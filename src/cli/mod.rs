@@ -10,6 +10,7 @@ mod backup;
 mod check;
 mod command;
 mod config_file;
+mod doctor;
 mod documents;
 mod explain;
 mod failure;
@@ -18,6 +19,7 @@ mod key;
 mod mail;
 mod node;
 mod output;
+mod outside;
 mod password;
 mod people;
 mod provision;
@@ -90,7 +92,8 @@ First steps, on the machine of the service:
 
 Commands that manage data go through the admin socket while a server runs, and
 open the store directly while none does.
-Exit status: 0 success, 1 failure, 2 wrong usage, 3 not proven (key verify-attestation).";
+Exit status: 0 success, 1 failure, 2 wrong usage, 3 not proven (key verify-attestation).
+`doctor` exits as monitoring plugins do: 0 ok, 1 warnings, 2 problems, 3 unknown.";
 
 #[derive(Debug, Subcommand)]
 enum Noun {
@@ -105,6 +108,9 @@ enum Noun {
     /// PostgreSQL it also reports the connection, standbys, lock slots, clock, round-trip time and permissions of the
     /// role. Does not check whether ports are free.
     Check(check::CheckArguments),
+    /// Examine a running installation and name a remedy for each problem
+    #[command(long_about = doctor::ABOUT)]
+    Doctor(doctor::DoctorArguments),
     /// Show which rule decides on a request and which identity headers are sent
     Explain(explain::ExplainArguments),
     /// Manage the protected applications in the configuration file
@@ -188,6 +194,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Provision(arguments) => provision::run(arguments, load(&file)?, &output),
         Noun::Serve => serve::run(load(&file)?, &file),
         Noun::Check(arguments) => check::run(&arguments, load(&file)?, &file, &output),
+        Noun::Doctor(arguments) => doctor::run(&arguments, &file, &output),
         Noun::Explain(arguments) => explain::run(arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Kept(Command::Reload) => reload::run(&file, &output),
         Noun::Kept(mut command) => {
@@ -289,8 +296,8 @@ mod tests {
     ];
 
     /// Commands without a noun.
-    const TOP_LEVEL: [&str; 10] =
-        ["init", "serve", "check", "explain", "status", "reload", "backup", "restore", "export", "import"];
+    const TOP_LEVEL: [&str; 11] =
+        ["init", "serve", "check", "doctor", "explain", "status", "reload", "backup", "restore", "export", "import"];
 
     /// Visits each visible command that has no subcommands, with its path.
     fn walk(command: &clap::Command, path: &[String], visit: &mut impl FnMut(&[String], &clap::Command)) {

@@ -1,7 +1,7 @@
-//! Checks what `sealgate init` cannot set up: names, ports, and the applications.
+//! Checks what Sealgate cannot set up: names, ports, and the applications. For `init` and `doctor`.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use sealgate_config::{App, Config, Upstream, host_name, is_loopback_host};
 
 /// Timeout for one question to the resolver or connection to an application.
-const TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns one line with a remedy for each problem. `is_served`: the server itself uses the ports.
 pub(super) fn survey(config: &Config, is_served: bool) -> Vec<String> {
@@ -34,10 +34,8 @@ fn name(host: &str) -> Option<String> {
         return None;
     }
     match resolve(host) {
-        None => {
-            Some(format!("the name {host} has no address: add an A or AAAA record that leads browsers to this machine"))
-        }
-        Some(addresses) if addresses.iter().all(|address| !is_local(*address)) => {
+        None => Some(without_address(host)),
+        Some(addresses) if addresses.iter().all(|address| !is_local(address.ip())) => {
             let first = addresses.first().map(|address| address.ip().to_string()).unwrap_or_default();
             Some(format!(
                 "the name {host} has the address {first}, which this machine does not have: correct the record, unless a \
@@ -48,8 +46,13 @@ fn name(host: &str) -> Option<String> {
     }
 }
 
+/// Returns the line about a name that does not resolve.
+pub(super) fn without_address(host: &str) -> String {
+    format!("the name {host} has no address: add an A or AAAA record that leads browsers to this machine")
+}
+
 /// Resolves a host name in a bounded time.
-fn resolve(host: &str) -> Option<Vec<SocketAddr>> {
+pub(super) fn resolve(host: &str) -> Option<Vec<SocketAddr>> {
     let (sender, receiver) = mpsc::channel();
     let host = host.to_owned();
     let resolver = thread::Builder::new().spawn(move || {
@@ -61,11 +64,13 @@ fn resolve(host: &str) -> Option<Vec<SocketAddr>> {
     receiver.recv_timeout(TIMEOUT).ok()?.ok().filter(|addresses| !addresses.is_empty())
 }
 
-fn is_local(address: SocketAddr) -> bool {
-    TcpListener::bind((address.ip(), 0)).is_ok()
+/// Returns whether this machine has the address.
+pub(super) fn is_local(address: IpAddr) -> bool {
+    TcpListener::bind((address, 0)).is_ok()
 }
 
-fn port(address: &SocketAddr) -> Option<String> {
+/// Returns why the server cannot listen on an address while it does not run.
+pub(super) fn port(address: &SocketAddr) -> Option<String> {
     let port = address.port();
     match TcpListener::bind(address).map_err(|error| error.kind()) {
         Ok(_) => None,
@@ -80,27 +85,37 @@ fn port(address: &SocketAddr) -> Option<String> {
     }
 }
 
-/// Tries each upstream of an application.
-fn upstreams(app: &App) -> Vec<String> {
+/// Tries each upstream of an application. Returns a line for each that does not answer.
+pub(super) fn upstreams(app: &App) -> Vec<String> {
     let problem = |upstream: &Upstream| {
-        let (place, is_reached) = match upstream {
-            Upstream::Url(url) => {
-                let (host, port) =
-                    (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-                let addresses = resolve_upstream(host, port);
-                let is_reached = addresses.iter().any(|address| TcpStream::connect_timeout(address, TIMEOUT).is_ok());
-                (format!("{host}:{port}"), is_reached)
+        let is_reached = match upstream {
+            Upstream::Url(_) => {
+                addresses(upstream).iter().any(|address| TcpStream::connect_timeout(address, TIMEOUT).is_ok())
             }
-            Upstream::Socket(path) => (path.display().to_string(), UnixStream::connect(path).is_ok()),
+            Upstream::Socket(path) => UnixStream::connect(path).is_ok(),
         };
-        let name = &app.name;
+        let (name, place) = (&app.name, place(upstream));
         (!is_reached)
             .then(|| format!("the application {name} does not answer on {place}: start it, or correct its upstreams"))
     };
     app.upstreams.iter().filter_map(problem).collect()
 }
 
-fn resolve_upstream(host: &str, port: u16) -> Vec<SocketAddr> {
+/// Returns the place of an upstream as `HOST:PORT` or a path.
+pub(super) fn place(upstream: &Upstream) -> String {
+    match upstream {
+        Upstream::Url(url) => {
+            let port = url.port_or_known_default().unwrap_or_default();
+            format!("{}:{port}", url.host_str().unwrap_or_default())
+        }
+        Upstream::Socket(path) => path.display().to_string(),
+    }
+}
+
+/// Resolves the address of an upstream; none for a Unix socket.
+pub(super) fn addresses(upstream: &Upstream) -> Vec<SocketAddr> {
+    let Upstream::Url(url) = upstream else { return Vec::new() };
+    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
     let addresses = resolve(host).unwrap_or_default();
     addresses.into_iter().map(|address| SocketAddr::new(address.ip(), port)).collect()
 }

@@ -56,7 +56,14 @@ impl Config {
     /// # Errors
     /// Every error, in the file's order.
     pub fn load(path: &Path) -> Result<Self, Vec<ConfigFault>> {
-        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        Self::load_with(path, std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from))
+    }
+
+    /// Does the same with this directory of the service's credentials.
+    ///
+    /// # Errors
+    /// Every error, in the file's order.
+    pub fn load_with(path: &Path, credentials: Option<PathBuf>) -> Result<Self, Vec<ConfigFault>> {
         check::file(path, |base| Files::checked(base, credentials))
     }
 

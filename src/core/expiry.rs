@@ -7,7 +7,7 @@ use sealgate_config::{ACME_SUFFIX, EXPIRES_SOON, days_left};
 
 /// Days before the expiry of a certificate that the server obtains itself from which it is reported. One that
 /// is valid for 160 hours is renewed 80 hours before its end.
-const ORDERED_EXPIRES_SOON: i64 = 2;
+pub const ORDERED_EXPIRES_SOON: i64 = 2;
 
 /// The served certificates by file, with the remaining days last logged.
 #[derive(Debug, Default)]

@@ -1,8 +1,10 @@
 //! Log, metrics, clock, TLS cryptography and outgoing HTTPS requests.
 
 pub mod clock;
+pub mod clock_discipline;
 pub mod fetch;
 pub mod log;
 pub mod metrics;
 pub mod named_certificate;
+pub mod presented;
 pub mod tls;

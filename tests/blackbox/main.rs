@@ -37,6 +37,7 @@ mod cluster_keys;
 mod damage;
 mod demo;
 mod disk;
+mod doctor;
 mod enrolment;
 mod failover;
 mod flow;

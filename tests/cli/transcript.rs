@@ -66,6 +66,7 @@ impl Transcript {
     fn constant(&mut self, text: &str) -> String {
         let directory = self.site.store_directory().parent().unwrap().display().to_string();
         let mut rest = text.replace(&directory, "<directory>");
+        rest = without_measurements(&rest);
         rest = rest.replace(&self.site.socket().display().to_string(), "<socket>");
         let mut constant = String::new();
         while let Some(start) = rest.find(is_of_word) {
@@ -108,6 +109,21 @@ impl Transcript {
         let differs = kept.lines().zip(self.text.lines()).find(|(kept, now)| kept != now);
         assert!(kept == self.text, "{file} has another output: {differs:#?}");
     }
+}
+
+/// Replaces the measurements of `sealgate status`, in text or JSON.
+fn without_measurements(text: &str) -> String {
+    let mut text = text.to_owned();
+    for name in ["process_id", "commit_milliseconds"] {
+        let Some(start) = text.find(name).map(|at| at + name.len()) else { continue };
+        let Some(digits) = text[start..].find(|char: char| char.is_ascii_digit()).map(|at| start + at) else {
+            continue;
+        };
+        let is_of_number = |char: char| char.is_ascii_digit() || char == '.';
+        let end = text[digits..].find(|char| !is_of_number(char)).map_or(text.len(), |length| digits + length);
+        text.replace_range(digits..end, "<number>");
+    }
+    text
 }
 
 fn is_of_word(char: char) -> bool {

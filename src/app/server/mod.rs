@@ -29,7 +29,7 @@ use sealgate_system::tls::install;
 pub use self::lifecycle::StopSignal;
 use self::lifecycle::{Lifecycle, Startup};
 use self::process::{UPSTREAM_POOL, allow_descriptors};
-pub(crate) use self::process::{log_panics, notify};
+pub(crate) use self::process::{log_panics, needed_descriptors, notify};
 
 /// Maximum number of attempts per request, including the first.
 const UPSTREAM_TRIES: usize = 2;

@@ -15,6 +15,11 @@ const OTHER_DESCRIPTORS: usize = UPSTREAM_POOL + 128;
 /// The exit status of a Rust program that panics.
 const EXIT_PANIC: i32 = 101;
 
+/// Returns the descriptors that a server with this limit of connections may need.
+pub(crate) const fn needed_descriptors(max_connections: usize) -> u64 {
+    max_connections.saturating_mul(2).saturating_add(OTHER_DESCRIPTORS) as u64
+}
+
 /// Raises the descriptor limit to the maximum, and warns if it is too low for the configuration.
 ///
 /// Each connection may need one descriptor for its client and one for an upstream.
@@ -26,7 +31,7 @@ pub(super) fn allow_descriptors(max_connections: usize) {
             limit = raised;
         }
     }
-    let needed = (2 * max_connections).saturating_add(OTHER_DESCRIPTORS) as u64;
+    let needed = needed_descriptors(max_connections);
     // `None` is no limit.
     if let Some(allowed) = limit.current.filter(|allowed| *allowed < needed) {
         tracing::warn!(

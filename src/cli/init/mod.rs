@@ -4,7 +4,6 @@
 //! The steps that use the token and the store run in another process ([`super::provision`]): as the
 //! service's user, and with the environment that SoftHSM reads.
 
-mod outside;
 mod place;
 mod questions;
 mod text;
@@ -26,6 +25,7 @@ use self::text::{Draft, TlsTermination};
 use super::config_file::{NewFile, Protected};
 use super::failure::CommandFailure;
 use super::output::Output;
+use super::outside;
 use super::provision::{Provisioned, email};
 use crate::cli::output::printable;
 use sealgate_admin::hex;

@@ -1,0 +1,241 @@
+//! Clock, disk, backups, and modes of files.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::server::ServerState;
+use super::{Finding, Topic};
+use sealgate_config::{Config, StoreConfig};
+use sealgate_store::sled::{DiskState, disk_state, last_backup};
+use sealgate_system::clock::{Clock, SystemClock};
+use sealgate_system::clock_discipline::is_clock_synchronized;
+
+/// Free space that is reported as little, bytes, and as a multiple of the reserve.
+const LITTLE_BYTES: u64 = 1 << 30;
+const LITTLE_RESERVES: u64 = 4;
+const LITTLE_FILES: u64 = 1000;
+/// Mean duration of a batch of commits from which the disk is reported as slow.
+const SLOW_COMMIT_MILLISECONDS: f64 = 250.0;
+/// Age from which a backup is old.
+const OLD_BACKUP: Duration = Duration::from_hours(7 * 24);
+/// Options of mounted file systems without disk barriers.
+const WITHOUT_BARRIERS: [&str; 2] = ["nobarrier", "barrier=0"];
+/// Maximum number of checked files in a directory.
+const MAX_FILES: usize = 1000;
+
+pub(super) fn clock() -> Vec<Finding> {
+    vec![match is_clock_synchronized() {
+        Ok(true) => Finding::ok(Topic::Clock, "a time service keeps the clock"),
+        Ok(false) => Finding::warning(
+            Topic::Clock,
+            "no time service keeps the clock: install and start chrony or systemd-timesyncd; tokens and codes of \
+             authenticator apps depend on it",
+        ),
+        Err(error) => Finding::skipped(Topic::Clock, format!("the kernel does not tell about the clock: {error}")),
+    }]
+}
+
+/// Judges the disk of a store in files.
+pub(super) fn disk(config: &Config, state: &ServerState) -> Vec<Finding> {
+    let StoreConfig::Sled(store) = &config.store else { return Vec::new() };
+    let path = store.path.as_path();
+    // Before the first start there is no directory.
+    let Some(place) = path.ancestors().find(|place| place.exists()) else { return Vec::new() };
+    let DiskState { free_bytes, free_files, is_read_only, loses_data } = match disk_state(place) {
+        Ok(state) => state,
+        Err(error) => return vec![unreadable(Topic::Disk, path, &error)],
+    };
+    let mut findings = Vec::new();
+    let mut problem = |message: String| findings.push(Finding::problem(Topic::Disk, message));
+    let shown = path.display();
+    if is_read_only {
+        problem(format!("{shown} is on a read-only file system: see the kernel's log, stop the server and run fsck"));
+    }
+    if let Some(system) = loses_data {
+        problem(format!("{shown} is on {system}, which loses acknowledged data: move it to a local disk"));
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if let Some(option) = option_without_barriers(&mounts, path) {
+        problem(format!(
+            "{shown} is mounted with {option}, so a power failure loses acknowledged data: mount it without that option"
+        ));
+    }
+    let free = free_bytes >> 20;
+    if free_bytes < store.reserve_bytes {
+        problem(format!(
+            "{free} MiB are free at {shown}, less than store.reserve_bytes, so sign-ins are refused: free some space"
+        ));
+    } else if free_bytes < LITTLE_BYTES.max(store.reserve_bytes.saturating_mul(LITTLE_RESERVES)) {
+        findings.push(Finding::warning(Topic::Disk, format!("only {free} MiB are free at {shown}: free some space")));
+    }
+    if free_files.is_some_and(|free| free < LITTLE_FILES) {
+        let message = format!("the file system of {shown} has hardly any inodes left: delete files");
+        findings.push(Finding::warning(Topic::Disk, message));
+    }
+    let commit = state.work().map_or(0.0, |work| work.commit_milliseconds);
+    if commit > SLOW_COMMIT_MILLISECONDS {
+        let message =
+            format!("a commit takes {commit} ms on average: the disk is slow or overloaded, use a faster one");
+        findings.push(Finding::warning(Topic::Disk, message));
+    }
+    if findings.is_empty() {
+        let took = if commit > 0.0 { format!(", a commit takes {commit} ms on average") } else { String::new() };
+        findings.push(Finding::ok(Topic::Disk, format!("{free} MiB are free at {shown}{took}")));
+    }
+    findings
+}
+
+/// Returns the option with which the file system of `path` was mounted without disk barriers.
+fn option_without_barriers(mounts: &str, path: &Path) -> Option<String> {
+    // proc_pid_mountinfo(5): ID, parent, device, root, mount point, options, …, "-", type, source, options.
+    let mount = |line: &str| {
+        let (mount, system) = line.split_once(" - ")?;
+        let point = PathBuf::from(mount.split(' ').nth(4)?);
+        path.starts_with(&point).then(|| (point, system.split(' ').nth(2).unwrap_or_default().to_owned()))
+    };
+    // Of several mounts at one place, the last is in use.
+    let (_, options) = mounts.lines().filter_map(mount).max_by_key(|(point, _)| point.as_os_str().len())?;
+    options.split(',').find(|option| WITHOUT_BARRIERS.contains(option)).map(ToOwned::to_owned)
+}
+
+/// Judges the age of the last backup of a store in files.
+pub(super) fn backup(config: &Config) -> Vec<Finding> {
+    let StoreConfig::Sled(store) = &config.store else { return Vec::new() };
+    let remedy = "sealgate backup --to DIR, daily by a timer, and copy it to another machine";
+    vec![match last_backup(&store.path) {
+        Err(error) => unreadable(Topic::Backup, &store.path, &error),
+        Ok(None) => Finding::warning(Topic::Backup, format!("the store was never backed up: {remedy}")),
+        Ok(Some(at)) => {
+            let at = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let age = Duration::from_secs(SystemClock.now().seconds()).saturating_sub(at);
+            let (days, hours) = (age.as_secs() / 86_400, age.as_secs() / 3600);
+            if age > OLD_BACKUP {
+                Finding::warning(Topic::Backup, format!("the last backup is {days} days old: {remedy}"))
+            } else if days > 0 {
+                Finding::ok(Topic::Backup, format!("the last backup is {days} days old"))
+            } else {
+                Finding::ok(Topic::Backup, format!("the last backup is {hours} hours old"))
+            }
+        }
+    }]
+}
+
+/// A file or directory, and the access that other users must not have.
+struct Guarded {
+    path: PathBuf,
+    forbidden: u32,
+}
+
+impl Guarded {
+    /// Only the owner has access.
+    fn private(path: &Path) -> Self {
+        Self { path: path.to_owned(), forbidden: 0o077 }
+    }
+
+    /// The group can read.
+    fn group_reads(path: &Path) -> Self {
+        Self { path: path.to_owned(), forbidden: 0o027 }
+    }
+
+    /// Others can read.
+    fn public(path: &Path) -> Self {
+        Self { path: path.to_owned(), forbidden: 0o022 }
+    }
+
+    fn judge(&self, metadata: &Metadata) -> Option<Finding> {
+        let mode = metadata.mode() & 0o777;
+        let excess = mode & self.forbidden;
+        let path = self.path.display();
+        (excess != 0).then(|| {
+            let right = mode & !self.forbidden;
+            let message = format!("other users can access {path} (mode {mode:04o}): chmod {right:04o} {path}");
+            Finding::problem(Topic::Files, message)
+        })
+    }
+}
+
+/// Judges modes and owners. The configuration's own check covers the PIN and the other secrets.
+pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
+    let mut guarded = vec![Guarded::public(file), Guarded::private(&config.admin.socket)];
+    // The unit copies the PIN from here.
+    guarded.extend(file.parent().map(|directory| Guarded::private(&directory.join("pkcs11-pin"))));
+    guarded.extend(config.server.tls.iter().map(|tls| Guarded::group_reads(&tls.key)));
+    let clients = config.apps.iter().filter_map(|app| app.upstream_tls.client.as_ref());
+    guarded.extend(clients.map(|client| Guarded::group_reads(&client.key)));
+    guarded.extend(config.acme.iter().map(|acme| Guarded::private(&acme.path)));
+    guarded.push(Guarded::public(&config.hsm.module));
+    guarded.extend(softhsm_tokens(config).map(|path| Guarded { path, forbidden: 0o007 }));
+    let mut findings = Vec::new();
+    if let StoreConfig::Sled(store) = &config.store {
+        guarded.push(Guarded::private(&store.path));
+        findings.extend(foreign_files(&store.path));
+    }
+    let mut read = 0;
+    for one in &guarded {
+        match fs::metadata(&one.path) {
+            Ok(metadata) => {
+                read += 1;
+                findings.extend(one.judge(&metadata));
+            }
+            // The server creates it, or the configuration's own check reports it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => findings.push(unreadable(Topic::Files, &one.path, &error)),
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(Topic::Files, format!("{read} files and directories have safe modes and owners")));
+    }
+    findings
+}
+
+/// Reports files of a store that belong to another user than its directory, for example after a command was run
+/// as root.
+fn foreign_files(store: &Path) -> Option<Finding> {
+    let owner = fs::metadata(store).ok()?.uid();
+    let entries = match fs::read_dir(store) {
+        Ok(entries) => entries,
+        Err(error) => return Some(unreadable(Topic::Files, store, &error)),
+    };
+    let is_foreign = |entry: &fs::DirEntry| entry.metadata().is_ok_and(|metadata| metadata.uid() != owner);
+    let foreign = entries.flatten().take(MAX_FILES).find(is_foreign)?;
+    let (file, store) = (foreign.path(), store.display());
+    let message =
+        format!("{} belongs to another user than {store}: chown -R --reference={store} {store}", file.display());
+    Some(Finding::problem(Topic::Files, message))
+}
+
+/// Returns the directory of SoftHSM's tokens, if the token is one.
+fn softhsm_tokens(config: &Config) -> Option<PathBuf> {
+    let is_softhsm = config.hsm.module.file_name()?.to_string_lossy().contains("softhsm");
+    let named = config.hsm.softhsm_conf.clone().or_else(|| Some(std::env::var_os(crate::cli::SOFTHSM_CONF)?.into()));
+    let file = named.unwrap_or_else(|| PathBuf::from("/etc/softhsm/softhsm2.conf"));
+    let text = fs::read_to_string(file).ok().filter(|_| is_softhsm)?;
+    let directory = text.lines().find_map(|line| line.trim().strip_prefix("directories.tokendir"))?;
+    Some(PathBuf::from(directory.trim_start().strip_prefix('=')?.trim()))
+}
+
+fn unreadable(topic: Topic, path: &Path, error: &io::Error) -> Finding {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return Finding::denied(topic, path);
+    }
+    Finding::problem(topic, format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_without_barriers_is_found_at_the_longest_place() {
+        let mounts = "1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw,nobarrier\n\
+            2 1 8:2 / /var/lib rw,relatime shared:1 - ext4 /dev/sda2 rw,barrier=0,data=ordered\n\
+            3 1 8:3 / /var/lib/sealgate rw - xfs /dev/sda3 rw,attr2\n";
+        let option = |path: &str| option_without_barriers(mounts, Path::new(path));
+        assert_eq!(option("/var/lib/sealgate/store"), None);
+        assert_eq!(option("/var/lib/sealgate2/store").as_deref(), Some("barrier=0"));
+        assert_eq!(option("/srv/store").as_deref(), Some("nobarrier"));
+    }
+}

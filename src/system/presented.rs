@@ -1,0 +1,127 @@
+//! The certificate that a server presents, and whether a browser would accept it.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+
+use crate::named_certificate::is_for_name;
+use crate::tls;
+
+/// A presented certificate.
+#[derive(Debug, Clone)]
+pub struct PresentedCertificate {
+    /// The leaf, DER.
+    pub certificate: Vec<u8>,
+    pub verdict: BrowserVerdict,
+}
+
+/// Judgement of a certificate with the authorities of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BrowserVerdict {
+    Accepted,
+    /// No authority of this machine has issued it.
+    UnknownIssuer,
+    /// Another reason, in words.
+    Refused(String),
+}
+
+/// Connects to a server and returns the certificate that it presents for `host`.
+///
+/// `timeout` bounds the connection and each wait. The authorities are those of this machine, or of `SSL_CERT_FILE`.
+///
+/// # Errors
+/// One line: the server cannot be reached, or does not speak TLS.
+pub fn presented(address: SocketAddr, host: &str, timeout: Duration) -> Result<PresentedCertificate, String> {
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
+    let mut roots = RootCertStore::empty();
+    let authorities = rustls_native_certs::load_native_certs()
+        .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
+    roots.add_parsable_certificates(authorities);
+    let issued = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), tls::provider()).build();
+    let recorder = Arc::new(Recorder {
+        issued: issued
+            .map_err(|_| "this machine has no certificate authorities: install ca-certificates".to_owned())?,
+        seen: Mutex::default(),
+    });
+    let config = ClientConfig::builder_with_provider(tls::provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::clone(&recorder) as _)
+        .with_no_client_auth();
+    let connection = ClientConnection::new(Arc::new(config), name).map_err(|error| error.to_string())?;
+    let socket = TcpStream::connect_timeout(&address, timeout).map_err(|error| error.to_string())?;
+    let waits = socket.set_read_timeout(Some(timeout)).and_then(|()| socket.set_write_timeout(Some(timeout)));
+    waits.map_err(|error| error.to_string())?;
+    // Writing completes the handshake.
+    let completed = StreamOwned::new(connection, socket).flush();
+    let seen = recorder.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+    seen.ok_or_else(|| completed.err().map_or_else(|| "no certificate".to_owned(), |error| error.to_string()))
+}
+
+/// Verifier that records its judgement and accepts every certificate: nothing is sent to the server.
+#[derive(Debug)]
+struct Recorder {
+    issued: Arc<WebPkiServerVerifier>,
+    seen: Mutex<Option<PresentedCertificate>>,
+}
+
+impl ServerCertVerifier for Recorder {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verdict = match self.issued.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+            Ok(_) => BrowserVerdict::Accepted,
+            // The issuer is judged first.
+            Err(_) if !is_for_name(end_entity, name) => {
+                BrowserVerdict::Refused(format!("it is not for {}", name.to_str()))
+            }
+            Err(Error::InvalidCertificate(
+                error @ (CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYetContext { .. }
+                | CertificateError::Revoked),
+            )) => BrowserVerdict::Refused(error.to_string()),
+            // Also a signature that no authority of that name made.
+            Err(_) => BrowserVerdict::UnknownIssuer,
+        };
+        let presented = PresentedCertificate { certificate: end_entity.to_vec(), verdict };
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(presented);
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.issued.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.issued.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.issued.supported_verify_schemes()
+    }
+}
