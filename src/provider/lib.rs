@@ -78,6 +78,7 @@ enum Endpoint {
     Home,
     Account(AccountSection),
     ChangePassword,
+    PasskeyEndpoints,
     Console(Area),
 }
 
@@ -124,6 +125,7 @@ const ROUTES: &[ProviderRoute] = &[
     json("/.well-known/oauth-authorization-server", Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
     json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
     json("/.well-known/sealgate/keys",              Endpoint::Keys,         "keys",         GET,      Some(Bucket::Jwks)),
+    json("/.well-known/passkey-endpoints",          Endpoint::PasskeyEndpoints, "passkey_endpoints", GET, Some(Bucket::Discovery)),
     json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
     json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
     json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
@@ -452,6 +454,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Home => account::home_page(ctx).await,
         Endpoint::Account(section) => Box::pin(account::account_page(ctx, section)).await,
         Endpoint::ChangePassword => Ok(account::change_password(ctx)),
+        Endpoint::PasskeyEndpoints => Ok(account::passkey_endpoints(ctx)),
         Endpoint::Console(area) => console::console_page(ctx, area).await,
     }
 }

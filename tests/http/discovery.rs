@@ -218,3 +218,16 @@ async fn the_document_may_be_kept_and_ignores_queries() {
     assert_eq!(reply.header("cache-control"), Some("public, max-age=3600"));
     assert_eq!(reply.header("pragma"), None);
 }
+
+#[tokio::test]
+async fn password_managers_find_the_pages_for_passkeys() {
+    let provider = Provider::new().await;
+    let reply = provider.get("/.well-known/passkey-endpoints").await;
+    assert_eq!(reply.status, 200);
+    let document = reply.json();
+    for (member, path) in [("enroll", "/account/security/key"), ("manage", "/account/security")] {
+        assert_eq!(document[member], format!("{ISSUER}{path}"));
+        // The page exists: without a session it leads to the sign-in.
+        assert_eq!(provider.get(path).await.status, 303, "{path}");
+    }
+}

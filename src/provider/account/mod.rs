@@ -16,8 +16,10 @@ pub(crate) mod security;
 mod sessions;
 
 use http::StatusCode;
+use serde_json::json;
 
 use crate::request::ProviderRequest as _;
+use crate::sign_in::passkey::relying_party;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -45,6 +47,17 @@ pub(super) enum AccountSection {
 /// Well-Known URL for Changing Passwords", W3C).
 pub(super) fn change_password(ctx: &RequestContext<'_>) -> Response {
     Response::see_other(&ctx.path("/account/password"))
+}
+
+/// Names the pages on which a user adds and manages passkeys, for password managers ("A Well-Known
+/// URL for Relying Party Passkey Endpoints", W3C). Empty if this issuer's host supports no passkeys.
+pub(super) fn passkey_endpoints(ctx: &RequestContext<'_>) -> Response {
+    let page = |path| format!("{}{path}", ctx.sealgate.config.issuer.as_str());
+    let document = match relying_party(ctx) {
+        Some(_) => json!({ "enroll": page("/account/security/key"), "manage": page("/account/security") }),
+        None => json!({}),
+    };
+    Response::public_json(&document, 3600)
 }
 
 pub(super) async fn account_page(ctx: &RequestContext<'_>, section: AccountSection) -> Result<Response, Failure> {
