@@ -83,7 +83,7 @@ fn without_comments(source: &str) -> String {
 }
 
 #[test]
-fn a_public_name_of_a_type_stands_for_one_thing() {
+fn public_type_names_are_unique() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (_, source) in sources() {
         let code = without_comments(source.split("#[cfg(test)]\nmod tests").next().unwrap());
@@ -166,7 +166,7 @@ fn the_domain_crate_is_pure() {
 }
 
 #[test]
-fn no_unsafe_stands_outside_the_files_that_say_why() {
+fn unsafe_code_is_only_in_files_that_explain_it() {
     for (file, source) in sources() {
         let code = without_comments(&source);
         if code.contains("unsafe ") || code.contains("unsafe(") {

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silent_peers_are_let_go_and_others_wait_for_their_turn() {
+    async fn silent_peers_are_disconnected_and_others_wait() {
         let running = Running::start(fine);
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS {

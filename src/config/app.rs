@@ -482,7 +482,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_told_from_an_address() {
+    fn ports_and_addresses_are_distinguished() {
         for (authority, host) in
             [("wiki.test", "wiki.test"), ("wiki.test:8443", "wiki.test"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]")]
         {

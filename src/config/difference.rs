@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_told_by_its_name_in_the_file() {
+    fn every_key_is_named_as_in_the_file() {
         let sections = SECTIONS.iter().flat_map(|(section, restart, live)| {
             restart.iter().chain(*live).map(move |key| format!("{section}.{key}").trim_start_matches('.').to_owned())
         });

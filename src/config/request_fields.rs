@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_may_stand_once_stands_once() {
+    fn a_repeated_single_field_is_refused() {
         let headers = |names: &[&'static str]| -> HeaderMap {
             names.iter().map(|name| (HeaderName::from_static(name), HeaderValue::from_static("a"))).collect()
         };

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_reset_links_the_last_two_are_good() {
+    fn the_last_two_reset_links_are_valid() {
         let links = with_resets(&[1, 2, 3]);
         let good: Vec<u8> = (1..4).filter(|number| links.reset(hash(*number), &anna(), at(99)).is_some()).collect();
         assert_eq!(good, [2, 3]);

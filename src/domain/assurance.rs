@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_classes_the_lowest_level_will_do() {
+    fn the_lowest_of_several_requested_classes_is_sufficient() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         for (demanded, enough, weak) in [
             (&["2"][..], &[two, three][..], &[one][..]),
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_has_an_id_of_its_own() {
+    fn each_credential_has_its_own_id() {
         let id = FactorId::of_credential(&[9; 1023]);
         assert_eq!(id, FactorId::of_credential(&[9; 1023]));
         assert_ne!(id, FactorId::of_credential(&[8; 1023]));

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn expiry_and_end_are_told_apart() {
+    fn expiry_and_revocation_are_distinguished() {
         let client = ClientId::parse("c1").unwrap();
         assert_eq!(grant(&first()).judge(&first(), &client, MONTH, NOW.plus(MONTH)), PresentedToken::Expired);
         let ended = grant(&first()).ended(NOW, EndReason::Revoked);

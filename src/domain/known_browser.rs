@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_a_person_nor_a_cookie_has_more_than_so_many() {
+    fn users_and_cookies_have_a_maximum_number() {
         let (mut known, mut marks) = (anna(), Marks::default());
         for byte in 0..40 {
             known.learn(mark(byte).hash(), None, NOW);

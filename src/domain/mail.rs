@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_opens_something_is_printed() {
+    fn no_credential_is_printed() {
         let mail = Mail::Reset { token: "hunter2".to_owned() };
         assert_eq!(format!("{mail:?}"), "Mail(reset)");
     }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_seen_as_what_it_is() {
+    fn lines_are_classified() {
         for name in ["Ayşe Yılmaz", "İSTANBUL Işık", "José", "محمد", "שלום", "王小明", "Zoë’s Wiki – 2", "🙂"]
         {
             assert!(is_line(name, MAX_NAME_LENGTH), "{name}");

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_once_and_so_is_every_one_before_it() {
+    fn a_totp_code_and_earlier_ones_are_accepted_once() {
         let now = 37_037_036;
         let last = Some(TotpStep(now));
         for (step, verdict) in [
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_printed() {
+    fn no_secret_is_printed() {
         assert_eq!(format!("{:?} {:?}", secret(), code(1)), "TotpSecret(…) TotpCode(…)");
     }
 

@@ -439,7 +439,7 @@ mod tests {
     };
 
     #[test]
-    fn real_clients_are_told_apart() {
+    fn real_clients_are_distinguished() {
         for (name, fields, requester) in CLIENTS {
             let head = head("GET", fields);
             assert_eq!(Requester::from_headers(&head.headers), *requester, "{name}");

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn authorization_passes_or_goes_or_is_replaced() {
+    fn authorization_is_passed_removed_or_replaced() {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
         let format =
             |authorization| Arc::new(config::IdentityHeaders { authorization, ..config::IdentityHeaders::default() });

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_drops_what_ends_a_name() {
+    fn windows_ignores_trailing_characters_of_a_name() {
         assert_eq!(as_windows_reads(b"/a. ./b:c/d::$DATA"), b"/a/b/d");
         assert!(read("/admin.php?x").contains(&"/admin.php".to_owned()));
         assert!(read("/admin. ?x").contains(&"/admin".to_owned()));

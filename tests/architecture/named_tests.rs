@@ -198,7 +198,7 @@ fn each_section_of_figures_has_its_day_and_its_commands_still_run_something() {
 }
 
 #[test]
-fn a_test_that_stands_in_another_file_or_nowhere_is_noticed() {
+fn a_test_named_in_the_wrong_file_is_reported() {
     let table = |cell: &str| format!("| rule | test |\n|---|---|\n| a rule | {cell} |\n");
     let faults = |cell: &str| resolved_in_protocol(&table(cell)).faults.len();
     assert_eq!(faults("token: `tok_01`, `tok_02` · blackbox/bodies: `tok_22`"), 0);
@@ -217,12 +217,12 @@ fn a_test_that_stands_in_another_file_or_nowhere_is_noticed() {
         assert_ne!(faults(cell), 0, "{cell}");
     }
     let faults = |cell: &str| resolved_in_threats(&table(cell)).faults.len();
-    assert_eq!(faults("`tests/signer/answers.rs: a_wrong_signature_goes_to_nobody`"), 0);
+    assert_eq!(faults("`tests/signer/answers.rs: a_wrong_signature_is_never_returned`"), 0);
     for cell in [
         "",
-        "`a_wrong_signature_goes_to_nobody`",
-        "`tests/signer/faults.rs: a_wrong_signature_goes_to_nobody`",
-        "`tests/signer/answer.rs: a_wrong_signature_goes_to_nobody`",
+        "`a_wrong_signature_is_never_returned`",
+        "`tests/signer/faults.rs: a_wrong_signature_is_never_returned`",
+        "`tests/signer/answer.rs: a_wrong_signature_is_never_returned`",
     ] {
         assert_ne!(faults(cell), 0, "{cell}");
     }

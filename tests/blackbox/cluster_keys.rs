@@ -279,7 +279,7 @@ async fn tokens_of_a_removed_node_are_refused_within_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_whose_key_is_replaced_at_once_is_believed_by_the_next_one() {
+async fn a_node_with_a_replaced_key_is_trusted_through_the_next_key() {
     let mut cluster = Cluster::start_apart("[keys]\npublish_seconds = 2").await;
     admit_second(&mut cluster);
     let tokens = cluster.tokens().await;

@@ -119,14 +119,14 @@ async fn flips(scene: &mut Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flipped_bit_brings_nothing_back_after_a_clean_stop() {
+async fn a_flipped_bit_restores_no_old_data_after_a_clean_stop() {
     let mut scene = Scene::set().await;
     assert_eq!(scene.instance.stop(), Some(0));
     flips(&mut scene).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flipped_bit_brings_nothing_back_after_a_kill() {
+async fn a_flipped_bit_restores_no_old_data_after_a_kill() {
     let mut scene = Scene::set().await;
     scene.instance.kill();
     flips(&mut scene).await;

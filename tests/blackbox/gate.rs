@@ -35,7 +35,7 @@ fn received<'a>(body: &'a Value, name: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_is_sent_to_sign_in_and_comes_back_to_the_page_it_wanted() {
+async fn a_browser_signs_in_and_returns_to_the_requested_page() {
     let upstream = Upstream::start();
     let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
     let browser = Browser::new(&instance);

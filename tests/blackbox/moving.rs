@@ -113,7 +113,7 @@ async fn a_store_moves_to_postgresql_and_back_and_sessions_remain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_export_brings_no_token_into_a_database() {
+async fn an_old_export_imports_no_token_into_a_database() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();

@@ -270,7 +270,7 @@ async fn an_open_websocket_ends_when_its_host_becomes_another_applications() {
 }
 
 #[test]
-fn systemd_is_told_when_a_reload_begins_and_when_it_is_over() {
+fn systemd_is_notified_of_begin_and_end_of_a_reload() {
     let mut instance = Instance::prepare(&saying("first"));
     let path = instance.directory.path().join("notify");
     let systemd = UnixDatagram::bind(&path).unwrap();

@@ -40,7 +40,7 @@ fn a_pin_file_that_others_can_read_stops_the_start() {
 }
 
 #[test]
-fn a_limit_of_open_files_that_is_too_low_is_told_of() {
+fn a_low_open_file_limit_is_reported() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.start_limited("ulimit -n 4000");
     assert_eq!(instance.stop(), Some(0));
@@ -149,7 +149,7 @@ fn an_unreadable_certificate_stops_the_start() {
 }
 
 #[test]
-fn every_fault_of_the_configuration_is_told_at_once() {
+fn all_faults_of_the_configuration_are_reported_together() {
     let instance = Instance::prepare(&Settings::default());
     let text = fs::read_to_string(instance.config()).unwrap();
     let broken = text.replace("[server]", "[server]\ncolour = 1").replace("issuer = \"http://", "issuer = \"ftp://");

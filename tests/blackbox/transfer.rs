@@ -83,7 +83,7 @@ async fn every_token_works_after_an_export_and_an_import() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_export_brings_no_token_back() {
+async fn an_old_export_restores_no_token() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();

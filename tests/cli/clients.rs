@@ -81,7 +81,7 @@ fn a_client_is_added_as_asked() {
 }
 
 #[test]
-fn every_fault_of_a_new_client_is_told_at_once() {
+fn all_faults_of_a_new_client_are_reported_together() {
     let site = Site::new();
     let arguments = [
         "client",
@@ -111,7 +111,7 @@ fn every_fault_of_a_new_client_is_told_at_once() {
 }
 
 #[test]
-fn a_name_is_seen_as_what_it_is() {
+fn names_are_classified() {
     let site = Site::new();
     for name in ["\u{202e}ikiW", "Wi\u{200b}ki", "Wiki\u{2069}", "\u{3164}"] {
         let arguments = ["client", "add", "app", "--type=public", "--redirect-uri=http://127.0.0.1/cb", "--name", name];
@@ -315,7 +315,7 @@ async fn a_client_gets_a_secret_when_it_can_keep_one_and_loses_it_again() {
 }
 
 #[test]
-fn every_fault_of_changed_settings_is_told_at_once_and_nothing_is_changed() {
+fn all_faults_of_changed_settings_are_reported_and_nothing_changes() {
     let site = Site::new();
     site.json(NATIVE);
     let before = site.json(&["client", "show", "app"]);

@@ -157,7 +157,7 @@ fn explain_lists_identity_headers_and_their_sources() {
 }
 
 #[test]
-fn a_token_is_judged_by_what_it_says() {
+fn a_token_is_verified_by_its_claims() {
     let site = site();
     let arguments = ["user", "add", "anna@example.test", "--name", "x", "--password-stdin"];
     let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();

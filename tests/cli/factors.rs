@@ -196,7 +196,7 @@ fn restore(site: &Site, from: &Path) {
 }
 
 #[tokio::test]
-async fn a_restored_backup_brings_no_recovery_codes_back() {
+async fn a_restored_backup_has_no_recovery_codes() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     let anna = subject(&site.add_user("anna@example.test"));

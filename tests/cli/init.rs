@@ -197,7 +197,7 @@ fn a_dry_run_shows_the_configuration_and_creates_nothing() {
 }
 
 #[test]
-fn what_cannot_be_set_up_is_reported_with_a_remedy() {
+fn problems_outside_of_the_setup_are_reported_with_a_remedy() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

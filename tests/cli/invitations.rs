@@ -206,7 +206,7 @@ fn every_invalid_line_is_reported_and_no_user_is_invited() {
 }
 
 #[test]
-fn there_is_an_end_to_those_who_are_invited_at_once() {
+fn bulk_invitations_have_a_limit() {
     let site = site();
     fs::write(site.config(), fs::read_to_string(site.config()).unwrap() + MAIL).unwrap();
     let _server = Server::start(&site);

@@ -70,7 +70,7 @@ fn a_signing_key_that_is_refused_leaves_no_wrapping_key_behind() {
 }
 
 #[test]
-fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
+fn a_token_without_a_wrapping_key_is_reported_with_the_command() {
     let site = Site::with_token();
     let made = site.json(&["key", "generate", "--without-wrapping-key"]);
     assert!(made["wrapping_key"].is_null(), "{made}");
@@ -132,7 +132,7 @@ fn states(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn a_further_key_waits_until_it_is_told_to_sign() {
+fn another_key_waits_for_its_activation() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     assert_eq!(states(&site), ["new"]);

@@ -47,7 +47,7 @@ fn a_first_line_that_names_the_delimiter_is_no_person() {
 }
 
 #[test]
-fn people_are_added_with_everything_that_the_file_says() {
+fn users_are_added_with_all_attributes_of_the_file() {
     let site = Site::new();
     let hash = FOREIGN_HASHES[0].1;
     let file = format!(
@@ -235,7 +235,7 @@ fn entries_of_a_directory_are_people_unless_they_are_not() {
 }
 
 #[test]
-fn there_is_an_end_to_what_is_read() {
+fn reading_has_a_size_limit() {
     let site = Site::new();
     let file = site.config().with_file_name("people.csv");
     let path = file.to_str().unwrap();

@@ -204,7 +204,7 @@ async fn a_socket_that_a_killed_server_left_behind_does_not_stop_a_command() {
 }
 
 #[tokio::test]
-async fn a_long_list_comes_whole_from_a_server() {
+async fn a_long_list_is_complete() {
     let served = Served::start().await;
     for number in 0..205 {
         let added = served.store.add_client(&client(&format!("client-{number:03}"))).await.unwrap();

@@ -292,12 +292,12 @@ async fn through_a_server(json: bool, file: &str) {
 }
 
 #[tokio::test]
-async fn a_store_is_told_of_as_before_in_json() {
+async fn the_json_output_about_stores_is_unchanged() {
     on_a_store(true, "people_and_clients.json.txt").await;
 }
 
 #[tokio::test]
-async fn a_store_is_told_of_as_before_for_people() {
+async fn the_text_output_about_stores_is_unchanged() {
     on_a_store(false, "people_and_clients.txt").await;
 }
 
@@ -362,14 +362,14 @@ async fn keys_and_copies(told: &mut Transcript) {
 }
 
 #[tokio::test]
-async fn keys_and_copies_are_told_of_as_before_in_json() {
+async fn the_json_output_about_keys_and_backups_is_unchanged() {
     let mut told = Transcript::new(Arc::new(Site::with_token()), true);
     keys_and_copies(&mut told).await;
     told.compare_with("keys_and_copies.json.txt");
 }
 
 #[tokio::test]
-async fn keys_and_copies_are_told_of_as_before_for_people() {
+async fn the_text_output_about_keys_and_backups_is_unchanged() {
     let mut told = Transcript::new(Arc::new(Site::with_token()), false);
     keys_and_copies(&mut told).await;
     told.compare_with("keys_and_copies.txt");

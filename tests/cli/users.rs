@@ -261,7 +261,7 @@ fn a_password_that_is_tried_first_is_refused() {
 }
 
 #[test]
-fn every_fault_of_a_new_person_is_told_at_once() {
+fn all_faults_of_a_new_user_are_reported_together() {
     let site = Site::new();
     let arguments = [
         &["user", "add", "anna@example.test", "--name", " ", "--phone", "0555"][..],

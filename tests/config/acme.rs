@@ -58,7 +58,7 @@ fn the_terms_are_accepted_by_a_key() {
 }
 
 #[test]
-fn what_cannot_work_is_a_fault() {
+fn settings_that_cannot_work_are_faults() {
     for (more, start) in [
         ("directory = \"http://ca.test/dir\"", "acme.directory: \"http://ca.test/dir\" is not an https URL"),
         ("hosts = [\"*.example.com\"]", "acme.hosts[0]: \"*.example.com\" cannot be in a certificate"),

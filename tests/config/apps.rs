@@ -154,7 +154,7 @@ fn upstream_that_is_our_own_listener_is_a_fault() {
 }
 
 #[test]
-fn upstream_that_stands_twice_is_a_fault() {
+fn a_repeated_upstream_is_a_fault() {
     let text = with_app("[\"http://127.0.0.1:8081\"]", "[\"http://127.0.0.1:8081\", \"http://127.0.0.1:8081/\"]");
     starts(&fault(&text), "app[0].upstreams[1]: ");
 }
@@ -497,7 +497,7 @@ fn a_rule_has_the_levels_of_its_application_unless_it_has_its_own() {
 }
 
 #[test]
-fn a_level_stands_once_in_a_list_whatever_its_name() {
+fn a_level_is_listed_once_regardless_of_its_name() {
     for (list, told) in [
         ("[\"2\", \"2\"]", "acr[1]: \"2\" is repeated in this list; write it once"),
         ("[\"phr\", \"3\"]", "acr[1]: \"3\" is the same level as \"phr\", which is in this list already"),

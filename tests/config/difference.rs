@@ -97,7 +97,7 @@ fn other_certificate_files_are_taken_over_and_tls_itself_is_not() {
 }
 
 #[test]
-fn applications_are_told_apart_by_their_names() {
+fn applications_are_distinguished_by_name() {
     let one = format!("{REQUIRED}{APP}");
     let other = APP.replace("wiki", "shop");
     assert_eq!(live(&one, &format!("{one}{other}")), ["app shop: added"]);
@@ -236,7 +236,7 @@ const RESTART: [&str; 46] = [
 /// Compares two configurations that differ in nearly every key. Checks the reported keys and their
 /// order.
 #[test]
-fn everything_that_differs_is_told_in_the_order_of_the_sections() {
+fn differences_are_listed_in_the_order_of_the_sections() {
     let (old, new) = (format!("{REQUIRED}{APP}"), of_sled(&switched_on(true)));
     let new = new.lines().map(altered).collect::<Vec<_>>().join("\n");
     let words = [

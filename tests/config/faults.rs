@@ -16,7 +16,7 @@ fn each_missing_key_is_one_fault_of_its_own() {
 }
 
 #[test]
-fn empty_file_is_told_every_missing_key() {
+fn an_empty_file_reports_every_missing_key() {
     let paths: Vec<_> = Config::parse("", &base()).unwrap_err().iter().map(|fault| fault.path().to_owned()).collect();
     let required = ["issuer", "server.listen", "store.path", "hsm.module", "hsm.token_label", "hsm.pin_file"];
     assert_eq!(paths, required);

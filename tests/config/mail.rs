@@ -135,7 +135,7 @@ fn name_and_password_come_together() {
 }
 
 #[test]
-fn bounds_are_told() {
+fn bounds_are_reported() {
     starts(&mail_fault("timeout_seconds = 301"), "mail.timeout_seconds: 301 is out of range; write a whole number of");
     starts(&mail_fault("timeout_seconds = 0"), "mail.timeout_seconds: 0 is out of range; ");
     starts(&mail_fault("per_minute = 0"), "mail.per_minute: 0 is out of range; write a whole number from 1 to 6000");

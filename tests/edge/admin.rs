@@ -13,7 +13,7 @@ fn ask(edge: &Edge, line: &str) -> Reply {
 }
 
 #[test]
-fn metrics_health_and_readiness_are_told_and_nothing_else() {
+fn only_metrics_health_and_readiness_are_served() {
     let edge = Edge::before(&[]);
     let metrics = ask(&edge, "GET /metrics");
     assert_eq!((metrics.status, metrics.body.as_slice()), (200, &b"test_total 1\n"[..]));

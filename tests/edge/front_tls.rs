@@ -198,7 +198,7 @@ fn security(edge: &Edge, path: &str) -> Option<String> {
 }
 
 #[test]
-fn browsers_are_told_to_come_over_https_by_whoever_answers() {
+fn every_response_has_hsts() {
     let strong = upstream(|_, stream| {
         let answer = "HTTP/1.1 200 OK\r\nStrict-Transport-Security: max-age=2000; preload\r\nContent-Length: 0\r\n\r\n";
         stream.write_all(answer.as_bytes()).unwrap();

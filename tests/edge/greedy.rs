@@ -112,7 +112,7 @@ fn empty_lines_before_a_request_are_nothing() {
 }
 
 #[test]
-fn a_head_may_come_in_pieces() {
+fn a_head_may_arrive_in_pieces() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     for piece in ["GET /local/a HT", "TP/1.1\r\nHost: a\r", "\n\r", "\n"] {

@@ -220,7 +220,7 @@ fn an_upstreams_own_name_becomes_the_public_one() {
 }
 
 #[test]
-fn a_query_in_another_encoding_goes_on_percent_encoded() {
+fn a_query_in_another_encoding_is_forwarded_percent_encoded() {
     let heads = Heads::default();
     let address = application(&heads, |_, _| "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned());
     let edge = Edge::before(&[address]);

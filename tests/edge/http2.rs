@@ -231,7 +231,7 @@ async fn a_head_that_is_too_long_is_refused_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_names_two_hosts_goes_nowhere() {
+async fn a_request_with_two_hosts_is_refused() {
     let (edge, authority) = edge(&[legacy()]);
     let mut requests = connect(&edge, &authority).await;
     let mut two = request("GET", &edge, "/json");

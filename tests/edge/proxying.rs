@@ -50,7 +50,7 @@ fn the_upstream_sees_its_own_host_where_the_application_wants_that() {
 }
 
 #[test]
-fn an_absolute_target_goes_on_as_a_path() {
+fn an_absolute_target_is_forwarded_as_a_path() {
     let edge = Edge::before(&[legacy()]);
     let reply = edge.ask("GET http://wiki.example/json?q HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
     assert_eq!((reply.status, &reply.json()["path"]), (200, &"/json?q".into()));
@@ -73,7 +73,7 @@ fn bodies_go_through_whole() {
 }
 
 #[test]
-fn a_large_answer_comes_through_whole() {
+fn a_large_response_is_forwarded_completely() {
     let address = upstream(|_, stream| {
         let body = vec![b'y'; 20 << 20];
         write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
@@ -85,7 +85,7 @@ fn a_large_answer_comes_through_whole() {
 }
 
 #[test]
-fn head_goes_through() {
+fn head_requests_are_forwarded() {
     let edge = Edge::before(&[legacy()]);
     let mut client = edge.client();
     client.send(b"HEAD /json HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -97,7 +97,7 @@ fn head_goes_through() {
 }
 
 #[test]
-fn expect_continue_goes_through() {
+fn expect_continue_is_forwarded() {
     let edge = Edge::before(&[legacy()]);
     let url = format!("http://{}/json", edge.address);
     let start = Instant::now();
@@ -277,7 +277,7 @@ fn an_upload_that_drips_is_given_up() {
 }
 
 #[test]
-fn an_event_stream_comes_through_as_it_is_sent() {
+fn an_event_stream_is_forwarded_without_delay() {
     // The upstream sends each event after the client has received the previous one.
     let (arrived, next) = mpsc::channel();
     let address = upstream(move |_, stream| {

@@ -103,7 +103,7 @@ fn a_length_that_is_named_away_leaves_the_body_framed() {
 }
 
 #[test]
-fn a_nomination_of_what_others_stand_on_is_refused() {
+fn removing_a_key_that_others_depend_on_is_refused() {
     let edge = Edge::before(&[legacy()]);
     let many = ["x"; 12].join(", ");
     for nominated in

@@ -81,7 +81,7 @@ fn http_2_requests_reach_the_upstream() {
 }
 
 #[test]
-fn a_large_upload_over_http_2_goes_through_whole() {
+fn a_large_http_2_upload_is_forwarded_completely() {
     let (edge, dir) = edge();
     let file = dir.path().join("large");
     std::fs::write(&file, vec![b'x'; 8 << 20]).unwrap();

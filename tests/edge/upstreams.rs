@@ -208,7 +208,7 @@ fn the_hybrid_key_exchange_is_offered_to_an_upstream_and_needs_no_second_round_t
 }
 
 #[test]
-fn a_websocket_goes_over_tls() {
+fn a_websocket_is_forwarded_over_tls() {
     let authority = Authority::new();
     let address = tls_server(&authority.issue("wiki", "IP:127.0.0.1"), None);
     let edge = Edge::with(&[nobody()], |parts| https(parts, 0, address, trusting(&authority)));
@@ -302,7 +302,7 @@ fn a_unix_socket_serves_requests_over_kept_connections() {
 }
 
 #[test]
-fn a_websocket_goes_over_a_unix_socket() {
+fn a_websocket_is_forwarded_over_a_unix_socket() {
     let (path, _used, _directory) = socket_server();
     let edge = Edge::with(&[nobody()], |parts| parts.apps[0].upstreams = vec![Upstream::Socket(path)]);
     says_back(&edge);

@@ -205,7 +205,7 @@ async fn synchronous_commit_is_fixed_when_a_node_connects() {
 
 /// Other increments may have led to the same values of some counters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_is_looked_at_again_once_another_server_has_taken_over() {
+async fn all_settings_are_checked_again_after_a_failover() {
     let primary = start(&[]).await;
     initialise(&PostgresSettings::new(primary.url("").into())).await.unwrap();
     let (primary, standby) = tokio::task::spawn_blocking(|| {

@@ -44,7 +44,7 @@ async fn filled(place: &Place) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn no_flipped_bit_goes_unnoticed() {
+async fn every_flipped_bit_is_detected() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let saved = filled(&place).await;

@@ -89,7 +89,7 @@ every_site! {
     a_new_store_is_there_whole_once_it_is_finished
     nothing_stays_of_a_new_store_that_breaks_off
     a_store_with_records_is_not_laid_down_anew
-    of_two_new_stores_in_one_place_one_is_refused
+    a_second_import_into_the_same_place_is_refused
 }
 
 fn record(number: u32) -> (Vec<u8>, Vec<u8>) {
@@ -150,7 +150,7 @@ async fn a_store_with_records_is_not_laid_down_anew(site: Site) {
     assert_eq!(stored(&*engine).await, [(b"k".to_vec(), b"v".to_vec())]);
 }
 
-async fn of_two_new_stores_in_one_place_one_is_refused(site: Site) {
+async fn a_second_import_into_the_same_place_is_refused(site: Site) {
     let new = site.begin().await.unwrap();
     fill(&*new.engine(), 0..100).await;
     let refused = site.begin().await.err().unwrap();
@@ -234,7 +234,7 @@ async fn a_commit_that_comes_first_keeps_a_new_store_out() {
 
 /// After concurrent checks for an empty table, only one may write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_new_stores_at_once_one_is_laid_down() {
+async fn concurrent_imports_create_one_store() {
     let settings = empty_store().await;
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..8_u8 {

@@ -61,7 +61,7 @@ async fn a_form_comes_back_once_and_to_its_browser_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_ask_at_once_one_gets_the_form() {
+async fn concurrent_requests_for_a_kept_form_return_it_once() {
     let (store, _) = in_memory(10).await;
     keep(&store, "one", 1).await;
     let store = Arc::new(store);

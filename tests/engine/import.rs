@@ -166,7 +166,7 @@ async fn a_record_under_anothers_key_is_refused() {
 }
 
 #[tokio::test]
-async fn no_key_no_address_and_no_username_stands_twice() {
+async fn duplicate_keys_addresses_and_usernames_are_refused() {
     for table in ["user", "client", "session", "audit", "once"] {
         let mut records = exported().await;
         let twice = of(&mut records, table).clone();
@@ -203,7 +203,7 @@ async fn an_applications_own_client_is_refused() {
 }
 
 #[tokio::test]
-async fn names_are_seen_as_what_they_are() {
+async fn field_names_are_classified() {
     for (table, member, value, told) in [
         ("client", "name", "\u{202e}ikiW", "its name is not one line of 1 to 200 visible characters"),
         ("user", "name", "An\u{200b}na", "its name"),
@@ -287,7 +287,7 @@ async fn nothing_may_stand_behind_the_last_line() {
 
 /// It may have been used since the backup.
 #[tokio::test]
-async fn an_initial_token_does_not_come_back_with_a_backup() {
+async fn a_backup_restores_no_initial_token() {
     let (store, _engine) = filled().await;
     let initial = SecretHash::for_secret(b"initial");
     assert!(store.initial_token_works(&initial, NOW).await.unwrap());

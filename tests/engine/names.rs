@@ -53,7 +53,7 @@ async fn a_name_leads_to_one_person() {
 }
 
 #[tokio::test]
-async fn of_many_who_want_a_name_at_once_one_gets_it() {
+async fn concurrent_claims_of_a_name_succeed_once() {
     let store = Arc::new(empty().await);
     for number in 0..8 {
         let user = person(number, &format!("p{number}@example.test"), None);
@@ -78,7 +78,7 @@ async fn of_many_who_want_a_name_at_once_one_gets_it() {
 }
 
 #[tokio::test]
-async fn of_several_people_all_are_added_or_nobody() {
+async fn several_users_are_added_together_or_not_at_all() {
     let store = empty().await;
     let anna = person(1, "anna@example.test", Some("anna"));
     assert_eq!(store.add_user(&anna).await.unwrap(), AddOutcome::Added);

@@ -83,7 +83,7 @@ fn guess(limit: u32) -> Vec<(CountKey, Pace)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_sixty_guesses_at_three_nodes_exactly_the_free_ones_are_counted() {
+async fn sixty_guesses_at_three_nodes_count_the_permitted_number() {
     let settings = empty_store().await;
     let nodes = three(&settings).await;
     let mut guesses = JoinSet::new();

@@ -12,7 +12,7 @@ const ROUNDS: usize = 5;
 const NODES: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_several_first_starts_at_once_none_fails() {
+async fn concurrent_first_starts_all_succeed() {
     for _ in 0..ROUNDS {
         let settings = empty_store().await;
         let mut engines = Vec::new();

@@ -69,7 +69,7 @@ every_engine! {
     one_of_64_wins_a_race_for_an_absent_key
     one_of_64_wins_a_race_to_replace_a_value
     no_increment_is_lost_when_64_retry
-    of_two_that_each_expect_the_others_key_absent_one_wins
+    conflicting_commits_on_absent_keys_succeed_once
     two_absent_keys_are_decided_together_in_whatever_order
     commits_of_many_keys_in_any_order_do_not_stand_in_each_others_way
     values_of_every_length_come_back
@@ -78,7 +78,7 @@ every_engine! {
     an_idle_engine_answers_a_ping;
     // Single engine only: each node reads the counters separately.
     a_commit_moves_the_counters_that_it_names_and_a_conflict_none
-    what_was_read_before_a_change_has_a_sum_from_before_its_move
+    a_read_before_a_change_has_the_earlier_counter_sum
 }
 
 /// Returns a store that is not visible yet.
@@ -338,7 +338,7 @@ async fn no_increment_is_lost_when_64_retry(engine: Arc<dyn Engine>) {
 }
 
 /// Write skew on two absent keys: there is no row to lock.
-async fn of_two_that_each_expect_the_others_key_absent_one_wins(engine: Arc<dyn Engine>) {
+async fn conflicting_commits_on_absent_keys_succeed_once(engine: Arc<dyn Engine>) {
     for round in 0..30_u8 {
         let keys = [[0, round], [1, round]];
         let winners = race(&engine, |number| {
@@ -470,7 +470,7 @@ async fn a_commit_moves_the_counters_that_it_names_and_a_conflict_none(engine: A
 ///
 /// A reader takes the sum, then reads. If the sum is unchanged after a change was answered, the
 /// read included that change.
-async fn what_was_read_before_a_change_has_a_sum_from_before_its_move(engine: Arc<dyn Engine>) {
+async fn a_read_before_a_change_has_the_earlier_counter_sum(engine: Arc<dyn Engine>) {
     const CHANGES: u32 = 200;
     commit(&*engine, put(b"k", &0_u32.to_be_bytes())).await;
     let writer = {

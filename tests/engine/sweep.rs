@@ -160,7 +160,7 @@ async fn shared_store(settings: &PostgresSettings) -> Arc<Store> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_nodes_that_sweep_at_once_each_record_is_removed_by_one() {
+async fn two_nodes_that_sweep_remove_each_record_once() {
     let settings = empty_store().await;
     let (one, other) = (shared_store(&settings).await, shared_store(&settings).await);
     fill(&one, RECORDS).await;

@@ -27,7 +27,7 @@ async fn a_token_reaches_the_application_and_stays_here() {
 }
 
 #[tokio::test]
-async fn without_credentials_a_program_is_told_how_to_come_in() {
+async fn a_program_without_credentials_is_challenged() {
     let world = World::new().await;
     for (method, path) in [("GET", "/"), ("GET", "/api/x"), ("POST", "/a"), ("DELETE", "/a"), ("OPTIONS", "/a")] {
         let reply = world.call(method, &format!("https://wiki.test{path}"), &[("accept", "*/*")]).await;

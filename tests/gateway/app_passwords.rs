@@ -197,7 +197,7 @@ async fn wrong_application_passwords_are_refused() {
 }
 
 #[tokio::test]
-async fn a_revoked_one_and_one_of_whoever_is_kept_out_are_dead_at_once() {
+async fn revoked_tokens_and_tokens_of_disabled_users_end_at_once() {
     let world = world().await;
     let store = &world.sealgate.store;
     let answer = async |password: &str| ask(&world, "https://git.test/", &basic(ANNA, password)).await;

@@ -76,7 +76,7 @@ async fn an_assertion_is_kept_until_it_ages_or_says_something_else() {
 }
 
 #[tokio::test]
-async fn of_many_requests_at_once_one_has_the_assertion_made() {
+async fn concurrent_requests_sign_one_assertion() {
     let world = Arc::new(World::new().await);
     let browser = Browser::new(&world);
     browser.sign_in_at("https://desk.test/", ANNA).await;

@@ -79,7 +79,7 @@ fn assert_needs(refused: &Reply, parameters: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_level_opens_what_asks_for_a_lower_one_and_sends_back_to_the_very_page() {
+async fn a_higher_level_opens_lower_rules_and_returns_to_the_page() {
     let world = bank().await;
     let browser = anna(&world).await;
     for (path, asked) in [("/accounts?to=%C5%9F&a=b%2Fc", "2"), ("/keys/x", "phr")] {

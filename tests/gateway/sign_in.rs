@@ -12,7 +12,7 @@ const COOKIE: &str = "__Host-sealgate";
 const BINDING: &str = "__Host-sealgate-browser";
 
 #[tokio::test]
-async fn a_person_comes_back_to_the_very_page_they_wanted() {
+async fn a_user_returns_to_the_requested_page() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     for wanted in
@@ -245,7 +245,7 @@ async fn a_user_disabled_during_the_sign_in_gets_no_session() {
 }
 
 #[tokio::test]
-async fn of_two_answers_at_once_one_begins_the_session() {
+async fn concurrent_sign_in_responses_begin_one_session() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let page = browser.open("https://wiki.test/a").await;

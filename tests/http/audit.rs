@@ -241,7 +241,7 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_where_the_operator_wants_none() {
+async fn no_form_is_kept_where_it_is_disabled() {
     let provider = Provider::with("[audit]\nkeep_days = 0").await;
     provider.c1().tokens("openid").await;
     assert_eq!(trail(&provider, AuditFilter::default()).await, []);

@@ -145,7 +145,7 @@ async fn a_client_without_the_code_grant_is_unauthorized() {
 }
 
 #[tokio::test]
-async fn auth_23_a_repeated_state_is_an_invalid_request_and_never_comes_back_twice() {
+async fn auth_23_a_repeated_state_is_an_invalid_request() {
     let provider = Provider::new().await;
     for second in ["s2", "s1", ""] {
         let reply = provider.browser().open(&format!("{}&state={second}", provider.c1().authorize(&[]))).await;
@@ -264,7 +264,7 @@ async fn a_parameter_without_a_value_counts_as_left_out() {
 }
 
 #[tokio::test]
-async fn auth_27_without_a_state_none_comes_back() {
+async fn auth_27_no_state_is_returned_without_one() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for value in ["-", ""] {
@@ -406,7 +406,7 @@ async fn auth_37_a_registration_in_the_request_is_refused() {
 }
 
 #[tokio::test]
-async fn auth_38_what_clients_may_wish_for_does_no_harm() {
+async fn auth_38_optional_parameters_are_harmless() {
     let provider = Provider::new().await;
     for (name, value) in [
         ("display", "page"),

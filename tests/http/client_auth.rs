@@ -195,7 +195,7 @@ async fn caut_15_a_request_without_credentials_is_401() {
 
 /// RFC 6749 §2.3.1: credentials "MUST NOT be included in the request URI".
 #[tokio::test]
-async fn caut_15_credentials_in_the_query_are_not_looked_at() {
+async fn caut_15_credentials_in_the_query_are_ignored() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     let path = "/oauth/token?client_id=c1&client_secret=secret+of+c1";

@@ -100,7 +100,7 @@ async fn a_code_of_an_earlier_client_is_not_the_later_ones() {
 /// When a browser has too many tabs, the tab that was opened first is evicted, not the one with the
 /// oldest timestamp.
 #[tokio::test]
-async fn of_many_tabs_the_first_gives_way_whatever_the_clock_shows() {
+async fn too_many_tabs_evict_the_first_regardless_of_the_clock() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let open = async |state: &str| browser.open(&provider.c2().authorize(&[("state", state)])).await;

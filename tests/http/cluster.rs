@@ -80,7 +80,7 @@ async fn a_start_goes_on_when_another_node_changes_a_client_at_that_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_nodes_one_sends_the_mails_each_once_and_the_other_goes_on() {
+async fn one_of_two_nodes_sends_each_mail_once_and_the_other_continues() {
     let relay = MailServer::start();
     let section = format!(
         "[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\nper_minute = 6000\n",
@@ -129,7 +129,7 @@ async fn of_two_nodes_one_sends_the_mails_each_once_and_the_other_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_nodes_one_counts_people_and_both_know() {
+async fn one_of_two_nodes_counts_users_for_both() {
     let provider = Provider::new().await;
     provider.engine.share();
     let engine = Arc::clone(&provider.engine) as Arc<dyn Engine>;

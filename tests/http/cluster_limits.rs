@@ -127,7 +127,7 @@ impl Stranger {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_sixty_guesses_at_three_nodes_exactly_the_configured_number_is_looked_at() {
+async fn sixty_guesses_at_three_nodes_check_the_configured_number() {
     let settings = store().await;
     let cluster = Provider::cluster(3, "[login]\nfailures_per_account = 10", &settings).await;
     let stranger = Arc::new(Stranger::at(&cluster[0]).await);

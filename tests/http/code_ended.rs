@@ -41,7 +41,7 @@ async fn tok_12_a_code_dies_with_the_session_that_it_was_issued_in() {
 }
 
 #[tokio::test]
-async fn tok_12_what_is_taken_away_while_the_tokens_are_signed_stays_away() {
+async fn tok_12_a_revocation_during_signing_is_kept() {
     let provider = Provider::new().await;
     let (store, anna) = (&provider.sealgate.store, provider.anna.sub);
     let client = ClientId::parse("c1").unwrap();

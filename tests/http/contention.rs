@@ -93,7 +93,7 @@ async fn a_sign_in_over_a_session_that_changes_leaves_no_old_session_alive() {
 }
 
 #[tokio::test]
-async fn a_scope_that_is_taken_away_is_not_granted_to_who_asked_before() {
+async fn a_removed_scope_is_not_granted_to_pending_requests() {
     let provider = Provider::new().await;
     let (client, browser) = (provider.c1(), provider.browser());
     let page = browser.open(&client.authorize(&[("scope", "openid email")])).await;

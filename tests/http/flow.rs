@@ -20,7 +20,7 @@ async fn a_person_signs_in_and_the_client_gets_working_tokens() {
 }
 
 #[tokio::test]
-async fn a_signed_in_person_who_comes_by_a_cross_site_post_need_not_sign_in_again() {
+async fn a_cross_site_post_of_a_signed_in_user_needs_no_new_sign_in() {
     let provider = Provider::new().await;
     let client = provider.c1();
     let browser = provider.browser();

@@ -107,7 +107,7 @@ async fn without_an_application_they_come_to_the_sign_in_with_their_address_fill
 }
 
 #[tokio::test]
-async fn of_two_who_use_the_link_at_once_one_does() {
+async fn concurrent_uses_of_an_invitation_succeed_once() {
     for _ in 0..5 {
         let provider = provider().await;
         invite(&provider, NEW).await.unwrap();
@@ -240,7 +240,7 @@ async fn a_user_with_a_passkey_has_no_password_and_signs_in_with_it() {
 }
 
 #[tokio::test]
-async fn of_a_password_and_a_passkey_at_once_one_is_chosen() {
+async fn a_concurrent_password_and_passkey_choose_one_credential() {
     let provider = provider().await;
     invite(&provider, NEW).await.unwrap();
     let token = token_for(&provider, NEW).await;

@@ -164,7 +164,7 @@ async fn used_and_disabled_accounts_cannot_be_invited() {
 }
 
 #[tokio::test]
-async fn of_two_who_invite_one_address_at_once_one_does() {
+async fn concurrent_invitations_of_an_address_succeed_once() {
     let provider = provider().await;
     let (one, other) = tokio::join!(invite(&provider, NEW), invite(&provider, NEW));
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");

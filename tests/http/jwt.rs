@@ -84,7 +84,7 @@ async fn jwt_03_auth_time_is_when_the_person_signed_in() {
 }
 
 #[tokio::test]
-async fn jwt_04_the_nonce_comes_back_unchanged() {
+async fn jwt_04_the_nonce_is_returned_unchanged() {
     let provider = Provider::new().await;
     for nonce in ["n-0S6_WzA2Mj", "\"quoted\\ & <ş> 100%+", &"x".repeat(500)] {
         let code = provider.c1().code(&[("nonce", nonce)]).await;

@@ -103,7 +103,7 @@ async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
 /// The clock is set back to before the removal, which remains in force. The active key continues to
 /// sign, and tokens can be issued.
 #[tokio::test]
-async fn a_clock_that_goes_back_brings_no_removed_key_back() {
+async fn a_clock_set_back_restores_no_removed_key() {
     let (provider, _, signer) = with_two_keys("clock").await;
     provider.wait(600);
     let old = provider.c1().tokens("openid").await;
@@ -122,7 +122,7 @@ async fn a_clock_that_goes_back_brings_no_removed_key_back() {
 
 /// The same on a first start: the only key signs, regardless of the clock.
 #[tokio::test]
-async fn a_clock_that_goes_back_finds_the_key_that_signs() {
+async fn a_clock_set_back_keeps_the_active_key() {
     let (provider, _, _signer) = with_own_key("first start").await;
     let before = published(&provider).await;
     back(&provider, 120);

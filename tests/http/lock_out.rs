@@ -94,7 +94,7 @@ fn other() -> sealgate_domain::session::SessionId {
 }
 
 #[tokio::test]
-async fn a_known_browser_has_a_count_of_its_own_that_is_bounded_too() {
+async fn a_known_browser_has_its_own_bounded_count() {
     let provider = Provider::with("[login]\nfailures_per_account = 3").await;
     let anna = with_anna(&provider).await;
     for _ in 0..3 {
@@ -240,7 +240,7 @@ async fn ending_sessions_and_a_new_password_forget_the_other_browsers() {
 }
 
 #[tokio::test]
-async fn waits_double_are_told_and_let_the_right_password_in() {
+async fn waits_double_and_are_shown_and_the_right_password_succeeds() {
     let provider = Provider::with(PATIENT).await;
     provider.sealgate.store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
     let stranger = Stranger::at(&provider).await;

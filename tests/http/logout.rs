@@ -86,7 +86,7 @@ async fn out_02_a_post_does_the_same_and_is_read_from_its_body_alone() {
 }
 
 #[tokio::test]
-async fn out_03_without_a_state_none_comes_back() {
+async fn out_03_no_state_is_returned_without_one() {
     let provider = Provider::new().await;
     for state in [vec![], vec![("state", "")]] {
         let (browser, tokens) = signed_in(&provider).await;
@@ -107,7 +107,7 @@ async fn out_04_an_expired_hint_is_accepted() {
 }
 
 #[tokio::test]
-async fn out_05_what_is_no_id_token_of_ours_is_no_hint() {
+async fn out_05_foreign_id_tokens_are_no_hint() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let stranger = provider.browser();

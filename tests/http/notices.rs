@@ -61,7 +61,7 @@ async fn a_key_that_may_be_copied_and_a_new_application_password_are_told() {
 }
 
 #[tokio::test]
-async fn several_wrong_second_steps_after_the_right_password_are_told_once() {
+async fn repeated_wrong_second_factors_cause_one_notice() {
     let provider = Provider::with(MAIL).await;
     with_app(&provider).await;
     told(&provider).await;
@@ -78,7 +78,7 @@ async fn several_wrong_second_steps_after_the_right_password_are_told_once() {
 }
 
 #[tokio::test]
-async fn of_one_kind_a_mail_goes_at_once_and_one_an_hour_later_with_a_count() {
+async fn notices_of_one_kind_are_sent_at_once_and_then_counted_for_an_hour() {
     let provider = Provider::with(MAIL).await;
     let (browser, _) = with_app(&provider).await;
     told(&provider).await;

@@ -43,7 +43,7 @@ async fn redirects(provider: &Provider) -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn resp_01_redirects_to_clients_are_302_and_kept_by_nobody() {
+async fn resp_01_redirects_to_clients_are_302_and_not_cached() {
     let provider = Provider::new().await;
     for reply in redirects(&provider).await {
         assert_eq!((reply.status, reply.text()), (302, ""));

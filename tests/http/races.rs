@@ -12,7 +12,7 @@ const OFFLINE: &str = "openid offline_access";
 /// The first request has loaded the code and signed its tokens when a second one redeems it. The
 /// first is a replay, and the tokens of the second are revoked (RFC 6749 §4.1.2).
 #[tokio::test]
-async fn of_two_who_redeem_a_code_at_once_neither_keeps_tokens() {
+async fn concurrent_redemptions_of_a_code_revoke_all_tokens() {
     let (provider, meddler) = Provider::meddled().await;
     let client = provider.c1();
     let code = client.code(&[("scope", OFFLINE)]).await;
@@ -27,7 +27,7 @@ async fn of_two_who_redeem_a_code_at_once_neither_keeps_tokens() {
 /// The first request has loaded the refresh token and signed its tokens when a second one rotates
 /// it. The first is a replay, and the family ends (RFC 9700 §4.14.2).
 #[tokio::test]
-async fn of_two_who_refresh_at_once_neither_keeps_tokens() {
+async fn concurrent_uses_of_a_refresh_token_revoke_all_tokens() {
     let (provider, meddler) = Provider::meddled().await;
     let client = provider.c1();
     // The retry window, in which the parent returns the same child, is disabled.
@@ -154,7 +154,7 @@ async fn session_of_anna(provider: &Provider) -> SessionId {
 /// Two tabs submit the same consent. Both have read it when one commits, and only one code is
 /// issued.
 #[tokio::test]
-async fn of_two_tabs_that_finish_one_request_one_gives_the_answer() {
+async fn two_tabs_that_finish_one_request_send_one_response() {
     let (provider, meddler) = Provider::meddled().await;
     let browser = with_anna(&provider).await;
     let page = browser.open(&provider.c2().authorize(&[])).await;
@@ -170,7 +170,7 @@ async fn of_two_tabs_that_finish_one_request_one_gives_the_answer() {
 
 /// Concurrent changes of a client by administrators are all applied.
 #[tokio::test]
-async fn of_two_changes_of_a_client_none_is_lost() {
+async fn concurrent_changes_of_a_client_are_both_kept() {
     let (provider, meddler) = Provider::meddled().await;
     let stop = meddler.stop(At::BeforeCommit, b'l');
     let name = provider.change_client("c1", |client| client.name = "another name".into());

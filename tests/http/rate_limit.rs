@@ -183,7 +183,7 @@ async fn rate_05_a_new_window_begins_at_reset() {
 }
 
 #[tokio::test]
-async fn rate_11_each_access_token_has_an_allowance_of_its_own() {
+async fn rate_11_each_access_token_has_its_own_limit() {
     let provider = Provider::new().await;
     let (one, other) = (provider.c1().tokens("openid").await, provider.c1().tokens("openid").await);
     for left in (0..200).rev() {
@@ -388,7 +388,7 @@ async fn rate_03_a_public_clients_own_requests_are_counted_wherever_they_come_fr
 }
 
 #[tokio::test]
-async fn rate_03_a_client_has_a_limit_of_its_own_at_the_token_endpoint() {
+async fn rate_03_each_client_has_its_own_limit_at_the_token_endpoint() {
     let provider = Provider::new().await;
     for (id, limit) in [("c1", 3), ("p1", 60)] {
         provider.change_client(id, |client| client.token_limit = Some(RateLimit::PerMinute(limit))).await;
@@ -487,7 +487,7 @@ async fn rate_02_an_ipv6_subscriber_is_one_sender() {
 }
 
 #[tokio::test]
-async fn rate_02_what_a_sender_says_about_its_address_changes_nothing() {
+async fn rate_02_forged_address_headers_change_nothing() {
     let provider = Provider::new().await;
     for (number, header) in ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip"].iter().enumerate() {
         let reply = provider.request("GET", DISCOVERY, &[(header, "203.0.113.7")], "").await;

@@ -171,7 +171,7 @@ async fn a_code_for_one_loopback_port_is_bound_to_it() {
 }
 
 #[tokio::test]
-async fn auth_14_the_redirect_uri_is_looked_at_before_all_else() {
+async fn auth_14_the_redirect_uri_is_checked_first() {
     let provider = Provider::new().await;
     for (name, value) in [
         ("response_type", "-"),

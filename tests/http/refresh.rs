@@ -210,7 +210,7 @@ async fn ref_16_the_token_has_to_be_there_once() {
 }
 
 #[tokio::test]
-async fn ref_16_what_was_never_a_refresh_token_is_invalid() {
+async fn ref_16_an_invented_refresh_token_is_invalid() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let code = provider.c1().code(&[]).await;
@@ -263,7 +263,7 @@ async fn ref_20_offline_access_outlives_the_session() {
 }
 
 #[tokio::test]
-async fn ref_21_a_withdrawn_consent_ends_what_it_gave() {
+async fn ref_21_a_withdrawn_consent_ends_its_tokens() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let of_another_client = provider.c2().tokens(OFFLINE).await;

@@ -209,7 +209,7 @@ async fn a_request_that_waited_too_long_ends_no_grant() {
 /// An attacker with a parent gets only the child that its owner gets. The use of that child by both
 /// is detected.
 #[tokio::test]
-async fn a_thief_with_the_parent_of_a_doubtful_answer_is_found_out_at_the_next_rotation() {
+async fn a_stolen_parent_token_is_detected_at_the_next_rotation() {
     let (first, second, _) = two_nodes().await;
     let tokens = first.c1().tokens(OFFLINE).await;
     Tokens::of(&first.c1().refresh(&tokens.refresh).await);

@@ -102,7 +102,7 @@ async fn revoking_a_parent_within_the_window_ends_the_grant() {
 }
 
 #[tokio::test]
-async fn a_client_has_a_window_of_its_own_and_others_have_the_configured_one() {
+async fn a_client_with_its_own_window_overrides_the_configured_one() {
     let provider = Provider::new().await;
     provider.change_client("c1", |client| client.refresh_retry_seconds = Some(5)).await;
     let first = provider.c1().tokens(OFFLINE).await;
@@ -130,7 +130,7 @@ async fn the_window_survives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_64_simultaneous_refreshes_all_get_the_same_child() {
+async fn simultaneous_refreshes_all_get_the_same_child() {
     let provider = Arc::new(provider().await);
     let first = provider.c1().tokens(OFFLINE).await;
     let replies = refresh_64_times(&provider, &first.refresh).await;

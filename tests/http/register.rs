@@ -101,7 +101,7 @@ async fn reg_01_a_client_registers_and_works() {
 }
 
 #[tokio::test]
-async fn reg_01_what_our_endpoints_honour_is_echoed() {
+async fn reg_01_supported_metadata_is_echoed() {
     let provider = open().await;
     let more = json!({
         "grant_types": ["refresh_token", "authorization_code"],
@@ -262,7 +262,7 @@ async fn reg_07_other_grants_and_response_types_are_refused() {
 }
 
 #[tokio::test]
-async fn reg_09_what_we_do_not_do_is_refused() {
+async fn reg_09_unsupported_metadata_is_refused() {
     let provider = open().await;
     for more in [
         json!({"token_endpoint_auth_method": "private_key_jwt"}),

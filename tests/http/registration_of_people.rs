@@ -542,7 +542,7 @@ async fn a_form_about_one_address_is_not_sent_for_another() {
 }
 
 #[tokio::test]
-async fn of_two_who_prove_one_address_one_has_the_account() {
+async fn concurrent_proofs_of_an_address_create_one_account() {
     for _ in 0..5 {
         let provider = open().await;
         let (one, other) = (provider.browser(), provider.browser());
@@ -629,7 +629,7 @@ async fn a_verified_address_is_valid_for_an_hour() {
 /// There is no federation here. The other ways are an administrator and an invitation. A
 /// registration that the attacker began, or even verified, is not merged into such an account.
 #[tokio::test]
-async fn hijack_1_what_was_begun_is_not_merged_into_an_account_that_comes_by_another_door() {
+async fn hijack_1_a_pending_registration_is_not_merged_into_another_account() {
     for proven in [false, true] {
         let provider = open().await;
         let thief = provider.browser();

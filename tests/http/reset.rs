@@ -120,7 +120,7 @@ async fn a_link_ends_with_the_commit_that_disables_or_revokes() {
 }
 
 #[tokio::test]
-async fn a_forgotten_password_is_reset_and_its_owner_goes_on_where_they_wanted() {
+async fn a_password_reset_continues_to_the_requested_page() {
     let provider = mailing().await;
     let browser = provider.browser();
     let page = forgot_page(&provider, &browser).await;
@@ -229,7 +229,7 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
 /// Otherwise an attacker could block a user's resets. The request does not check whether the
 /// browser belongs to the account's owner.
 #[tokio::test]
-async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
+async fn a_known_browser_has_its_own_count() {
     let provider = mailing().await;
     let own = with_anna(&provider).await;
     let known = own.cookie("__Host-sealgate-known").unwrap();
@@ -302,7 +302,7 @@ async fn the_reset_link_goes_to_the_address_of_the_account_only() {
 }
 
 #[tokio::test]
-async fn users_who_cannot_reset_get_no_link() {
+async fn users_without_a_reset_get_no_link() {
     let cases: [(&str, &str, Change); 4] = [
         ("nobody@example.test", "", |_| {}),
         (ANNA, "address not verified", |anna| anna.email_verified = false),
@@ -354,7 +354,7 @@ async fn users_with_passkeys_only_get_a_notice_instead_of_a_link() {
 }
 
 #[tokio::test]
-async fn one_who_looks_up_late_changes_nothing_any_more() {
+async fn a_late_lookup_changes_nothing() {
     let provider = mailing().await;
     let browser = provider.browser();
     let page = forgot_page(&provider, &browser).await;
@@ -570,7 +570,7 @@ async fn an_unsuitable_password_does_not_use_the_link() {
 }
 
 #[tokio::test]
-async fn of_two_who_use_a_link_at_once_one_sets_the_password() {
+async fn concurrent_uses_of_a_reset_link_set_one_password() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let token = link_of(&provider, ANNA).await;
     let (one, other) = (provider.browser(), provider.browser());

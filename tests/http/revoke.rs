@@ -7,7 +7,7 @@ use crate::support::{FORM, Provider, Tokens, basic};
 const OFFLINE: &str = "openid offline_access";
 
 #[tokio::test]
-async fn rev_01_a_revoked_refresh_token_is_refused_and_told_so() {
+async fn rev_01_a_revoked_refresh_token_is_refused() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     let reply = provider.c1().revoke(&tokens.refresh).await;
@@ -36,7 +36,7 @@ async fn rev_02_the_access_tokens_of_a_revoked_refresh_token_go_too() {
 }
 
 #[tokio::test]
-async fn rev_02_a_rotated_token_still_stands_for_its_family() {
+async fn rev_02_a_rotated_token_revokes_its_family() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -59,7 +59,7 @@ async fn rev_03_a_revoked_access_token_takes_nothing_along() {
 }
 
 #[tokio::test]
-async fn rev_04_what_is_no_live_token_is_200_too() {
+async fn rev_04_unknown_tokens_are_answered_200() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     let code = provider.c1().code(&[]).await;

@@ -160,7 +160,7 @@ async fn signed_in_at_once(provider: &Provider, halves: &[(Browser<'_>, Reply)],
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_64_who_bring_the_same_code_one_gets_in() {
+async fn one_of_64_concurrent_uses_of_a_code_succeeds() {
     let provider = Provider::new().await;
     let (_, secret) = with_app(&provider).await;
     provider.wait(60);
@@ -174,7 +174,7 @@ async fn of_64_who_bring_the_same_code_one_gets_in() {
 
 /// The same where both requests read the record before either writes it. The order is fixed here.
 #[tokio::test]
-async fn of_two_who_bring_the_same_code_at_one_moment_one_gets_in() {
+async fn two_simultaneous_uses_of_a_code_succeed_once() {
     let (provider, meddler) = Provider::meddled().await;
     let (_, secret) = with_app(&provider).await;
     provider.wait(60);

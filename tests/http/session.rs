@@ -40,7 +40,7 @@ async fn sess_01_without_a_session_the_silent_request_needs_a_sign_in() {
 }
 
 #[tokio::test]
-async fn sess_02_the_silent_request_goes_on_with_the_session() {
+async fn sess_02_a_silent_request_uses_the_session() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let first = id_claims(&provider, &browser.authorize(&provider.c1().authorize(&[]), ANNA).await).await;
@@ -63,7 +63,7 @@ async fn sess_03_the_silent_request_needs_the_consent_that_was_not_given() {
 }
 
 #[tokio::test]
-async fn sess_04_the_word_none_stands_alone() {
+async fn sess_04_prompt_none_cannot_be_combined() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for prompt in ["none login", "login none", "none consent", "none select_account", "consent none login"] {
@@ -145,7 +145,7 @@ async fn forced_consent_asks_for_a_client_too_that_needs_none() {
 }
 
 #[tokio::test]
-async fn sess_10_the_chooser_lists_who_is_signed_in_and_another_account() {
+async fn sess_10_the_chooser_lists_signed_in_users_and_another_account() {
     let provider = Provider::new().await;
     let browser = with_anna_and_ben(&provider).await;
     let page = open(&provider, &browser, &[("prompt", "select_account")]).await;
@@ -208,7 +208,7 @@ async fn sess_11_several_prompts_show_all_their_pages() {
 }
 
 #[tokio::test]
-async fn sess_12_a_denial_goes_back_to_the_client_and_leaves_nothing() {
+async fn sess_12_a_denial_returns_to_the_client_and_stores_nothing() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = open(&provider, &browser, &[]).await;
@@ -325,7 +325,7 @@ async fn a_hint_for_another_person_never_gives_the_one_who_is_there() {
 }
 
 #[tokio::test]
-async fn of_several_people_the_hint_finds_the_one_it_names() {
+async fn the_hint_selects_the_named_user_among_several() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     let browser = with_anna_and_ben(&provider).await;
@@ -382,7 +382,7 @@ async fn the_longest_id_token_that_we_issue_is_a_hint() {
 }
 
 #[tokio::test]
-async fn sess_24_the_acr_is_what_was_reached() {
+async fn sess_24_the_acr_is_the_level_of_the_sign_in() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for wished in ["1", "2 1", "urn:x", "phr"] {

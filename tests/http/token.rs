@@ -114,7 +114,7 @@ async fn tok_05_of_64_simultaneous_redemptions_at_most_one_succeeds_and_the_gran
 }
 
 #[tokio::test]
-async fn tok_06_a_replayed_code_ends_what_it_gave_and_nothing_else() {
+async fn tok_06_a_replayed_code_revokes_only_its_tokens() {
     let provider = Provider::new().await;
     let other = provider.c1().tokens("openid offline_access").await;
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;

@@ -93,7 +93,7 @@ async fn tok_18_only_a_form_is_read() {
 }
 
 #[tokio::test]
-async fn tok_18_what_the_query_says_is_not_read() {
+async fn tok_18_query_parameters_are_ignored() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     let query = format!("/oauth/token?grant_type=authorization_code&code={code}&redirect_uri={REDIRECT_URI}");

@@ -105,7 +105,7 @@ async fn clients_of_an_older_program_are_counted_and_have_their_time_from_the_st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_64_who_register_at_once_as_many_do_as_there_is_room() {
+async fn concurrent_registrations_do_not_exceed_the_limit() {
     let settings = "[registration]\nmode = \"open\"\nmax_clients = 5\n[rate_limits]\nregister = 1000";
     let provider = Arc::new(Provider::with(settings).await);
     let mut all = JoinSet::new();

@@ -69,7 +69,7 @@ async fn ui_03_each_scope_shows_exactly_its_own_claims() {
 }
 
 #[tokio::test]
-async fn ui_03_what_is_not_known_about_a_person_is_left_out() {
+async fn ui_03_unknown_attributes_are_omitted() {
     let provider = Provider::new().await;
     let client = provider.c1();
     let address = client.authorize(&[("scope", EVERYTHING)]);
@@ -215,7 +215,7 @@ async fn ui_10_a_token_works_for_900_seconds() {
 }
 
 #[tokio::test]
-async fn ui_11_a_token_without_openid_is_403_and_told_the_scope() {
+async fn ui_11_a_token_without_openid_is_403_with_the_scope() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid email offline_access").await;
     let narrow = Tokens::of(&provider.c1().refresh_with_scope(&tokens.refresh, "email").await);
@@ -257,7 +257,7 @@ async fn ui_16_a_revoked_token_is_refused_though_it_was_seen_before() {
 }
 
 #[tokio::test]
-async fn ui_16_a_token_that_was_seen_before_shows_what_is_true_now() {
+async fn ui_16_a_cached_token_returns_current_attributes() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid profile").await;
     assert_eq!(provider.userinfo(&tokens.access).await.json()["name"], "Anna Şahin");

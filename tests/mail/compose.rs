@@ -166,7 +166,7 @@ fn a_code_stands_in_fours_and_not_in_the_subject() {
 }
 
 #[test]
-fn nothing_secret_is_printed() {
+fn no_secret_is_printed() {
     for (name, mail) in every_composed() {
         let printed = format!("{mail:?}");
         assert_eq!(printed, "Composed(<BwcHBwcHBwcHBwcHBwcHBw@id.example.com>)", "{name}");

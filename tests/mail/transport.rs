@@ -191,7 +191,7 @@ fn write_secret(file: &Path, secret: &str) {
 }
 
 #[tokio::test]
-async fn answers_say_whose_fault_it_was() {
+async fn errors_name_the_responsible_side() {
     let server = MailServer::start();
     let transport = clear(&server);
     let refused = "5.1.1 <anna@example.net> unknown; see https://example.net/anna";
@@ -284,7 +284,7 @@ async fn an_answer_without_an_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_of() {
+async fn an_unreachable_server_is_reported() {
     let server = MailServer::start();
     let transport = clear(&server);
     let port = server.port;
@@ -314,7 +314,7 @@ async fn addresses_are_written_as_mail_servers_take_them_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn no_value_becomes_a_header_field_of_its_own() {
+async fn no_value_can_inject_a_header_field() {
     let server = MailServer::start();
     let transport = clear(&server);
     for subject in ["a\r\nBcc: eve@example.com", "a\nb", "a\u{202e}b", "a\0b"] {

@@ -16,13 +16,13 @@ use run::{Outcome, Scratch};
 use table::Mutant;
 
 #[test]
-fn every_mutant_stands_in_the_source_once() {
+fn every_mutant_text_occurs_once_in_the_source() {
     let faults: Vec<String> = table::all().iter().filter_map(|mutant| mutant.fault(&table::root())).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
-fn there_are_mutants_for_every_part_and_each_has_a_name_of_its_own() {
+fn every_part_has_mutants_with_unique_names() {
     let mutants = table::all();
     let mut names: Vec<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
     names.sort_unstable();

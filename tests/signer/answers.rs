@@ -126,8 +126,8 @@ fn a_session_that_a_failure_left_in_an_operation_is_not_used_again() {
 }
 
 #[test]
-fn a_wrong_signature_goes_to_nobody() {
-    in_own_process("answers::a_wrong_signature_goes_to_nobody", LABEL, |softhsm| {
+fn a_wrong_signature_is_never_returned() {
+    in_own_process("answers::a_wrong_signature_is_never_returned", LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let (signer, counts) = open(&hsm, quick());
         shim.sign_wrongly(1);

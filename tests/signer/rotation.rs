@@ -72,8 +72,8 @@ async fn run_until(servers: &[Arc<Sealgate>], done: impl Fn(&KeyRing) -> bool) -
 }
 
 #[test]
-fn of_several_servers_one_makes_the_key() {
-    in_own_process("rotation::of_several_servers_one_makes_the_key", LABEL, |softhsm| {
+fn one_of_several_servers_generates_the_key() {
+    in_own_process("rotation::one_of_several_servers_generates_the_key", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let world = World::new(open(&hsm, quick()).0);
@@ -94,8 +94,8 @@ fn of_several_servers_one_makes_the_key() {
 }
 
 #[test]
-fn nothing_is_made_before_its_time() {
-    in_own_process("rotation::nothing_is_made_before_its_time", LABEL, |softhsm| {
+fn no_key_is_generated_before_it_is_due() {
+    in_own_process("rotation::no_key_is_generated_before_it_is_due", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let world = World::new(open(&hsm, quick()).0);

@@ -41,8 +41,8 @@ fn signature_verifies_with_the_published_jwk() {
 }
 
 #[test]
-fn kid_is_the_thumbprint_of_what_the_token_holds() {
-    in_own_process("signing::kid_is_the_thumbprint_of_what_the_token_holds", LABEL, |softhsm| {
+fn the_kid_is_the_thumbprint_of_the_key_in_the_token() {
+    in_own_process("signing::the_kid_is_the_thumbprint_of_the_key_in_the_token", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let report = generate(&hsm);
         let (signer, _) = open(&hsm, quick());

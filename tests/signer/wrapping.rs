@@ -175,8 +175,8 @@ impl Engine for Behind {
 }
 
 #[test]
-fn of_two_first_starts_one_makes_the_data_key_and_both_have_it() {
-    in_own_process("wrapping::of_two_first_starts_one_makes_the_data_key_and_both_have_it", LABEL, |softhsm| {
+fn concurrent_first_starts_share_one_data_key() {
+    in_own_process("wrapping::concurrent_first_starts_share_one_data_key", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         signer::wrap_init(&hsm, &[7]).unwrap();
         for engine in [MemoryEngine::new(), MemoryEngine::of_a_cluster()].map(Arc::new) {

@@ -275,7 +275,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_people() {
+    fn imported_users_have_a_limit() {
         for format in [PeopleFormat::Csv, PeopleFormat::Ldif, PeopleFormat::Htpasswd] {
             let row = |number| match format {
                 PeopleFormat::Csv => format!("p{number}@example.test,P\n"),

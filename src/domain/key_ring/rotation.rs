@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_forgets_what_is_neither_published_nor_in_the_token() {
+    fn a_full_ring_drops_keys_that_are_neither_published_nor_in_the_token() {
         let mut ring = ring();
         let mut now = 0;
         for number in 1..=MAX_KEYS + 5 {

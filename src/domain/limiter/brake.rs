@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_does_not_extend_a_wait() {
+    fn a_clock_set_back_does_not_extend_a_wait() {
         let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(1, WINDOW));
         let _ = brake.take(&[(key, pace)], at(0)).unwrap();
         let before = UnixTime::from_seconds(NOW - 1_000_000);

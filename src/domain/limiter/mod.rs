@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_came_and_went_displace_nobody() {
+    fn short_lived_keys_displace_no_other_key() {
         let (limiter, mut forgotten) = (limiter(), 0);
         for minute in 0..20_u32 {
             let now = NOW.plus(Duration::from_secs(60 * u64::from(minute)));

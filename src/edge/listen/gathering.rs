@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_exchange_after_the_other_waits_for_nobody() {
+    async fn sequential_exchanges_do_not_wait() {
         let (connection, mut client) = pair(TIMEOUT).await;
         let mut stream = GatheringStream::http1(Box::new(connection));
         stream.write_all(b"head").await.unwrap();

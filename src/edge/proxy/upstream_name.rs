@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookies_domain_goes_where_it_is_the_upstreams() {
+    fn a_cookie_domain_of_the_upstream_is_removed() {
         let cookie = |line: &'static str| {
             let new = OWN.cookie(&HeaderValue::from_static(line));
             new.map(|line| line.to_str().unwrap().to_owned())

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pin_has_a_group_of_its_own() {
+    fn each_pin_has_its_own_group() {
         let group = |pin: &PinnedConnection, key| {
             let mut peer = HttpPeer::new("127.0.0.1:1", false, String::new());
             peer.group_key = key;

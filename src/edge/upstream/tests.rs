@@ -189,7 +189,7 @@ fn more_addresses_than_anybody_needs_are_left_out() {
 }
 
 #[test]
-fn upstreams_outlive_what_is_nothing_to_them() {
+fn unrelated_changes_keep_upstreams() {
     let before = app(&["http://127.0.0.1:1"]);
     let upstreams = at(&["http://127.0.0.1:1"]);
     assert!(upstreams.are_those_of(&App { host: "other.test".to_owned(), routes: Vec::new(), ..before.clone() }));

@@ -210,7 +210,7 @@ mod tests {
 
     /// Compares the table with another encoder. For the rest of Latin-1, `char::from` is correct.
     #[test]
-    fn every_byte_has_a_character_of_its_own() {
+    fn every_byte_has_its_own_character() {
         let all: Vec<u8> = (0..=255).collect();
         let text = windows_1252(&all);
         let characters: std::collections::BTreeSet<char> = text.chars().collect();

@@ -107,7 +107,7 @@ mod tests {
     use sealgate_domain::user::Email;
 
     #[test]
-    fn an_answer_is_about_us_the_mail_or_nobody() {
+    fn a_reply_blames_the_server_the_message_or_nothing() {
         use Blame::{Mail, Nobody, Unclear, Us};
         for (code, text, of_sender, of_mail) in [
             (530, "5.7.0 sign in first", Us, Us),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_without_whom_and_what_they_are_about() {
+    fn replies_are_stored_without_recipient_and_content() {
         let anna = MailAddress::from_email(&Email::parse("anna@example.com").unwrap()).unwrap();
         for (said, kept) in [
             ("550 5.1.1 <anna@example.com>: Recipient rejected", "550 5.1.1 … Recipient rejected"),

@@ -131,7 +131,7 @@ fn a_closed_gate_lets_no_supervisor_in() {
 }
 
 #[test]
-fn with_two_sessions_the_supervisor_waits_for_nobody() {
+fn the_supervisor_does_not_wait_with_two_sessions() {
     let gate = gate(2);
     let _pass = gate.enter(0, Instant::now()).unwrap();
     let _supervising = gate.supervise().unwrap();

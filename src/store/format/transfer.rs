@@ -115,7 +115,7 @@ mod tests {
     use sealgate_domain::secret::from_base64url;
 
     #[test]
-    fn every_table_has_a_name_of_its_own() {
+    fn every_table_has_a_unique_name() {
         for table in Table::ALL {
             assert_eq!(Table::from_name(table.name()), Some(table));
             assert_eq!(Table::from_byte(table as u8), Some(table));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_is_told_at_once_and_all_others_of_an_hour_together() {
+    async fn the_first_notice_is_sent_at_once_and_others_hourly() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
         for (number, now) in [(1, 1000), (2, 1001), (3, 1500), (4, 4599)] {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_restore_the_first_is_told_at_once() {
+    async fn the_first_notice_after_a_restore_is_sent_at_once() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
         told(&store, 1000, 1).await;

@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_is_an_end_to_what_waits_and_to_what_was_given_up() {
+    async fn waiting_and_failed_mails_have_limits() {
         let store = store().await;
         store.outbox.set(MAX_WAITING);
         assert!(!store.add_mail(&[waiting(&store, 1, at(1))]).await.unwrap());

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_is_an_end_to_what_is_pending_and_what_goes_makes_room() {
+    async fn pending_entries_have_a_limit_and_free_their_place() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         store.pending_registrations.set(MAX_PENDING - 1);
         let ids = [1, 2, 3].map(|number| SecretHash::for_secret(&[number]));

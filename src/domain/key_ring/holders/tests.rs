@@ -188,7 +188,7 @@ fn only_a_node_itself_vouches_for_its_further_keys() {
 }
 
 #[test]
-fn a_node_that_was_taken_out_comes_back_with_a_new_key_on_the_word_of_another() {
+fn a_removed_node_returns_with_a_key_endorsed_by_another() {
     let (mut ring, a) = ring();
     ring.admit("c", jwk("c"), at(0), TIMES).unwrap();
     sign(&mut ring, "c", "a");
@@ -261,7 +261,7 @@ fn endorsements_for_another_issuer_are_ignored() {
 }
 
 #[test]
-fn a_key_that_was_removed_is_not_believed_and_vouches_for_nobody() {
+fn a_removed_key_is_neither_trusted_nor_an_endorser() {
     let (mut ring, mut a) = ring();
     ring.retire_node("b", true, at(5), TIMES);
     assert_eq!(a.trusts(&ring, 5), [kid("a")]);

@@ -52,7 +52,7 @@ fn without(name: &str) -> Value {
 }
 
 #[test]
-fn a_sound_token_says_who_it_is_and_nothing_that_was_not_mapped() {
+fn a_valid_token_yields_only_mapped_claims() {
     let said =
         json!({ "groups": ["staff"], "scope": "profile", "email": "a@b.test", "email_verified": true, "acr": "1" });
     let mut all = claims();
@@ -242,7 +242,7 @@ fn an_address_counts_only_if_it_is_verified() {
 }
 
 #[test]
-fn a_claim_that_stands_twice_makes_the_token_none() {
+fn a_repeated_claim_invalidates_the_token() {
     let header = r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#;
     let twice = claims().to_string().replacen('{', r#"{"sub":"admin","#, 1);
     assert_eq!(Signed::parse(&written(header, &twice), &terms()).map(|_| ()), Err(ForeignFault::Malformed));
