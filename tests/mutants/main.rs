@@ -10,6 +10,7 @@
 mod run;
 mod table;
 
+use std::fs;
 use std::path::Path;
 
 use run::{Outcome, Scratch};
@@ -19,6 +20,34 @@ use table::Mutant;
 fn every_mutant_text_occurs_once_in_the_source() {
     let faults: Vec<String> = table::all().iter().filter_map(|mutant| mutant.fault(&table::root())).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn every_filter_names_a_test() {
+    let mut names = Vec::new();
+    names_in(&table::root().join("src"), &mut names);
+    names_in(&table::root().join("tests"), &mut names);
+    let is_known = |part: &str| names.iter().any(|name| name.contains(part));
+    for mutant in table::all() {
+        for filter in &mutant.filters {
+            assert!(filter.split("::").all(is_known), "{}: no test matches {filter}", mutant.name);
+        }
+    }
+}
+
+/// Adds the names of all modules and functions in the Rust files of a folder.
+fn names_in(folder: &Path, names: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        if path.is_dir() {
+            names_in(&path, names);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let functions = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
+            names.extend(functions.map(str::to_owned));
+        }
+    }
 }
 
 #[test]
