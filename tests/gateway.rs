@@ -57,6 +57,8 @@ mod replaced_cookies;
 mod rules;
 #[path = "gateway/sessions.rs"]
 mod sessions;
+#[path = "gateway/shared_origin.rs"]
+mod shared_origin;
 #[path = "gateway/sign_in.rs"]
 mod sign_in;
 #[path = "support/softhsm.rs"]

@@ -14,6 +14,7 @@ pub(crate) mod relying_party;
 pub mod rotation;
 pub mod sealing;
 pub mod server;
+mod shared_origin;
 pub mod site;
 pub(crate) mod start;
 pub(crate) mod sweeping;

@@ -14,6 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::app::notices;
 use crate::app::server::Stop;
+use crate::app::shared_origin;
 use sealgate_config::{Config, host_name};
 use sealgate_core::expiry::Expiry;
 use sealgate_core::state::Sealgate;
@@ -80,15 +81,24 @@ impl Site {
         bare.eq_ignore_ascii_case(&self.authority)
     }
 
-    async fn gate(&self, app: usize, head: &request::Parts) -> RouteDecision {
+    /// Decides on a request to an application. `shares_origin`: whether its origin is that of the
+    /// issuer.
+    async fn gate(&self, app: usize, head: &request::Parts, shares_origin: bool) -> RouteDecision {
+        let config = &self.sealgate.config;
+        if let Some(refusal) = shares_origin.then(|| shared_origin::refuse_worker(config, head)).flatten() {
+            return RouteDecision::Answer(refusal.finish());
+        }
         match self.gateway.admit(&self.sealgate, app, head).await {
             GateOutcome::Respond(reply) => RouteDecision::Answer(reply.response.finish()),
             GateOutcome::ReadForm => RouteDecision::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
-            GateOutcome::Forward(permit) => RouteDecision::Forward(Forward {
-                app: permit.app(),
-                allow_get_body: permit.allows_get_body(),
-                rewrite: permit.rewrite(head),
-            }),
+            GateOutcome::Forward(permit) => {
+                let (app, allow_get_body) = (permit.app(), permit.allows_get_body());
+                let mut rewrite = permit.rewrite(head);
+                if shares_origin {
+                    shared_origin::restrict(config, head, &mut rewrite.answer);
+                }
+                RouteDecision::Forward(Forward { app, allow_get_body, rewrite })
+            }
         }
     }
 
@@ -194,12 +204,13 @@ impl Front for Site {
             return RouteDecision::Answer(Box::pin(self.gateway.answer_proxy(&self.sealgate, head)).await.finish());
         }
         let app = self.gateway.app_of(host);
-        if self.is_issuer(host) && (app.is_none() || provider::owns(config, head.uri.path())) {
+        let is_issuer = self.is_issuer(host);
+        if is_issuer && (app.is_none() || provider::owns(config, head.uri.path())) {
             let route = provider::route(config, head.uri.path());
             return RouteDecision::Local { body_limit: route.body_limit(), route };
         }
         if let Some(app) = app {
-            return self.gate(app, head).await;
+            return self.gate(app, head, is_issuer).await;
         }
         // An unknown host name: serve only public documents that are the same for everyone.
         let route = provider::route(config, head.uri.path());

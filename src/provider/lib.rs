@@ -248,11 +248,15 @@ impl ProviderRoute {
         };
         // If the console is disabled, its paths are not routed; an application that shares the host
         // may use them.
-        ROUTES
-            .iter()
-            .find(fits)
-            .filter(|route| config.console.enabled || !matches!(route.endpoint, Endpoint::Console(_)))
-            .filter(|route| route.endpoint != Endpoint::Home || visitor::has_home(config))
+        ROUTES.iter().find(fits).filter(|route| route.exists(config))
+    }
+
+    fn exists(&self, config: &Config) -> bool {
+        match self.endpoint {
+            Endpoint::Console(_) => config.console.enabled,
+            Endpoint::Home => visitor::has_home(config),
+            _ => true,
+        }
     }
 }
 
@@ -316,6 +320,16 @@ pub fn owns(config: &Config, path: &str) -> bool {
     below_issuer(config, path).is_some_and(|path| {
         ProviderRoute::find(config, path).is_some()
             || ["/oauth/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
+    })
+}
+
+/// Returns whether a path of the provider is in this directory of the issuer's host, which ends in a
+/// slash, or below it.
+pub fn is_below(config: &Config, directory: &str) -> bool {
+    let prefix = config.issuer.path_prefix();
+    ROUTES.iter().filter(|route| route.exists(config)).any(|route| match directory.strip_prefix(prefix) {
+        Some(below) => route.path.starts_with(below),
+        None => prefix.starts_with(directory),
     })
 }
 

@@ -62,6 +62,7 @@ mod reload;
 mod restart;
 mod rotation;
 mod shared_cache;
+mod shared_origin;
 mod start;
 mod stopped;
 mod streaming;

@@ -1,0 +1,64 @@
+//! Protection of the provider's pages from an application on the issuer's host. Pure.
+//!
+//! Browsers separate origins, not paths. Some response fields apply to the whole origin, and a
+//! service worker to all pages below its scope. With them, an application could receive the
+//! addresses of the sign-in pages, with their codes, or replace the pages.
+
+use http::header::{ALT_SVC, HeaderName, VARY};
+use http::{HeaderValue, StatusCode, request};
+
+use sealgate_config::Config;
+use sealgate_core::web::failure::error;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_edge::AnswerRewrite;
+use sealgate_provider as provider;
+
+/// Request field of browsers that fetch the script of a service worker.
+const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
+/// `SERVICE_WORKER` as a field value.
+const DEPENDENT: HeaderValue = HeaderValue::from_static("Service-Worker");
+
+const WORKER: Refusal =
+    Refusal::new(ErrorCode::AccessDenied, "A service worker at this path would control pages of the issuer.");
+
+/// Response fields that apply to other URLs of the origin too.
+const OF_ORIGIN: [HeaderName; 7] = [
+    // Extends the scope of a service worker beyond the directory of its script.
+    HeaderName::from_static("service-worker-allowed"),
+    // Deletes cookies and stored data.
+    HeaderName::from_static("clear-site-data"),
+    // Reports the addresses of requests to a server that the application names (Network Error
+    // Logging).
+    HeaderName::from_static("nel"),
+    HeaderName::from_static("report-to"),
+    // Names another server (RFC 7838).
+    ALT_SVC,
+    // Makes requests wait for the application (Device Bound Session Credentials, old and new name).
+    HeaderName::from_static("sec-session-registration"),
+    HeaderName::from_static("secure-session-registration"),
+];
+
+/// Returns the refusal of a request for the script of a service worker that would control pages of
+/// the provider.
+///
+/// A script controls the pages below its directory, also without `Service-Worker-Allowed`.
+pub(super) fn refuse_worker(config: &Config, head: &request::Parts) -> Option<Response> {
+    let is_worker = head.headers.contains_key(SERVICE_WORKER);
+    (is_worker && provider::is_below(config, directory(head))).then(|| error(StatusCode::FORBIDDEN, &WORKER))
+}
+
+/// Restricts the response of an application to its own pages.
+pub(super) fn restrict(config: &Config, head: &request::Parts, answer: &mut AnswerRewrite) {
+    answer.remove.extend(OF_ORIGIN);
+    // A browser may take the script of a service worker from its cache.
+    if provider::is_below(config, directory(head)) {
+        answer.append.push((VARY, DEPENDENT));
+    }
+}
+
+/// Returns the path up to its last slash.
+fn directory(head: &request::Parts) -> &str {
+    let path = head.uri.path();
+    path.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("/")
+}
