@@ -27,6 +27,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use disk::Files;
+use sealgate_domain::client::Client;
+use sealgate_domain::redirect_uri::RedirectUri;
 
 pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig};
 pub use app::{
@@ -50,6 +52,20 @@ pub use settings::{
 pub use tls::{ClientCertificates, Presence, TlsConfig};
 
 impl Config {
+    /// Returns whether this client may have this redirect URI without an administrator.
+    ///
+    /// The hosts of the issuer and of the protected applications are for administrators: the pages
+    /// there belong to others, and would receive the codes of the client's users. `client` is the
+    /// registered client, which keeps its URIs.
+    pub fn may_register(&self, uri: &RedirectUri, client: Option<&Client>) -> bool {
+        let is_known = |client: &Client| {
+            client.redirect_uris.iter().chain(&client.post_logout_redirect_uris).any(|known| known == uri)
+        };
+        let is_own =
+            |host: &str| host == self.issuer.host() || self.apps.iter().any(|app| host_name(&app.host) == host);
+        client.is_some_and(is_known) || !uri.remote_host().is_some_and(|host| is_own(&host))
+    }
+
     /// Reads a file and checks everything that can be checked before a socket opens, including the
     /// files that it names.
     ///

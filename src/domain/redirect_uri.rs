@@ -77,6 +77,13 @@ impl RedirectUri {
         &self.0
     }
 
+    /// Returns the host in lower case, without the port, or `None` for the local device (http).
+    pub fn remote_host(&self) -> Option<String> {
+        let url = Url::parse(&self.0).ok().filter(|url| url.scheme() == "https")?;
+        // A name with a dot at its end is the same host.
+        url.host_str().map(|host| host.trim_end_matches('.').to_owned())
+    }
+
     /// Reports whether a requested URI matches this one byte for byte.
     ///
     /// One exception: a URI with a loopback IP literal and no port matches any port (RFC 8252
@@ -172,6 +179,9 @@ pub enum RedirectUriFault {
     /// Neither https nor http on the local device.
     #[error("a redirect URI must be https, or http on localhost, 127.0.0.1 or [::1]")]
     Scheme,
+    /// On the host of the issuer or of a protected application.
+    #[error("only an administrator can register a redirect URI on this host")]
+    OwnHost,
 }
 
 impl fmt::Display for RedirectUri {

@@ -242,6 +242,30 @@ async fn a_public_client_has_no_secret_and_the_snippets_of_its_kind() {
 }
 
 #[tokio::test]
+async fn only_an_administrator_registers_a_redirect_uri_on_a_host_of_this_server() {
+    let provider = provider_with(crate::app_passwords::APPS).await;
+    let (anna, ben) = (signed_in(&provider, ANNA).await, signed_in(&provider, BEN).await);
+    for (field, uri) in [("redirect_uris", "https://wiki.test/cb"), ("post_logout_redirect_uris", "https://id.test/x")]
+    {
+        let page = register(&ben, &[(field, uri)]).await;
+        assert!(page.text().contains("Line 1: only an administrator can register"), "{page:?}");
+        assert!(element(&page, "new-secret").is_none());
+        assert!(element(&register(&anna, &[(field, uri)]).await, "new-secret").is_some(), "{uri}");
+    }
+    let page = register(&ben, &[]).await;
+    let id = element(&page, "client-id").unwrap();
+    let path = format!("/console/clients/{id}");
+    let changed = form(&[("redirect_uris", "https://wiki.test/cb"), ("action", "save")]);
+    let page = press(&ben, &path, &changed).await;
+    assert!(page.text().contains("Line 1: only an administrator can register"), "{page:?}");
+    // The developer may keep what an administrator has added.
+    press(&anna, &path, &changed).await;
+    let page = press(&ben, &path, &changed).await;
+    assert!(!page.text().contains("only an administrator"), "{page:?}");
+    assert_eq!(stored(&provider, &id).await.unwrap().redirect_uris[0].as_str(), "https://wiki.test/cb");
+}
+
+#[tokio::test]
 async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;

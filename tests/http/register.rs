@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate_domain::client::{Authority, ClientDecision, ClientId};
+use sealgate_domain::client::{self, Authority, ClientDecision, ClientId};
 use sealgate_domain::mail::{Mail, Notice};
+use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
 use sealgate_system::clock::Clock;
@@ -638,4 +639,39 @@ async fn reg_01_a_name_is_something_to_show_on_one_line() {
     assert_eq!(own.text("client_name"), "Şölen & <b>");
     let page = provider.browser().open(&own.client(&provider).authorize(&[])).await;
     assert!(!page.text().contains("<b>"));
+}
+
+/// A page there would receive the codes of the client's users.
+#[tokio::test]
+async fn a_client_has_no_redirect_uri_on_a_host_of_this_server_without_an_administrator() {
+    let provider = Provider::with(&format!("{OPEN}\n{}", crate::app_passwords::APPS)).await;
+    let uris = [
+        &format!("{ISSUER}/cb"),
+        "https://id.test:8443/cb",
+        "https://ID.test/oauth/login",
+        "https://id.test./cb",
+        "https://wiki.test/.sealgate/callback",
+        "https://git.test/cb?a=b",
+    ];
+    for uri in uris {
+        let reply = register(&provider, &json!({"redirect_uris": [REDIRECT_URI, uri]})).await;
+        reply.assert_error(400, "invalid_redirect_uri");
+        assert!(reply.text().contains("administrator"), "{reply:?}");
+        let after = json!({"redirect_uris": [REDIRECT_URI], "post_logout_redirect_uris": [uri]});
+        register(&provider, &after).await.assert_error(400, "invalid_redirect_uri");
+    }
+    for uri in ["https://other.test/id.test", "https://id.test.rp.test/cb", "http://127.0.0.1/cb"] {
+        assert_eq!(register(&provider, &json!({"redirect_uris": [uri]})).await.status, 201, "{uri}");
+    }
+
+    let own = Registered::new(&provider, &json!({})).await;
+    let id = ClientId::parse(own.text("client_id")).unwrap();
+    let update = |uri: &str| json!({"client_id": id, "redirect_uris": [REDIRECT_URI, uri]}).to_string();
+    own.manage(&provider, "PUT", &update(uris[0])).await.assert_error(400, "invalid_redirect_uri");
+    // What an administrator has added stays.
+    let added = RedirectUri::parse(uris[0]).unwrap();
+    let change = |client: &mut client::Client| client.redirect_uris.push(added.clone());
+    provider.sealgate.store.change_client(&id, change).await.unwrap().unwrap();
+    assert_eq!(own.manage(&provider, "PUT", &update(uris[0])).await.status, 200);
+    own.manage(&provider, "PUT", &update(uris[4])).await.assert_error(400, "invalid_redirect_uri");
 }

@@ -47,7 +47,7 @@ pub enum ClientField {
     DefaultScope,
 }
 
-/// Errors of a URI, with the names that the script looks their messages up with.
+/// Errors of a URI that the script can find, with the names of their messages.
 const URI_FAULTS: [(&str, RedirectUriFault); 8] = [
     ("long", RedirectUriFault::TooLong),
     ("characters", RedirectUriFault::Characters),
@@ -70,6 +70,7 @@ impl Words {
             RedirectUriFault::UserName => self.uri_user(line),
             RedirectUriFault::Scheme => self.uri_scheme(line),
             RedirectUriFault::Host => self.uri_host(line),
+            RedirectUriFault::OwnHost => self.uri_own_host(line),
         }
     }
 

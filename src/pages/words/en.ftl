@@ -703,6 +703,7 @@ uri-fragment = Line { $line }: fragments are not allowed. Remove the # and every
 uri-user = Line { $line }: user names are not allowed. Remove the @ and everything before it.
 uri-scheme = Line { $line }: use https, or http on localhost, 127.0.0.1 or [::1].
 uri-host = Line { $line }: the host name is not valid. Use letters, digits, dots and hyphens.
+uri-own-host = Line { $line }: only an administrator can register an address on this host.
 
 client-id = Client ID
 client-issuer = Issuer

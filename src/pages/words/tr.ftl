@@ -667,6 +667,7 @@ uri-fragment = Satır { $line }: yönlendirme adresinde # bulunamaz. # işaretin
 uri-user = Satır { $line }: yönlendirme adresinde kullanıcı adı bulunamaz. @ işaretini ve öncesindekini silin.
 uri-scheme = Satır { $line }: https kullanın; http yalnızca localhost, 127.0.0.1 ve [::1] için kullanılabilir.
 uri-host = Satır { $line }: sunucu adı geçerli değil. Yalnızca harf, rakam, nokta ve tire kullanın.
+uri-own-host = Satır { $line }: bu sunucudaki bir adresi yalnızca yöneticiler kaydedebilir.
 
 client-id = İstemci kimliği (client ID)
 client-issuer = Sağlayıcı adresi (issuer)

@@ -88,7 +88,7 @@ async fn save(
     form: &Params,
 ) -> Result<Response, Failure> {
     let typed = form::read(form, Some(client.client_type))?;
-    let sound = match form::check(&typed) {
+    let sound = match form::check(&typed, |uri| console_user.may_register(ctx, uri, Some(client))) {
         Ok(sound) => sound,
         Err(faults) => {
             return Ok(page(ctx, console_user, client, &ClientForm { faults, ..typed }, &ClientNotes::default()));

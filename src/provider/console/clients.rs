@@ -59,7 +59,7 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     }
     let form = console_user.form(ctx)?;
     let typed = form::read(&form, None)?;
-    let sound = match form::check(&typed) {
+    let sound = match form::check(&typed, |uri| console_user.may_register(ctx, uri, None)) {
         Ok(sound) => sound,
         Err(faults) => return Ok(show(ctx, console_user, &ClientForm { faults, ..typed })),
     };

@@ -86,11 +86,14 @@ pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<Cli
     })
 }
 
-/// Validates the form.
+/// Validates the form. `may_register` returns whether the user may register a valid URI.
 ///
 /// # Errors
 /// Every invalid field, in the form's order.
-pub(super) fn check(form: &ClientForm) -> Result<ValidForm, Vec<ClientFault>> {
+pub(super) fn check(
+    form: &ClientForm,
+    may_register: impl Fn(&RedirectUri) -> bool,
+) -> Result<ValidForm, Vec<ClientFault>> {
     let mut faults = Vec::new();
     let mut blame = |field, uri| faults.push(ClientFault { field, uri });
     if !is_line(&form.name, MAX_NAME_LENGTH) {
@@ -99,13 +102,13 @@ pub(super) fn check(form: &ClientForm) -> Result<ValidForm, Vec<ClientFault>> {
     if !form.description.is_empty() && !is_line(&form.description, MAX_DESCRIPTION_LENGTH) {
         blame(ClientField::Description, None);
     }
-    let redirect_uris = uris(&form.redirect_uris);
+    let redirect_uris = uris(&form.redirect_uris, &may_register);
     match &redirect_uris {
         Err(fault) => blame(ClientField::RedirectUris, Some(*fault)),
         Ok(uris) if uris.is_empty() || uris.len() > MAX_URIS => blame(ClientField::RedirectUris, None),
         Ok(_) => {}
     }
-    let post_logout_redirect_uris = uris(&form.post_logout_redirect_uris);
+    let post_logout_redirect_uris = uris(&form.post_logout_redirect_uris, &may_register);
     match &post_logout_redirect_uris {
         Err(fault) => blame(ClientField::PostLogoutRedirectUris, Some(*fault)),
         Ok(uris) if uris.len() > MAX_URIS => blame(ClientField::PostLogoutRedirectUris, None),
@@ -173,11 +176,14 @@ fn within(scope: Scope, ticked: Scope) -> bool {
 }
 
 /// Parses a list with one URI per line. Drops duplicates.
-fn uris(text: &str) -> Result<Vec<RedirectUri>, (RedirectUriFault, u64)> {
+fn uris(text: &str, may_register: impl Fn(&RedirectUri) -> bool) -> Result<Vec<RedirectUri>, (RedirectUriFault, u64)> {
     let mut uris = Vec::new();
     for (at, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
         let number = u64::try_from(at).unwrap_or(u64::MAX).saturating_add(1);
         let uri = RedirectUri::parse(line).map_err(|fault| (fault, number))?;
+        if !may_register(&uri) {
+            return Err((RedirectUriFault::OwnHost, number));
+        }
         if !uris.contains(&uri) {
             uris.push(uri);
         }

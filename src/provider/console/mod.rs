@@ -31,6 +31,7 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Authority, Client, ClientId};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_pages::console::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
 use sealgate_pages::{ConsoleRole, Inside, Problem, html};
 
@@ -127,6 +128,11 @@ impl ConsoleUser {
             self.is_administrator() || client.owner.is_some_and(|owner| owner == self.visitor.user.sub)
         };
         client.filter(theirs).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+    }
+
+    /// Returns whether the user may register a redirect URI, for a new or a registered client.
+    fn may_register(&self, ctx: &RequestContext<'_>, uri: &RedirectUri, client: Option<&Client>) -> bool {
+        self.is_administrator() || ctx.sealgate.config.may_register(uri, client)
     }
 
     fn is_administrator(&self) -> bool {

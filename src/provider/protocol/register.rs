@@ -30,6 +30,7 @@ pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Re
     ctx.charge_site(Bucket::Register).await?;
     let initial_token = authorize(ctx).await?;
     let metadata = ClientMetadata::parse(json(ctx)?)?;
+    refuse_own_hosts(ctx, &metadata, None)?;
     let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let access_token = Secret::from_random(&ctx.random::<32>());
     let client = client(ctx, metadata, secret.as_ref(), &access_token)?;
@@ -78,6 +79,21 @@ async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failu
             if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
         }
     }
+}
+
+/// Refuses redirect URIs that only an administrator may register.
+fn refuse_own_hosts(
+    ctx: &RequestContext<'_>,
+    metadata: &ClientMetadata,
+    client: Option<&Client>,
+) -> Result<(), Refusal> {
+    const OWN_HOST: Refusal = Refusal::new(
+        ErrorCode::InvalidRedirectUri,
+        "A URI is on the host of this server or of an application that it protects. \
+         Ask an administrator to register the client.",
+    );
+    let mut uris = metadata.redirect_uris.iter().chain(&metadata.post_logout_redirect_uris);
+    if uris.all(|uri| ctx.sealgate.config.may_register(uri, client)) { Ok(()) } else { Err(OWN_HOST) }
 }
 
 /// Returns the hash of the bearer token.
@@ -188,6 +204,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         None => None,
     };
     let metadata = ClientMetadata::parse(ctx.body())?;
+    refuse_own_hosts(ctx, &metadata, Some(&client))?;
     // A public client that becomes confidential needs a secret. A confidential client that becomes
     // public loses its secrets.
     let secret = match metadata.client_type() {
