@@ -309,6 +309,25 @@ async fn values_that_are_too_long_to_keep_are_refused() {
     assert_eq!(reply.returned("state"), None);
 }
 
+/// A control character takes six bytes in a record.
+#[tokio::test]
+async fn a_request_has_a_bounded_size_in_the_store() {
+    let provider = Provider::new().await;
+    let (long, wide) = ("x".repeat(2048), "\u{1}".repeat(1024));
+    let fits = answer_to(&provider, &[("state", &long), ("nonce", &long)]).await;
+    assert_login(&fits);
+    for parameters in [
+        &[("nonce", &long), ("login_hint", &long), ("acr_values", &long)][..],
+        &[("nonce", &wide)],
+        &[("login_hint", &wide)],
+        &[("state", &wide)],
+    ] {
+        let parameters: Vec<_> = parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let reply = answer_to(&provider, &parameters).await;
+        assert_eq!(reply.returned("error").as_deref(), Some("invalid_request"), "{reply:?}");
+    }
+}
+
 #[tokio::test]
 async fn auth_29_without_a_nonce_the_id_token_has_none() {
     let provider = Provider::new().await;

@@ -17,6 +17,12 @@ use crate::scope::{Scope, ScopeValue};
 /// Maximum length of `state` and `nonce` in bytes.
 const MAX_VALUE_LENGTH: usize = 2048;
 
+/// Maximum length of a request in the store, in bytes.
+///
+/// Anyone can start requests. Each may have several long parameters, and JSON writes some
+/// characters with six bytes.
+const MAX_STORED_LENGTH: usize = 6144;
+
 /// Known parameters. Repeating one of them is an error (RFC 6749 §3.1), repeating an unknown one is
 /// not.
 const KNOWN: [&str; 21] = [
@@ -263,7 +269,7 @@ impl AuthorizationRequest {
             Ok(value.map(str::to_owned))
         };
         text("state")?;
-        Ok(Self {
+        let request = Self {
             client: client.id.clone(),
             return_to,
             scope,
@@ -277,7 +283,14 @@ impl AuthorizationRequest {
             // It may be longer than other parameters, because it contains a nonce. Tokens that are
             // too long are rejected later.
             id_token_hint: params.one("id_token_hint")?.map(str::to_owned),
-        })
+        };
+        // The hint is not stored.
+        let stored = serde_json::to_vec(&Self { id_token_hint: None, ..request.clone() });
+        if stored.is_ok_and(|stored| stored.len() <= MAX_STORED_LENGTH) {
+            Ok(request)
+        } else {
+            Err(Refusal::invalid_request("The parameters are together too long."))
+        }
     }
 }
 
