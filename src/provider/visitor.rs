@@ -24,7 +24,7 @@ use sealgate_domain::secret::{SecretHash, base64url, constant_time_eq};
 use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
 use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
-use sealgate_store::{Loaded, Store};
+use sealgate_store::{Loaded, Revocation, Store};
 
 /// Maximum number of sessions that a page shows. "End every other session" is not limited by it.
 const MAX_SESSIONS: usize = 50;
@@ -123,7 +123,7 @@ impl Visitor {
     ///
     /// An attacker may have the old cookie, and sessions at applications are tied to the old id.
     /// Other users who are signed in in this browser remain signed in. `change` is applied to the
-    /// session in the same commit. Returns the new cookie, or `None` if another request changed the
+    /// session in the same commit, which also opens the revocation, if there is one. Returns the new cookie, or `None` if another request changed the
     /// session's cookie meanwhile; the session is then ended too.
     ///
     /// # Errors
@@ -132,6 +132,7 @@ impl Visitor {
         &self,
         ctx: &RequestContext<'_>,
         store: &Store,
+        revocation: Option<&Revocation>,
         change: impl Fn(&mut Session) + Send + Sync,
     ) -> Result<Option<HeaderValue>, Failure> {
         let id = self.session.value.id;
@@ -146,7 +147,7 @@ impl Visitor {
             // The request that changed the cookie meanwhile may be the attacker's.
             (session.cookie == self.session.value.cookie).then_some(next)
         };
-        if store.move_session(id, next).await? {
+        if store.move_session(id, revocation, next).await? {
             return Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)));
         }
         // The session may still exist under another id.

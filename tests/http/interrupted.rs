@@ -12,9 +12,10 @@ use sealgate_system::clock::Clock as _;
 
 use crate::meddler::Meddler;
 use crate::steps::with_anna;
-use crate::support::{PASSWORD, Provider, is_login, token_device};
+use crate::support::{PASSWORD, Provider, Tokens, is_login, token_device};
 
 const SESSION: u8 = b's';
+const GRANT: u8 = b'g';
 const NEW: &str = "a longer password than before";
 
 /// Starts another process on the same store.
@@ -74,6 +75,36 @@ async fn a_password_that_its_owner_changes() {
     assert!(failed.status >= 500, "{failed:?}");
     start_again(&provider, &meddler).await;
     assert!(is_login(&thief.open("/account").await));
+}
+
+/// The process stops when the sessions have ended and the grants have not. The cookie of the session
+/// that stays was not sent, so that session ends too.
+#[tokio::test]
+async fn a_sign_out_everywhere_by_its_user() {
+    let (provider, meddler) = Provider::meddled().await;
+    let (thief, owner) = (with_anna(&provider).await, with_anna(&provider).await);
+    let client = provider.c1();
+    let code = client.code_in(&thief, &[("scope", "openid offline_access")]).await;
+    let tokens = Tokens::of(&client.redeem(&code).await);
+    let page = owner.get("/account/sessions").await;
+    meddler.fail(Some(GRANT));
+    let failed = owner.submit(&page, &[("others", "yes")]).await;
+    assert!(failed.status >= 500, "{failed:?}");
+    start_again(&provider, &meddler).await;
+    assert!(is_login(&thief.open("/account").await));
+    client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    assert_eq!(open_revocations(&provider).await, 0);
+}
+
+#[tokio::test]
+async fn a_sign_out_everywhere_that_is_done_leaves_nothing_to_do() {
+    let provider = Provider::new().await;
+    let (owner, other) = (with_anna(&provider).await, with_anna(&provider).await);
+    let page = owner.get("/account/sessions").await;
+    owner.submit(&page, &[("others", "yes")]).await;
+    assert_eq!(open_revocations(&provider).await, 0);
+    assert_eq!(owner.get("/account").await.status, 200);
+    assert!(is_login(&other.open("/account").await));
 }
 
 #[tokio::test]

@@ -180,7 +180,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
     };
     // Another revocation may end this session meanwhile. `for_server` lets this one finish even so.
     let store = &ctx.sealgate.store.for_server();
-    let cookie = visitor.keep_this_session_only(ctx, store, change).await?;
+    let cookie = visitor.keep_this_session_only(ctx, store, None, change).await?;
     store.forget_browsers(subject, None).await?;
     store.end_app_passwords(subject).await?;
     store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;

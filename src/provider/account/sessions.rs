@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use super::{app_passwords, security};
 use crate::account::security::factor_lines;
@@ -42,15 +42,7 @@ pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, 
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     let (mut cookie, mut is_own) = (None, false);
     let (done, said) = if form.has("others") {
-        store.for_server().end_partial_sign_ins(subject).await?;
-        cookie = visitor.keep_this_session_only(ctx, store, |_| ()).await?;
-        // Every session has ended or moved to another id, so no new grants come from the earlier
-        // ones. The grants of this session end too: an attacker with a copy of its cookie may have
-        // signed in to a client. This session may have ended as well, and the guard of the page
-        // would then refuse the commits.
-        store.for_server().end_grants_of_user(subject, EndReason::Revoked, ctx.now).await?;
-        let known = guesses::find_known_browser(ctx, Some(&visitor.user)).await?;
-        store.forget_browsers(subject, known.map(|known| known.mark)).await?;
+        cookie = end_others(ctx, &visitor).await?;
         (Done::OtherSessions, Some("all others".to_owned()))
     } else {
         let id = form.one("session")?.and_then(SessionId::parse);
@@ -69,6 +61,27 @@ pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, 
     let response = Response::see_other(&visitor::done(ctx, PAGE, done));
     let response = if is_own { response.clearing_cache() } else { response };
     Ok(cookie.into_iter().fold(response, Response::with_cookie))
+}
+
+/// Ends all sessions and grants of the user except the session in this browser. Returns its new
+/// cookie.
+async fn end_others(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Option<HeaderValue>, Failure> {
+    let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
+    store.for_server().end_partial_sign_ins(subject).await?;
+    // The revocation opens with the last change of a session. After a crash, the store finishes it:
+    // it ends all access of the user.
+    let revocation = store.new_revocation(subject, EndReason::Revoked, ctx.now);
+    let cookie = visitor.keep_this_session_only(ctx, store, Some(&revocation), |_| ()).await?;
+    // Every session has ended or moved to another id, so no new grants come from the earlier ones.
+    // The grants of this session end too: an attacker with a copy of its cookie may have signed in
+    // to a client. This session may have ended as well, and the guard of the page would then refuse
+    // the commits.
+    let store = &store.for_server();
+    store.end_grants_of_user(subject, EndReason::Revoked, ctx.now).await?;
+    let known = guesses::find_known_browser(ctx, Some(&visitor.user)).await?;
+    store.forget_browsers(subject, known.map(|known| known.mark)).await?;
+    store.close_revocation(&revocation).await?;
+    Ok(cookie)
 }
 
 /// Credentials of a user that stay valid when their sessions end.

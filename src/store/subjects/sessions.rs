@@ -10,6 +10,7 @@ use crate::engine::{Changes, Key, Value};
 use crate::format::record::Loaded;
 use crate::format::table::Indexed;
 use crate::format::{record, table};
+use crate::subjects::revocations::{Revocation, opened};
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::grant::{Grant, GrantId};
@@ -59,11 +60,12 @@ impl Store {
     /// Moves a session to another ID and cookie, which ends the dependent application sessions and
     /// codes.
     ///
-    /// `next` creates the new session, or returns `None` if the session no longer belongs to the
-    /// caller. Returns whether it was moved.
+    /// The same commit opens the revocation, if there is one. `next` creates the new session, or
+    /// returns `None` if the session no longer belongs to the caller. Returns whether it was moved.
     pub async fn move_session(
         &self,
         id: SessionId,
+        revocation: Option<&Revocation>,
         next: impl Fn(&Session) -> Option<Session> + Send,
     ) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
@@ -76,7 +78,7 @@ impl Store {
             changes.put.extend(entries(&session).map(|entry| (entry, Vec::new())));
             changes.delete.push(loaded.key().clone());
             changes.delete.extend(entries(&loaded.value));
-            if self.commit(changes).await? == Committed::Yes {
+            if self.commit(opened(changes, revocation)?).await? == Committed::Yes {
                 self.follow_session(&loaded.value, &session);
                 return Ok(true);
             }
