@@ -153,6 +153,17 @@ pub fn is_cross_site(headers: &HeaderMap) -> bool {
     is(headers, &FETCH_SITE, "cross-site")
 }
 
+/// Returns whether a page of another origin than `own` caused this request, according to the
+/// browser.
+///
+/// `Origin: null` says nothing: browsers send it with the forms of a page without referrer (Fetch
+/// Standard, "append a request `Origin` header").
+pub fn is_cross_origin(headers: &HeaderMap, own: &str) -> bool {
+    let has_other_site = ["cross-site", "same-site"].iter().any(|site| is(headers, &FETCH_SITE, site));
+    let is_other = |origin: &HeaderValue| origin != "null" && !is_own(headers, origin, own);
+    has_other_site || headers.get_all(ORIGIN).iter().any(is_other)
+}
+
 /// Returns whether this is a WebSocket handshake from a page of another origin (RFC 6455 §10.2).
 ///
 /// Scripts of other sites could open one with the user's cookies and read the messages; the

@@ -11,7 +11,10 @@ use sealgate_core::web::failure::Failure;
 use sealgate_domain::client::Client;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::oauth::credentials;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::secret::constant_time_eq;
 use sealgate_domain::session::Session;
+use sealgate_edge::navigation;
 use sealgate_pages::{LinkTarget, Problem, language_tag};
 use sealgate_store::{Loaded, StoreError};
 
@@ -69,6 +72,12 @@ pub(crate) trait ProviderRequest {
     /// that do not fit in an address; they are answered without a session.
     fn again_with_cookies(&self) -> Option<String>;
 
+    /// Returns whether a form has this CSRF token and comes from a page of the issuer.
+    ///
+    /// # Errors
+    /// When the form repeats the token.
+    fn is_own_form(&self, form: &Params, csrf: &str) -> Result<bool, Failure>;
+
     fn authorization(&self) -> Vec<&[u8]>;
 
     /// Returns the token from the only Authorization header (RFC 6750 §2.1).
@@ -116,6 +125,13 @@ impl ProviderRequest for RequestContext<'_> {
         }
         // All bytes are ASCII here.
         Some(format!("{}?{}", self.head.uri.path(), String::from_utf8_lossy(body)))
+    }
+
+    fn is_own_form(&self, form: &Params, csrf: &str) -> Result<bool, Failure> {
+        let issuer = &self.sealgate.config.issuer;
+        let own = format!("{}://{}", issuer.scheme(), issuer.authority());
+        let has_token = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, csrf));
+        Ok(has_token && !navigation::is_cross_origin(&self.head.headers, &own))
     }
 
     fn authorization(&self) -> Vec<&[u8]> {

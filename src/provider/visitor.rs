@@ -20,7 +20,7 @@ use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement, RecoveryC
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::secret::{SecretHash, base64url, constant_time_eq};
+use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
 use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
@@ -174,8 +174,11 @@ impl Visitor {
     /// An error page if the CSRF token is wrong.
     pub(super) fn form(&self, ctx: &RequestContext<'_>, form: &str) -> Result<Params, Failure> {
         let params = ctx.form()?;
-        let sound = params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(ctx, form)));
-        if sound { Ok(params) } else { Err(Failure::page(Problem::ExpiredForm)) }
+        if ctx.is_own_form(&params, &self.csrf(ctx, form))? {
+            Ok(params)
+        } else {
+            Err(Failure::page(Problem::ExpiredForm))
+        }
     }
 
     /// Returns an audit event caused by the user, to which the caller adds details.

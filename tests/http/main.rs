@@ -33,6 +33,7 @@ mod totp;
 mod mailbox;
 
 mod flow;
+mod form_origin;
 mod form_post;
 
 mod account;

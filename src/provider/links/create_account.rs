@@ -20,7 +20,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::mail::{CodePurpose, Mail, MailKind};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE, RegistrationVerdict};
-use sealgate_domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use sealgate_domain::secret::{Secret, SecretHash, base64url};
 use sealgate_domain::user::Email;
 use sealgate_pages::{CreateAccountPage, CreateAccountProblem, Problem, ProveAddressPage, html};
 use sealgate_store::{Committed, Loaded};
@@ -218,8 +218,7 @@ impl Registering {
     /// An error page if the CSRF token is wrong.
     pub(crate) fn form(&self, ctx: &RequestContext<'_>, page: &str) -> Result<Params, Failure> {
         let form = ctx.form()?;
-        let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
-        if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
+        if ctx.is_own_form(&form, &self.csrf(page))? { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
     /// Returns a redirect to the page that asks for the code.

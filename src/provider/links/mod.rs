@@ -22,7 +22,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::account_links::{AccountLinks, LinkToken};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::password_rules::Owner;
-use sealgate_domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use sealgate_domain::secret::{Secret, SecretHash, base64url};
 use sealgate_domain::user::{PasswordHash, User};
 use sealgate_pages::{NewPasswordProblem, Problem};
 use sealgate_store::Loaded;
@@ -93,8 +93,7 @@ impl MailedLink {
     /// An error page if the CSRF token is wrong.
     pub(super) fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
         let form = ctx.form()?;
-        let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf()));
-        if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
+        if ctx.is_own_form(&form, &self.csrf())? { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
     /// Returns the account of the link and its stored links. The caller must check that this link

@@ -17,7 +17,7 @@ use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::oauth::logout::{AfterLogout, LogoutRequest};
 use sealgate_domain::redirect_uri;
-use sealgate_domain::secret::{SecretHash, base64url, constant_time_eq};
+use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::Session;
 use sealgate_domain::user::{Subject, User};
 use sealgate_edge::navigation;
@@ -67,7 +67,7 @@ pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
     if ctx.head.method != Method::POST {
         return show(ctx, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
     }
-    if !params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &csrf)) {
+    if !ctx.is_own_form(&params, &csrf)? {
         return Err(Failure::page(Problem::ExpiredForm));
     }
     end(ctx, &session, after.as_ref()).await

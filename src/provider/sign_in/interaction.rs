@@ -20,7 +20,7 @@ use sealgate_domain::factors::FactorOrigin;
 use sealgate_domain::oauth::next_step::{Interaction, Progress};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::redirect_uri;
-use sealgate_domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use sealgate_domain::secret::{Secret, SecretHash, base64url};
 use sealgate_pages::Problem;
 use sealgate_store::Loaded;
 
@@ -147,8 +147,7 @@ impl Waiting {
     /// An error page if the CSRF token is wrong.
     pub(crate) fn form(&self, ctx: &RequestContext<'_>, page: &str) -> Result<Params, Failure> {
         let form = ctx.form()?;
-        let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
-        if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
+        if ctx.is_own_form(&form, &self.csrf(page))? { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
     /// Returns the sources for the `form-action` directive of the CSP: the form's response may
