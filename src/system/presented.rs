@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -43,15 +44,11 @@ pub enum BrowserVerdict {
 pub fn presented(address: SocketAddr, host: &str, timeout: Duration) -> Result<PresentedCertificate, String> {
     let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
     let mut roots = RootCertStore::empty();
-    let authorities = rustls_native_certs::load_native_certs()
-        .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
-    roots.add_parsable_certificates(authorities);
-    let issued = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), tls::provider()).build();
-    let recorder = Arc::new(Recorder {
-        issued: issued
-            .map_err(|_| "this machine has no certificate authorities: install ca-certificates".to_owned())?,
-        seen: Mutex::default(),
-    });
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().unwrap_or_default());
+    // An error means that there is no authority.
+    let issued = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), tls::provider()).build().ok();
+    let algorithms = tls::provider().signature_verification_algorithms;
+    let recorder = Arc::new(Recorder { issued, algorithms, seen: Mutex::default() });
     let config = ClientConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
@@ -71,7 +68,9 @@ pub fn presented(address: SocketAddr, host: &str, timeout: Duration) -> Result<P
 /// Verifier that records its judgement and accepts every certificate: nothing is sent to the server.
 #[derive(Debug)]
 struct Recorder {
-    issued: Arc<WebPkiServerVerifier>,
+    /// Absent on a machine without authorities.
+    issued: Option<Arc<WebPkiServerVerifier>>,
+    algorithms: WebPkiSupportedAlgorithms,
     seen: Mutex<Option<PresentedCertificate>>,
 }
 
@@ -84,7 +83,10 @@ impl ServerCertVerifier for Recorder {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verdict = match self.issued.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+        let unknown = Err(CertificateError::UnknownIssuer.into());
+        let verify =
+            |issued: &Arc<WebPkiServerVerifier>| issued.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        let verdict = match self.issued.as_ref().map_or(unknown, verify) {
             Ok(_) => BrowserVerdict::Accepted,
             // The issuer is judged first.
             Err(_) if !is_for_name(end_entity, name) => {
@@ -109,7 +111,7 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.issued.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -118,10 +120,10 @@ impl ServerCertVerifier for Recorder {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.issued.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.issued.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }

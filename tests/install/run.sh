@@ -148,6 +148,14 @@ echo "from sealgate init to the application in Chromium: $(($(date +%s%3N) - beg
 lacks "$set_up" warning
 is_up
 has "$(inside 'curl -sk -o /dev/null -w "%{http_code} %{redirect_url}" -H "Accept: text/html" https://wiki.example.com/staff')" "https://id.example.com/oauth/authorize"
+echo "how-to/troubleshooting.md|Examine an installation|1" >>"$told"
+examined=$(inside 'sealgate doctor || true' 2>/dev/null)
+has "$examined" "ok       hardening     the unit has the protections of the package"
+has "$examined" "ok       limits "
+has "$examined" "warning  backup        the store was never backed up"
+inside 'sealgate backup --to /var/lib/sealgate/first' >/dev/null
+# No time service runs here, and no authority issued the certificate.
+has "$(inside 'sealgate doctor --skip clock --skip certificate')" " 0 warnings, 0 problems, 0 skipped"
 again=$(inside 'sealgate init --admin anna@example.com')
 lacks "$again" "https://id.example.com/oauth/invitation"
 inside 'sealgate app add chat.example.com=http://127.0.0.1:8082' >/dev/null

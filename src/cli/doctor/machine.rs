@@ -34,7 +34,9 @@ pub(super) fn clock() -> Vec<Finding> {
             "no time service keeps the clock: install and start chrony or systemd-timesyncd; tokens and codes of \
              authenticator apps depend on it",
         ),
-        Err(error) => Finding::skipped(Topic::Clock, format!("the kernel does not tell about the clock: {error}")),
+        Err(error) => {
+            Finding::skipped(Topic::Clock, format!("the state of the clock cannot be read ({error}): run this as root"))
+        }
     }]
 }
 

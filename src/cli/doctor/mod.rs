@@ -168,13 +168,20 @@ impl Finding {
 
 /// A check that has not run yet.
 struct Examination {
-    topic: Topic,
+    /// Topics of its findings; the first names it if it has no result.
+    topics: Vec<Topic>,
     run: Box<dyn FnOnce() -> Vec<Finding> + Send>,
 }
 
 impl Examination {
     fn new(topic: Topic, run: impl FnOnce() -> Vec<Finding> + Send + 'static) -> Self {
-        Self { topic, run: Box::new(run) }
+        Self { topics: vec![topic], run: Box::new(run) }
+    }
+
+    /// Adds topics of its findings.
+    fn also(mut self, topics: &[Topic]) -> Self {
+        self.topics.extend(topics);
+        self
     }
 }
 
@@ -185,7 +192,7 @@ pub(super) fn run(arguments: &DoctorArguments, file: &Path, output: &Output) -> 
         let (state, found) = server::ask(&config, file);
         findings.extend(found);
         let mut examinations = examinations(&Arc::new(config), &Arc::new(state), file);
-        examinations.retain(|examination| !skip.contains(&examination.topic));
+        examinations.retain(|examination| !examination.topics.iter().all(|topic| skip.contains(topic)));
         findings.extend(examine(examinations));
     }
     findings.retain(|finding| !skip.contains(&finding.check));
@@ -297,7 +304,7 @@ fn validity(certificate: &str, ends: i64, soon: i64) -> Finding {
 
 /// Runs the checks and returns their findings, in the same order.
 fn examine(examinations: Vec<Examination>) -> Vec<Finding> {
-    let topics: Vec<Topic> = examinations.iter().map(|examination| examination.topic).collect();
+    let topics: Vec<Vec<Topic>> = examinations.iter().map(|examination| examination.topics.clone()).collect();
     let mut results: Vec<Option<Vec<Finding>>> = topics.iter().map(|_| None).collect();
     let threads = examinations.len().min(MAX_THREADS);
     let queue = Arc::new(Mutex::new(examinations.into_iter().enumerate()));
@@ -320,11 +327,11 @@ fn examine(examinations: Vec<Examination>) -> Vec<Finding> {
             *result = Some(found);
         }
     }
-    let late = |topic| {
-        let message = format!("no result within {} seconds: repeat it, or see what it waits for", DEADLINE.as_secs());
-        vec![Finding::problem(topic, message)]
+    let late = |topics: Vec<Topic>| -> Vec<Finding> {
+        let message = format!("no result within {} seconds: repeat the command", DEADLINE.as_secs());
+        topics.first().map(|topic| Finding::problem(*topic, message)).into_iter().collect()
     };
-    results.into_iter().zip(topics).flat_map(|(found, topic)| found.unwrap_or_else(|| late(topic))).collect()
+    results.into_iter().zip(topics).flat_map(|(found, topics)| found.unwrap_or_else(|| late(topics))).collect()
 }
 
 fn show(findings: &[Finding], output: &Output) -> Result<(), CommandFailure> {

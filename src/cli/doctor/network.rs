@@ -68,7 +68,7 @@ pub(super) fn public(config: &Config, state: &Arc<ServerState>) -> Vec<Examinati
     });
     let examination = |origin: Origin| {
         let state = Arc::clone(state);
-        Examination::new(Topic::Dns, move || origin.examine(&state))
+        Examination::new(Topic::Dns, move || origin.examine(&state)).also(&[Topic::Certificate, Topic::Issuer])
     };
     origins.map(examination).collect()
 }

@@ -16,7 +16,7 @@ const PROGRAM: &str = "sealgate";
 /// Returns the directory of the server's process.
 fn directory(state: &ServerState, topic: Topic) -> Result<PathBuf, Vec<Finding>> {
     let Some(work) = state.work() else {
-        return Err(state.silent(topic, "start or restart it"));
+        return Err(state.silent(topic, "start it"));
     };
     let directory = PathBuf::from(format!("/proc/{}", work.process_id));
     // The process IDs of a container are others.

@@ -47,12 +47,12 @@ impl ServerState {
 
     /// Returns the finding of a check that needs an answer of the server.
     pub(super) fn silent(&self, topic: Topic, instead: &str) -> Vec<Finding> {
-        let reason = match self {
-            Self::Stopped => "only a running server can tell",
-            Self::Unknown => "only the server can tell, and it did not answer",
-            Self::Runs(_) => "the running server is too old to tell",
+        let message = match self {
+            Self::Stopped => format!("only a running server can tell: {instead}"),
+            Self::Unknown => "only the server can tell, and it did not answer".to_owned(),
+            Self::Runs(_) => "the running server is too old to tell: restart it".to_owned(),
         };
-        vec![Finding::skipped(topic, format!("{reason}: {instead}"))]
+        vec![Finding::skipped(topic, message)]
     }
 }
 
