@@ -8,9 +8,9 @@
 #   sealgate-VERSION.cdx.json           the bill of materials (CycloneDX)
 #   SHA256SUMS
 #
-# A second build of the same commit, with the same Rust and the same Debian packages, gives the same bytes, in any
-# directory: paths are replaced in the program, and every file has the time of the commit. DIFFERS=1 permits changes
-# that are not committed; --version then ends with "modified".
+# Every file has the time of the commit. The program contains no path of this machine, but Cargo derives the names of symbols
+# from the path of the source directory: builds at different paths differ in the program, and so in the package and the images.
+# The documentation is the same everywhere. DIFFERS=1 permits changes that are not committed; --version then ends with "modified".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
@@ -52,7 +52,8 @@ IMAGES=$out container/build.sh "$out/sealgate" >/dev/null
 # The serial number of a bill is random. SOURCE_DATE_EPOCH sets its time, and removes the number.
 PATH=$tools/bin:$PATH ${CARGO:-cargo} cyclonedx --quiet --format json --spec-version 1.5 --target all --override-filename "sealgate-$version.cdx" \
     --manifest-path Cargo.toml
-mv "sealgate-$version.cdx.json" "$out/"
+sed "s,$PWD,/sealgate,g" "sealgate-$version.cdx.json" >"$out/sealgate-$version.cdx.json"
+rm "sealgate-$version.cdx.json"
 find src -name "sealgate-$version.cdx.json" -delete
 
 make --silent docs >/dev/null
