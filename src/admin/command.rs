@@ -540,7 +540,7 @@ pub struct AuditCommand {
     /// Maximum number of events
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub limit: usize,
-    /// Last event that the previous page has read
+    /// Cursor: last event on the previous page
     #[arg(skip)]
     pub after: Option<String>,
 }

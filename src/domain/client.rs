@@ -193,7 +193,7 @@ pub struct ClientDetails {
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_uri: Option<String>,
-    /// URI that starts a sign-in from outside (OpenID Connect Core §4).
+    /// URI at which a third party can initiate a sign-in to the client (OpenID Connect Core §4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiate_login_uri: Option<String>,
     /// URI of the terms of use.

@@ -1,4 +1,4 @@
-//! CORS (Fetch standard, §3.2): which pages of other origins may call an application from a
+//! CORS (Fetch Standard, CORS protocol): which pages of other origins may call an application from a
 //! browser. Pure.
 //!
 //! The gateway answers preflights itself, since they have no credentials. It sets the CORS headers
@@ -86,7 +86,7 @@ impl Cors {
     }
 }
 
-/// Returns the response to a preflight (Fetch §3.2.2). `None` for other requests, and if the rule
+/// Returns the response to a preflight (Fetch Standard, CORS-preflight request). `None` for other requests, and if the rule
 /// of the requested method lists no origins.
 pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {

@@ -30,15 +30,15 @@ struct Node {
     children: HashMap<Vec<u8>, usize>,
     /// Children by their first letter, and by their first two letters.
     by_letters: HashMap<Letters, Siblings>,
-    /// Length of the longest spelling of the node's segment, in bytes.
+    /// Maximum length of the segment before normalization, in bytes.
     name_bytes: usize,
     /// Places of exactly this path.
     exact: Vec<usize>,
     /// Places of this path and everything below it.
     covering: Vec<usize>,
-    /// One place below for each set of conditions.
+    /// Places below this node, one for each distinct set of conditions.
     below: Vec<usize>,
-    /// The same for the places here and below.
+    /// Places at and below this node, one for each distinct set of conditions.
     all: Vec<usize>,
 }
 
@@ -59,17 +59,17 @@ struct Segment {
     short: Option<(Letters, usize)>,
 }
 
-/// Part of a walk: the nodes that are left to visit.
+/// A node to visit, with the state of the search.
 struct Step<'t> {
     node: usize,
     depth: usize,
     /// Whether a short name was expanded on the way.
     is_expanded: bool,
-    /// Places that cover the path if none at this node or below does.
+    /// Places of the nearest ancestor that cover the path.
     above: &'t [usize],
 }
 
-/// What a walk must know about the places.
+/// Comparisons with the place that was found for the path.
 pub(super) struct Conditions<'c> {
     /// Whether a place has the conditions of the rules that were found for the path.
     pub is_same: &'c dyn Fn(usize) -> bool,
@@ -157,7 +157,7 @@ impl PlaceTree {
     }
 
     /// Returns the places at and below the paths that this path may stand for, one for each set of
-    /// conditions. Omits places with the conditions that were found.
+    /// conditions. Skips subtrees in which every place has the conditions that were found.
     ///
     /// # Errors
     /// [`Ambiguous::Spelling`] if the path may stand for one whose places have other conditions;

@@ -154,8 +154,8 @@ impl RequestContext<'_> {
         if reading.is_none() {
             self.sealgate.metrics.rate_limited(bucket.name(), true);
         }
-        // A request is charged once. A second charge would be a bug of the endpoint and changes no
-        // header.
+        // Only the first charge of a request counts. A second one would be a bug of the endpoint; it
+        // neither refuses the request nor changes the headers.
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 

@@ -91,7 +91,8 @@ pub(crate) enum Purpose<'a> {
 /// Redirects the browser to sign in and then to the requested page.
 ///
 /// # Errors
-/// If the store fails, or too many sign-ins are pending.
+/// Errors of the store, also if too many sign-ins are pending. An exceeded rate limit is a response
+/// with 429.
 pub(crate) async fn begin(
     ctx: &AppRequest<'_>,
     wanted: &ReturnPath,
@@ -103,7 +104,8 @@ pub(crate) async fn begin(
 /// Redirects the browser to sign in and then to the purpose of the request.
 ///
 /// # Errors
-/// If the store fails, or too many sign-ins are pending.
+/// Errors of the store, also if too many sign-ins are pending. An exceeded rate limit is a response
+/// with 429.
 pub(crate) async fn begin_for(
     ctx: &AppRequest<'_>,
     purpose: Purpose<'_>,
@@ -270,7 +272,8 @@ impl Returned {
 /// Handles the authorization response.
 ///
 /// # Errors
-/// If the store fails, or too many sign-ins are pending.
+/// Errors of the store, also if too many sign-ins are pending. An exceeded rate limit is a response
+/// with 429.
 pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
@@ -362,7 +365,8 @@ async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loa
     }))
 }
 
-/// Responds to an authorization response without a matching pending sign-in in this browser.
+/// Responds to an authorization response that cannot be completed: without a matching sign-in in
+/// this browser, or when it has expired or its code is invalid or used.
 ///
 /// It may come from another tab, too late, twice, or from a link of an attacker. A signed-in user
 /// continues to the application. Otherwise a new sign-in starts.
@@ -384,7 +388,8 @@ async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Respo
     Ok(with_rounds(ctx, answer, Some(rounds)))
 }
 
-/// Responds to an error of the provider. A new sign-in would end with the same error.
+/// Responds to an error of the provider. Does not start a new sign-in, which would probably fail in
+/// the same way.
 fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
     let ours = known.into_iter().find(|code| code.as_str() == error);
@@ -485,8 +490,8 @@ fn rounds_cookie(ctx: &AppRequest<'_>) -> &'static str {
     if ctx.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
 }
 
-/// Adds the cookie that counts rounds. `None` deletes it: the user has typed a password, which no
-/// redirect loop does.
+/// Adds the cookie that counts rounds. `None` deletes it: the user has completed a sign-in, which a
+/// redirect loop does not.
 fn with_rounds(ctx: &AppRequest<'_>, answer: Response, rounds: Option<RedirectLoop>) -> Response {
     let (name, secure) = (rounds_cookie(ctx), ctx.cookies.secure);
     match rounds {

@@ -1,17 +1,14 @@
-//! Page that a user requested before the sign-in. Pure.
+//! Return path of a sign-in, its cookie, and the counter that detects redirect loops. Pure.
 //!
-//! Page to which the last sign-in of a browser led. Pure.
+//! The return path is the page that the user requested before the sign-in. A forged cookie only leads
+//! to another page of the same application.
 //!
-//! A forged value only leads to another page of the same application.
+//! A browser that keeps no session (a wrong clock, a cookie policy) would be redirected between
+//! gateway and provider forever. A cookie that expires after ten seconds stores the count, so the
+//! server stores nothing. A forged count affects only the client that forged it.
 //!
-//! Detection of redirect loops between gateway and provider. Pure.
-//!
-//! A browser that keeps no session (a wrong clock, a cookie policy) would be redirected forever. A
-//! cookie with a lifetime of seconds has the count, so the server stores nothing. A forged count
-//! affects only the client that forged it.
-//!
-//! Returns are counted, not departures: ten restored tabs all depart at once, and none of them
-//! loops.
+//! Callbacks are counted, not redirects to the provider: ten restored tabs redirect at once without
+//! looping.
 
 use std::time::Duration;
 
@@ -69,7 +66,8 @@ pub(crate) fn cookie_value(state: &str, page: &ReturnPath) -> Option<String> {
     cookie::destination_value(state, page.as_str())
 }
 
-/// Returns the page from the cookie. A response with the state of another sign-in has none.
+/// Returns the page from the cookie, unless `state` is that of another sign-in. A response without
+/// state gets it too.
 pub(crate) fn read(cookie: Option<&str>, state: Option<&str>) -> Option<ReturnPath> {
     ReturnPath::parse(&cookie::read_destination(cookie, state)?)
 }

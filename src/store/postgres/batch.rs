@@ -177,7 +177,7 @@ impl<'o> RowColumns<'o> {
         self.values.push(value.map(Vec::as_slice));
     }
 
-    /// Returns the rows of expectations and of writes.
+    /// Returns the rows that must match and the rows to write.
     pub(super) fn from_operations(operations: impl Iterator<Item = &'o Operation>) -> (Self, Self) {
         let (mut expected, mut written) = (Self::default(), Self::default());
         for (number, operation) in (0..).zip(operations) {
