@@ -35,7 +35,7 @@ pub struct Code {
     #[serde(default)]
     pub nonce: Option<String>,
     pub sign_in: SignIn,
-    /// Whether the user entered the password for this request.
+    /// Whether the user completed a sign-in for this request.
     #[serde(default)]
     pub typed: bool,
     pub session: SessionId,
