@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use sealgate_fuzz::domain::secret::base64url;
 use sealgate_fuzz::domain::time::UnixTime;
 use sealgate_fuzz::domain::user::Subject;
-use sealgate_fuzz::oauth::algorithm::Algorithm;
+use sealgate_fuzz::oauth::jwk_set::Algorithm;
 use sealgate_fuzz::oauth::trusted_token::{ClaimNames, Signed, TrustTerms, claimed_issuer};
 use sealgate_fuzz::two;
 

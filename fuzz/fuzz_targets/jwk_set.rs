@@ -2,8 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::oauth::algorithm::Algorithm;
-use sealgate_fuzz::oauth::jwk_set::{MAX_KEYS, MAX_KID_LENGTH, Numbers, read};
+use sealgate_fuzz::oauth::jwk_set::{Algorithm, MAX_KEYS, MAX_KID_LENGTH, Numbers, read};
 
 fuzz_target!(|document: &[u8]| {
     let Ok(keys) = read(document) else { return };
