@@ -10,8 +10,9 @@
 mod run;
 mod table;
 
+use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use run::{Outcome, Scratch};
 use table::Mutant;
@@ -23,31 +24,45 @@ fn every_mutant_text_occurs_once_in_the_source() {
 }
 
 #[test]
-fn every_filter_names_a_test() {
-    let mut names = Vec::new();
-    names_in(&table::root().join("src"), &mut names);
-    names_in(&table::root().join("tests"), &mut names);
-    let is_known = |part: &str| names.iter().any(|name| name.contains(part));
+fn every_filter_names_a_test_of_its_target() {
+    let mut targets: HashMap<PathBuf, Vec<String>> = HashMap::new();
     for mutant in table::all() {
+        let folder = table::root().join(mutant.folder());
+        let names = targets.entry(folder.clone()).or_insert_with(|| {
+            let mut names = Vec::new();
+            add_functions(&folder, "", &mut names);
+            names
+        });
         for filter in &mutant.filters {
-            assert!(filter.split("::").all(is_known), "{}: no test matches {filter}", mutant.name);
+            let is_known = names.iter().any(|name| name.contains(filter));
+            assert!(is_known, "{}: no test in {} matches {filter}", mutant.name, folder.display());
         }
     }
 }
 
-/// Adds the names of all modules and functions in the Rust files of a folder.
-fn names_in(folder: &Path, names: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+/// Adds the paths of all functions in the Rust files of a folder, such as `module::tests::name`.
+fn add_functions(folder: &Path, parent: &str, found: &mut Vec<String>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let module = match path.file_stem().unwrap().to_str().unwrap() {
+            "lib" | "main" | "mod" => parent.to_owned(),
+            name => format!("{parent}{name}::"),
+        };
         if path.is_dir() {
-            names_in(&path, names);
+            add_functions(&path, &module, found);
         } else if path.extension().is_some_and(|kind| kind == "rs") {
             let text = fs::read_to_string(&path).unwrap();
-            let functions = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
-            names.extend(functions.map(str::to_owned));
+            for function in names_after("fn ", &text) {
+                found.push(format!("{module}{function}"));
+                // A function may be in any module of the file.
+                found.extend(names_after("mod ", &text).map(|inner| format!("{module}{inner}::{function}")));
+            }
         }
     }
+}
+
+/// Returns the words that follow a keyword.
+fn names_after<'t>(keyword: &'static str, text: &'t str) -> impl Iterator<Item = &'t str> {
+    text.split(keyword).skip(1).filter_map(|rest| rest.split([' ', '(', '<', ';']).next())
 }
 
 #[test]

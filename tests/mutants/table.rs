@@ -36,6 +36,11 @@ impl Mutant {
         self.file.split('/').nth(1).unwrap_or_default().trim_end_matches(".rs")
     }
 
+    /// Returns the folder with the tests of the target.
+    pub(crate) fn folder(&self) -> PathBuf {
+        if self.test == "lib" { Path::new("src").join(self.part()) } else { Path::new("tests").join(&self.test) }
+    }
+
     /// Returns the arguments of cargo that select the target. Unit tests are in the mutant's crate.
     pub(crate) fn target(&self) -> Vec<String> {
         let of_crate = format!("sealgate-{}", self.part());
