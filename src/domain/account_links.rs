@@ -316,7 +316,7 @@ impl AccountLinks {
         self.undos.iter().find(|undo| undo.hash == hash && now < undo.expires_at && undo.is_for(&first.address))
     }
 
-    /// Drops all undo links but the one that is being used.
+    /// Removes all undo links except the one in use.
     pub fn keep_only_undo(&mut self, hash: SecretHash) {
         self.undos.retain(|undo| undo.hash == hash);
     }

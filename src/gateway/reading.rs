@@ -93,7 +93,7 @@ impl Effort {
     const FOR_PATH: usize = 64 * 1024;
     /// Units of a folded letter.
     const LETTER: usize = 12;
-    /// Units of a place that a short name may stand for.
+    /// Units of each place to which a short name may lead.
     pub(super) const VISIT: usize = 128;
 
     pub(super) const fn for_path() -> Self {

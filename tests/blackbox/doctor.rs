@@ -230,27 +230,7 @@ fn each_fault_of_a_running_installation_is_named_with_a_remedy() {
 fn a_certificate_that_ends_is_reported_from_the_file_and_from_the_listener() {
     let upstream = Upstream::start();
     let mut instance = healthy(&upstream.url(), "");
-    let make = |days: &str| {
-        let made = Command::new("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-                "-days",
-                days,
-            ])
-            .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost"])
-            .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out", "server.pem", "-keyout", "server.key"])
-            .current_dir(instance.directory.path())
-            .output()
-            .unwrap();
-        assert!(made.status.success());
-    };
-    make("6");
+    instance.make_certificate(6);
     instance.start();
     let report = doctor(&instance, &[]);
     assert_eq!(report.status, Some(1), "{}", report.found);

@@ -23,7 +23,7 @@ use sealgate_system::clock::{Clock, SystemClock};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Mean duration of a signature from which the token is reported as slow.
 const SLOW_SIGNATURE_MILLISECONDS: f64 = 500.0;
-/// Number of signatures of which one may fail without a warning.
+/// Number of signatures per tolerated failure.
 const SIGNATURES_PER_FAILURE: u64 = 1000;
 /// Age of a signing key that is reported if the keys are not rotated automatically.
 const OLD_KEY: Duration = Duration::from_hours(365 * 24);

@@ -188,27 +188,23 @@ impl Instance {
         fs::write(self.config(), text).unwrap();
     }
 
-    /// Enables TLS with a certificate for localhost and app.localhost, `server.pem` in the
-    /// directory. Must be called before the start.
-    pub(crate) fn speak_tls(&self) {
+    /// Creates `server.pem` and `server.key` in the directory: a self-signed certificate for localhost
+    /// and app.localhost, valid for this number of days.
+    pub(crate) fn make_certificate(&self, days: u32) {
         let made = Command::new("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-                "-days",
-                "20",
-            ])
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args(["-days", &days.to_string()])
             .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost"])
             .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out", "server.pem", "-keyout", "server.key"])
             .current_dir(self.directory.path())
             .output()
             .expect("openssl");
         assert!(made.status.success());
+    }
+
+    /// Enables TLS with the certificate of [`Self::make_certificate`]. Must be called before the start.
+    pub(crate) fn speak_tls(&self) {
+        self.make_certificate(20);
         let text = fs::read_to_string(self.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
         let tls = "[server]\ntls = { certificate = \"server.pem\", key = \"server.key\" }";
         fs::write(self.config(), text.replace("[server]", tls)).unwrap();

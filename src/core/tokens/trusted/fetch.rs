@@ -23,7 +23,7 @@ const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
 pub(super) struct Fetched {
     pub(super) jwks: Vec<TrustedJwk>,
-    /// How long the issuer permits caching, if it says so.
+    /// Time for which the response may be cached, if it has one.
     pub(super) max_age: Option<Duration>,
 }
 

@@ -144,7 +144,7 @@ fn forged_key_ring_entries_are_not_trusted() {
     let statement = statement(meddled.find(&kid("thief")).unwrap(), ISSUER).unwrap();
     let by_mallory = Endorsement { by: kid("a"), signature: base64url(&signed("mallory", &statement)) };
     meddle(&mut meddled, "thief", |key| key.endorsed.push(by_mallory));
-    not_believed("a signature by the numbers that stand in the own entry", &meddled, "thief");
+    not_believed("a signature by the public key in the node's own entry", &meddled, "thief");
 
     // An entry that claims to be the node's own but is in no token.
     let mut meddled = ring;
