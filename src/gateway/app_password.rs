@@ -1,8 +1,7 @@
-//! Application passwords: HTTP Basic (RFC 7617) for programs that support nothing else, on routes
-//! that allow it.
+//! Authentication with application passwords, which programs send with HTTP Basic (RFC 7617).
 //!
-//! Such a program is never redirected to a page, and its password is never forwarded to the
-//! application.
+//! Only rules with `basic` accept them. Such a program is never redirected to the sign-in page, and
+//! the application never receives the password.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,16 +33,17 @@ const WRONG: Refusal = Refusal::new(
     "The user name or the application password is wrong. Users create application passwords on their account page.",
 );
 
-/// Verifies an application password. A wrong name, password or application gets the same refusal.
+/// Verifies the application password of a request. A wrong name, a wrong password and the password
+/// of another application get the same refusal.
 pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) -> Result<Credential, GateReply> {
     let field = ctx.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
         return Err(wrong(ctx, None));
     };
     let store = &ctx.sealgate.store;
-    // The same reads whether or not the user exists, so that the response time reveals little. The
-    // name is trimmed: no e-mail address or username has blanks around it, and phone keyboards
-    // append one.
+    // The store is read in the same way for an unknown name, so that the response time reveals
+    // little. The name is trimmed because phone keyboards append a space; e-mail addresses and
+    // usernames never begin or end with one.
     let user = store.user_by_sign_in_name(name.trim()).await.map_err(|error| ctx.failed(&error))?;
     let whose = user.as_ref().map_or(nobody(), |user| user.sub);
     let passwords = store.app_passwords(whose).await.map_err(|error| ctx.failed(&error))?;
@@ -65,10 +65,11 @@ fn nobody() -> Subject {
     Subject::from_random([0; 16])
 }
 
-/// Returns 401, or 429 after too many failures of a client address.
+/// Refuses a wrong password: 401, or 429 if the client address has sent too many.
 ///
-/// Passwords have 160 bits, so the limit does not prevent guessing. It limits the growth of the
-/// audit log and the log, and never blocks a valid password. So each node counts separately.
+/// The limit bounds the growth of the log and the audit log. It need not prevent guessing, because
+/// passwords have 160 random bits. A valid password is never refused, so each node counts
+/// separately.
 fn wrong(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
     let refused = || error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(ctx));
     if ctx.is_again() {
@@ -92,12 +93,12 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
     format!("Basic realm=\"{}\", charset=\"UTF-8\"", ctx.app.name)
 }
 
-/// Replaces the challenge of a refusal with Basic.
+/// Replaces the challenge of a refusal with a Basic challenge, except for browsers.
 ///
-/// Container tools (skopeo, Docker) read the realm of a Bearer challenge as the address of a token
-/// service and fail. OAuth clients find the protected-resource metadata at its well-known path.
-/// Browsers are not offered Basic, because they would show their own password prompt. They are
-/// recognized by Fetch Metadata, which programs do not send.
+/// Container tools such as skopeo and Docker treat the realm of a Bearer challenge as the address
+/// of a token service, and fail. OAuth clients do not need the challenge: the protected-resource
+/// metadata has a well-known path. Browsers would show their own password prompt for Basic. They
+/// are recognized by Fetch Metadata headers, which programs do not send.
 pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if navigation::is_by_browser(&ctx.head.headers) {
         return answer;
@@ -108,16 +109,16 @@ pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
     }
 }
 
-/// Returns whether a request has Basic credentials, valid or not. Two of them are refused like two
-/// tokens.
+/// Returns whether the only `Authorization` header of a request has the Basic scheme. The
+/// credentials may be invalid.
 pub(super) fn is_presented(headers: &HeaderMap) -> bool {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
     let first = fields.next().is_some_and(|field| credentials::is_basic(field.as_bytes()));
     first && fields.next().is_none()
 }
 
-/// Queue of the uses of application passwords that are not yet written to the store. If it is full,
-/// the use is queued at the next request.
+/// Queue of uses of application passwords that are not yet written to the store. If it is full, a
+/// use is dropped; the next request with the same password queues it again.
 #[derive(Debug, Default)]
 pub(super) struct AppPasswordUses(Mutex<HashMap<Used, UnixTime>>);
 
@@ -130,7 +131,7 @@ const MAX_USES: usize = 10_000;
 /// Maximum number of concurrent writes.
 const AT_ONCE: usize = 64;
 
-/// Precision of the recorded last use.
+/// Uses of a password within this time after the recorded one are not recorded.
 const EXACT: Duration = Duration::from_mins(1);
 
 impl AppPasswordUses {
@@ -144,8 +145,8 @@ impl AppPasswordUses {
         }
     }
 
-    /// Writes the queue to the store, many uses at once: the disk needs the same time for one as
-    /// for many.
+    /// Writes the queued uses to the store, many concurrently, because one flush to disk serves
+    /// them all.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<(Used, UnixTime)> = waiting.into_iter().collect();
@@ -156,7 +157,7 @@ impl AppPasswordUses {
                 noting.spawn(async move { store.note_app_password(subject, &hash, at).await });
             }
             for noted in noting.join_all().await {
-                // Their next request queues them again.
+                // The next requests with these passwords queue the uses again.
                 if let Err(error) = noted {
                     tracing::warn!(%error, "cannot save the last use of application passwords");
                     return;

@@ -1,10 +1,10 @@
-//! Signed assertions: the user of a request, as a JWT that the application verifies with the
+//! Signed assertions: the user of a request as a JWT, which the application verifies with the
 //! published keys.
 //!
-//! A signature in the PKCS#11 token takes milliseconds, which is too long per request. So an
-//! assertion is cached for the same claims, session and application, and renewed before it expires.
-//! If several requests need a new one, one of them signs. The others wait for it, or use the old
-//! one while that is valid.
+//! A signature in the PKCS#11 token takes milliseconds, too long for every request. So assertions
+//! are cached by claims and signing key, and renewed before they expire. When an assertion must be
+//! renewed, one request signs the new one. Concurrent requests use the old assertion while it is
+//! valid, or wait for the new one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,10 +22,10 @@ use sealgate_domain::time::UnixTime;
 
 /// Lifetime of an assertion.
 const LIFETIME: Duration = Duration::from_mins(5);
-/// Minimum remaining lifetime of a forwarded assertion. The application's clock may be ahead of
-/// ours.
+/// Minimum remaining lifetime of a forwarded assertion. The application's clock may be ahead of the
+/// gateway's.
 const LEFT: Duration = Duration::from_mins(1);
-/// Remaining lifetime at which a new assertion is signed.
+/// Remaining lifetime below which a new assertion is signed.
 const RENEWED: Duration = Duration::from_mins(2);
 /// Maximum number of cached assertions, about 1.5 KiB each.
 const KEPT: usize = 8192;
@@ -51,8 +51,8 @@ impl Default for Assertions {
 }
 
 impl Assertions {
-    /// Returns an assertion about a user for this application. `None` if the PKCS#11 token does not
-    /// sign, which is logged.
+    /// Returns an assertion about this user for the application. `None` if the PKCS#11 token cannot
+    /// sign; that error is logged.
     pub(super) async fn about(
         &self,
         sealgate: &Sealgate,
@@ -64,10 +64,10 @@ impl Assertions {
         let claims = claims(sealgate, app, who, session, now);
         let key = key(sealgate, &claims);
         if let Some(kept) = self.0.get(&key) {
-            // More than the whole lifetime left means that the clock was set back: the assertion is
+            // More than a whole lifetime remains if the clock was set back. The assertion is then
             // not valid yet.
             if kept.left(now) < LEFT || kept.left(now) > LIFETIME {
-                // Remove only this one: another request may have replaced it.
+                // Another request may already have replaced the entry.
                 self.0.remove_if(&key, |other| Arc::ptr_eq(other, &kept));
             } else if kept.left(now) > RENEWED || kept.renewing.swap(true, Ordering::Relaxed) {
                 return Some(kept.token.clone());
@@ -107,8 +107,7 @@ fn claims(
     }
 }
 
-/// Returns the cache key: a hash of the claims without times, and of the id of the signing key. A
-/// change of either needs a new assertion.
+/// Returns the cache key: a hash of the claims except the times, and of the id of the signing key.
 fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {

@@ -1,9 +1,11 @@
-//! Characters that an application reads as part of a name, while other servers end a name (`;`) or
-//! a segment (`%2F`, `%5C`, `%252F`) there. Pure.
+//! Characters that an application reads as part of a name, while other servers end a name or a
+//! segment there: `;`, `%2F`, `%5C` and `%252F`. Pure.
 //!
-//! The rule is found for the path as the application reads it. A framework or a proxy in front of
-//! the application may read it otherwise. So every other reading must lead to rules with the same
-//! requirements.
+//! The rule of a request is found by the path as the application reads it. A framework or a proxy
+//! in front of the application may read the same path differently. So the rules of every other
+//! reading must have the same requirements.
+//!
+//! In a decoded path, a mark (a control character) stands for each escaped character that is data.
 
 use crate::reading;
 use crate::reading::{Ambiguous, Effort};
@@ -21,8 +23,8 @@ pub(super) struct Characters {
     pub double_slash: bool,
 }
 
-/// Marks for escaped characters in a decoded path. No other path has these bytes: control
-/// characters are refused.
+/// Marks for escaped characters in a decoded path. An unmarked path never contains these bytes,
+/// because paths with control characters are refused.
 const SLASH: u8 = 1;
 const BACKSLASH: u8 = 2;
 const SEMICOLON: u8 = 3;
@@ -31,7 +33,7 @@ const DOUBLE_SLASH: u8 = 4;
 impl Characters {
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true, double_slash: true };
 
-    /// Returns the characters that occur in a decoded path with marks.
+    /// Returns the characters that occur in a decoded path, in which marks stand for escaped ones.
     pub(super) fn from_marked(marked: &[u8]) -> Self {
         // Most paths have none.
         if !marked.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
@@ -50,7 +52,7 @@ impl Characters {
         self != Self::default()
     }
 
-    /// Returns whether all `others` are in this set.
+    /// Returns whether this set contains all of `others`.
     pub(super) const fn cover(self, others: Self) -> bool {
         (self.semicolon || !others.semicolon)
             && (self.slash || !others.slash)
@@ -77,8 +79,8 @@ impl Characters {
         }
     }
 
-    /// Returns the mark for `%252F` and the rest of the path, if that is in this set. `rest`
-    /// follows the escaped percent sign.
+    /// Returns the mark for `%252F` and the rest of the path, if this set has `double_slash`.
+    /// `rest` is the text after the escaped percent sign.
     pub(super) const fn mark_double(self, rest: &[u8]) -> Option<(u8, &[u8])> {
         match rest {
             [b'2', b'F' | b'f', rest @ ..] if self.double_slash => Some((DOUBLE_SLASH, rest)),
@@ -90,36 +92,38 @@ impl Characters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
     Nothing,
-    /// From the semicolon to the end of the segment: parameters (RFC 3986 §3.3), as Java servers
-    /// and many proxies read it.
+    /// Removes the text from the semicolon to the end of the segment. Java servers and many proxies
+    /// treat it as parameters (RFC 3986 §3.3).
     Parameters,
-    /// From the semicolon to the end of the path.
+    /// Removes the text from the semicolon to the end of the path.
     Rest,
 }
 
-/// Returns whether a server that decodes first sees two slashes at the start of the path. It may
-/// read the rest as a host.
+/// Returns whether a server that decodes before it splits sees two slashes at the start of the
+/// path. It may read the text after them as a host.
 pub(super) fn begins_with_two(marked: &[u8]) -> bool {
     matches!(marked, [_, SLASH | BACKSLASH | DOUBLE_SLASH, ..])
 }
 
-/// Returns the path as the application reads it. Marks remain for escaped slashes and backslashes:
-/// they would look like double escapes otherwise.
+/// Returns the path as the application reads it.
+///
+/// Escaped slashes and backslashes remain marks. If they became escapes again, a later check would
+/// report a double escape.
 pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
     read_as(marked, [false; 3], (Cut::Nothing, false))
 }
 
-/// Returns every reading of a path other than [`as_data`], with each sequence of slashes replaced by
-/// one.
+/// Returns every reading of a path other than [`as_data`]. In each, repeated slashes are merged.
 ///
 /// # Errors
-/// If one of them contains a dot segment, or if they take too much work.
+/// If a reading contains a dot segment, or if the readings take too much work.
 pub(super) fn readings(marked: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let has = Characters::from_marked(marked);
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
         (Cut::Nothing, false),
-        // An escaped semicolon counts for a server that decodes first, not for one that cuts first.
+        // Servers that decode first also cut at an escaped semicolon. Servers that cut first do
+        // not.
         (Cut::Parameters, false),
         (Cut::Parameters, true),
         (Cut::Rest, false),
@@ -145,9 +149,9 @@ pub(super) fn readings(marked: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>
 
 /// Returns one reading of a path.
 ///
-/// The array says for each escaped character whether it is a separator: slash, doubly escaped
-/// slash, backslash. The tuple has the part that a semicolon cuts off, and whether an escaped
-/// semicolon cuts too.
+/// The array says which of these are separators: an escaped slash, a doubly escaped slash, an
+/// escaped backslash. The tuple says what a semicolon removes, and whether an escaped semicolon
+/// does the same.
 fn read_as(marked: &[u8], [slash, double_slash, backslash]: [bool; 3], (cut, escaped): (Cut, bool)) -> Vec<u8> {
     let mut read = Vec::with_capacity(marked.len());
     let mut skipping = false;
@@ -235,7 +239,7 @@ mod tests {
         for raw in ["/%2Fevil.test/", "/%5Cevil.test/", "/%2F", "/%252Fevil.test/"] {
             assert_eq!(all(raw), Err(Ambiguous::EmptySegment), "{raw}");
         }
-        // Paths that are refused without these characters are refused with them.
+        // The characters do not make these paths acceptable: they are refused as without them.
         for (raw, why) in [
             ("/a%255Cb", Ambiguous::Twice),
             ("/a%253Bb", Ambiguous::Twice),
@@ -269,8 +273,8 @@ mod tests {
         assert!(semicolon.with(slash).cover(slash) && !slash.cover(semicolon) && slash.cover(Characters::default()));
     }
 
-    /// Returns the path as some server may read it: decodes it, splits it at separators, cuts it at
-    /// semicolons before (1) or after (2) decoding, and drops empty names.
+    /// Returns the path as a server may read it: decodes it, splits it at separators and drops
+    /// empty names. `cut` says when names are cut at semicolons: 1 before decoding, 2 after.
     fn as_some_server_reads(raw: &str, decodings: usize, backslash: bool, cut: usize) -> Vec<u8> {
         let cut_off = |path: &[u8]| -> Vec<u8> {
             let segments = path.split(|byte| *byte == b'/' || (backslash && *byte == b'\\'));
@@ -306,18 +310,20 @@ mod tests {
             raw in tricky(), decodings in 0..3_usize, backslash: bool, cut in 0..3_usize,
         ) {
             let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };
-            // One path in five has none. That is more than proptest lets a test reject.
+            // Not `prop_assume`: one path in five has no such character, more than proptest lets a
+            // test reject.
             if !path.characters().is_any() { return Ok(()) }
             let Ok(readings) = path.interpretations() else { return Ok(()) };
             let readings: Vec<&[u8]> = readings.map(|(text, _)| text).collect();
             let theirs = as_some_server_reads(&raw, decodings, backslash, cut);
             let plain = |text: &[u8]| -> Vec<u8> {
-                // Twice: a doubly escaped slash remains data to most servers.
+                // Decodes twice, because a doubly escaped slash remains data to most servers.
                 let text: Vec<u8> = percent_encoding::percent_decode(text).collect();
                 let text: Vec<u8> = percent_encoding::percent_decode(&text).collect();
                 text.split(|byte| matches!(*byte, b'/' | b'\\' | SLASH | BACKSLASH | DOUBLE_SLASH)).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(&b'/')
             };
-            // A separator may remain data to the server: both are compared with it decoded.
+            // A separator may remain data to the server, so both paths are compared with separators
+            // decoded.
             let known = readings.iter().any(|read| plain(read) == plain(&theirs));
             prop_assert!(known, "{} is read as {:?}, none of {:?}", raw, String::from_utf8_lossy(&theirs), readings);
         }

@@ -1,9 +1,8 @@
-//! CORS (Fetch Standard, CORS protocol): which pages of other origins may call an application from a
-//! browser. Pure.
+//! CORS (Fetch Standard, CORS protocol): which pages of other origins may call an application from
+//! a browser. Pure.
 //!
-//! The gateway answers preflights itself, since they have no credentials. It sets the CORS headers
-//! on every response, its own refusals included: a page cannot read a 401 that does not name its
-//! origin.
+//! The gateway answers preflights itself, because browsers send them without credentials. It also
+//! adds the CORS headers to its own refusals: without them, a page could not read a 401.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -17,22 +16,22 @@ use crate::route::{RoutePlace, Rule};
 use sealgate_core::web::response::Response;
 use sealgate_edge::rewrite::AnswerRewrite;
 
-/// Time for which a browser may cache a preflight response, in seconds.
+/// Seconds for which a browser may cache a preflight response.
 const REMEMBERED: &str = "600";
-/// Maximum length of the list of headers in a preflight, in bytes.
+/// Maximum length of the `Access-Control-Request-Headers` value of a preflight, in bytes.
 const MAX_LIST_LENGTH: usize = 1024;
 /// Headers of the gateway's own responses that a page of another origin may read.
 const EXPOSED: &str = "WWW-Authenticate, Retry-After, X-Request-Id";
 
-/// CORS headers of a response.
+/// CORS headers of a response, according to the rule and the request's `Origin`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Cors {
-    /// The rule names no origins: the application sets the headers.
+    /// The rule lists no origins. The application sets the CORS headers itself.
     #[default]
     Silent,
-    /// The rule lists the page's origin.
+    /// The rule lists the origin of the request.
     Listed(HeaderValue),
-    /// The rule does not list the page's origin, or the request has none.
+    /// The rule lists origins, but not that of the request, or the request has none or several.
     Stranger,
 }
 
@@ -66,8 +65,8 @@ impl Cors {
 
     /// Returns the changes to the application's response.
     ///
-    /// If a rule lists origins, only these may read the response. An application that sends `*` or
-    /// copies the request's origin does not extend the list.
+    /// If the rule lists origins, the CORS headers of the application are replaced: it cannot allow
+    /// more origins by sending `*` or by copying the origin of the request.
     pub(super) fn of_application(&self) -> AnswerRewrite {
         let set = match self {
             Self::Silent => return AnswerRewrite::default(),
@@ -86,8 +85,9 @@ impl Cors {
     }
 }
 
-/// Returns the response to a preflight (Fetch Standard, CORS-preflight request). `None` for other requests, and if the rule
-/// of the requested method lists no origins.
+/// Returns the response to a preflight (Fetch Standard, CORS-preflight request).
+///
+/// `None` for other requests, and if the rule of the requested method lists no origins.
 pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
         return None;
@@ -98,7 +98,7 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     let vary = HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
     match cors {
         Cors::Silent => None,
-        // The browser does not send the request without the headers that allow it.
+        // Without `Access-Control-Allow-Origin`, the browser does not send the actual request.
         Cors::Stranger => Some(cors.on(Response::empty(StatusCode::FORBIDDEN)).and(VARY, vary)),
         Cors::Listed(_) => {
             let answer = cors
@@ -106,8 +106,8 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
                 .and(VARY, vary)
                 .and(ACCESS_CONTROL_ALLOW_METHODS, method.clone())
                 .with(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
-            // The requested list: a wildcard does not apply to requests with credentials, and never
-            // includes Authorization.
+            // The requested headers, not a wildcard: `*` does not apply to requests with
+            // credentials and never includes `Authorization`.
             let asked = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| is_list(asked.as_bytes()));
             Some(match asked {
                 Some(asked) => answer.and(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone()),
@@ -117,7 +117,7 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     }
 }
 
-/// Returns whether the text is a list of header names and has no other characters.
+/// Returns whether the text has only characters of a list of header names.
 fn is_list(text: &[u8]) -> bool {
     let sound = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(byte);
     !text.is_empty() && text.len() <= MAX_LIST_LENGTH && text.iter().all(sound)

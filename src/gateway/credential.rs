@@ -1,5 +1,6 @@
-//! Credentials of a request: their parser, and the verification of tokens of other issuers. Other
-//! credentials are verified elsewhere.
+//! Parser of the credentials in `Authorization`, and verification of other issuers' tokens.
+//!
+//! Tokens of this issuer, sessions and application passwords are verified in other modules.
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
@@ -17,46 +18,48 @@ use sealgate_domain::oauth::trusted_token::ForeignFault;
 /// Content of the `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presented<'a> {
-    /// No bearer token: no header, or another scheme, which is for the application.
+    /// No bearer token: no `Authorization`, or another scheme, which the application may use.
     Nothing,
     /// A bearer token (RFC 6750 §2.1).
     Bearer(&'a str),
-    /// A malformed bearer token, or more than one header.
+    /// A malformed bearer token, or more than one `Authorization` header.
     ///
-    /// It must not count as absent: a client that sends a token is authenticated by that token, not
-    /// by a cookie that the browser added.
+    /// It does not count as absent: a client that sends a token must be authenticated by that
+    /// token, not by a cookie that the browser added.
     Malformed,
 }
 
 impl<'a> Presented<'a> {
-    /// Parses the headers. Tokens in a query or a form are not accepted: they would appear in logs
-    /// and browser histories (RFC 6750 §5.3).
+    /// Parses the headers. Tokens in the query or in a form are not accepted, because they would
+    /// appear in logs and in browser histories (RFC 6750 §5.3).
     pub(super) fn read(headers: &'a HeaderMap) -> Self {
         let mut fields = headers.get_all(AUTHORIZATION).iter().map(http::HeaderValue::as_bytes);
         match (fields.next(), fields.next()) {
             (None, _) => Self::Nothing,
             (Some(only), None) if !is_bearer(only) => Self::Nothing,
             (Some(only), None) => credentials::bearer(only).map_or(Self::Malformed, Self::Bearer),
-            // The application may read the other one of two headers.
+            // The application may use either of the two headers.
             (Some(_), Some(_)) => Self::Malformed,
         }
     }
 }
 
-/// Returns whether there is more than one `Authorization`.
+/// Returns whether there is more than one `Authorization` header.
 pub(super) fn is_repeated(headers: &HeaderMap) -> bool {
     headers.get_all(AUTHORIZATION).iter().nth(1).is_some()
 }
 
-/// Returns whether any `Authorization` contains such a token, in any position.
+/// Returns whether any `Authorization` header contains a JWT for which `is_such` is true, at any
+/// position.
 pub(super) fn holds(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool {
     headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(is_such)
 }
 
-/// Returns the words that may be JWTs. They begin with `eyJ`, the base64url form of `{"`.
+/// Returns the words of a header that may be JWTs: they begin with `eyJ`, the base64url form of
+/// `{"`.
 ///
-/// Searches for that prefix instead of reading each byte: `Authorization` can have a kilobyte of
-/// the application's own data in every request.
+/// Searches for that prefix instead of reading each byte, because `Authorization` may have a
+/// kilobyte of application data in every request.
 fn tokens(field: &[u8]) -> impl Iterator<Item = &str> {
     memmem::find_iter(field, b"eyJ").filter_map(|at| {
         let (before, rest) = field.split_at_checked(at)?;
@@ -83,7 +86,8 @@ const fn is_of_token(byte: u8) -> bool {
     OF_TOKEN[byte as usize]
 }
 
-/// Returns whether the scheme is `Bearer`, in any letter case and followed by anything or nothing.
+/// Returns whether the scheme is `Bearer`, in any letter case. The token may be missing or
+/// malformed.
 fn is_bearer(field: &[u8]) -> bool {
     const SCHEME: &[u8] = b"bearer";
     let field = field.trim_ascii_start();
@@ -91,8 +95,7 @@ fn is_bearer(field: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(SCHEME) && !rest.first().is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Verifies a token of an issuer that the application trusts. Refusals are logged with their
-/// reason.
+/// Verifies a token of another issuer that the application trusts. Logs the reason of a refusal.
 pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &str) -> Result<Credential, GateReply> {
     let sealgate = ctx.sealgate;
     let fault = match sealgate.trust.verify(source, token, ctx.now, &sealgate.metrics).await {
@@ -109,7 +112,7 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &st
         "rejected a token of another issuer"
     );
     match fault {
-        // A 401 would make a client discard a token that may be valid.
+        // The token may be valid. A 401 would make the client discard it.
         ForeignFault::NoKeys => {
             let wait = settings.throttle.as_secs().to_string();
             Err(GateReply::new("no_keys", Failure::Unavailable.into_response(ctx).with(RETRY_AFTER, &wait)))

@@ -1,4 +1,6 @@
-//! The access decision on a request, in this order: application, canonical path, own paths, rule,
+//! The access decision on a request.
+//!
+//! The steps are, in this order: application, canonical path, Sealgate's own paths, rule,
 //! credential, policy.
 
 use std::borrow::Cow;
@@ -38,12 +40,13 @@ use sealgate_edge::navigation;
 
 /// Gateway for all applications.
 pub struct Gateway {
-    /// In the order of the configuration.
+    /// One per application, in the order of the configuration.
     pub(super) gates: Vec<AppGate>,
     hosts: Hosts,
     uses: Arc<Uses>,
     password_uses: Arc<app_password::AppPasswordUses>,
-    /// Keyed by the index of the application in this configuration.
+    /// Cached sessions. The keys contain the index of the application, which another configuration
+    /// may assign differently.
     remembered: SessionCache,
     assertions: Arc<Assertions>,
 }
@@ -53,7 +56,7 @@ pub(super) struct AppGate {
     pub(super) app: App,
     routes: Routes,
     sessions: Sessions,
-    /// Scopes that a client requests to get a token that the application accepts.
+    /// Scopes that a client must request for a token that the application accepts.
     scopes: Vec<String>,
     takes_app_passwords: bool,
 }
@@ -68,10 +71,10 @@ impl AppGate {
         AppRequest::new(sealgate, head, body, &self.app, &self.scopes, self.sessions)
     }
 
-    /// Returns how far below its path a request acts.
+    /// Returns whether the request acts on its path only or on everything below it.
     fn depth(&self, head: &Parts) -> RequestDepth {
         let method = head.method.as_str();
-        // Where rules name methods, headers that override the method are removed from the request.
+        // If rules name methods, headers that override the method are not forwarded.
         if self.looks_at_methods() {
             RequestDepth::from_request(method, &head.headers)
         } else {
@@ -94,8 +97,8 @@ impl Gateway {
         }
     }
 
-    /// Creates the gateway for a new configuration. It shares the recorded uses and the cached
-    /// assertions of this one.
+    /// Creates the gateway of a new configuration. It shares the queued uses and the cached
+    /// assertions with this one.
     #[must_use]
     pub fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
@@ -104,21 +107,21 @@ impl Gateway {
         Self { gates: gates(config), hosts, uses, password_uses, remembered: SessionCache::default(), assertions }
     }
 
-    /// Returns the application for a `Host` header, as an index into the configured ones.
+    /// Returns the index of the application for a `Host` header.
     pub fn app_of(&self, host: &str) -> Option<usize> {
         self.hosts.app(host)
     }
 
-    /// Decides on a request to the host of this application, which [`Gateway::app_of`] returned.
-    /// The application may share the host of the issuer.
+    /// Decides on a request to the application with this index, which [`Gateway::app_of`] returned.
     ///
-    /// `head` must have exactly one `Host`, and the [`sealgate_edge::origin::Origin`] among its
-    /// extensions.
+    /// The application may have the issuer's host. `head` must have exactly one `Host`, and its
+    /// extensions must contain a [`sealgate_edge::origin::Origin`].
     pub async fn admit(&self, sealgate: &Sealgate, app: usize, head: &Parts) -> GateOutcome {
         self.admit_to(sealgate, Some(app), head, Body::Unread).await
     }
 
-    /// Answers a request for which [`Gateway::admit`] returned [`GateOutcome::ReadForm`].
+    /// Responds to a request for which [`Gateway::admit`] returned [`GateOutcome::ReadForm`], now
+    /// with its body.
     pub async fn take_form(&self, sealgate: &Sealgate, head: &Parts, body: Bytes) -> Response {
         self.admit_with(sealgate, head, Body::Read(body)).await.into_response()
     }
@@ -144,16 +147,16 @@ impl Gateway {
         outcome
     }
 
-    /// Returns an error page that replaces the missing response of an application. `None` for
-    /// programs, and if no application has the host.
+    /// Returns an error page for a request that the application did not answer. `None` if the
+    /// client does not show pages, or if no application has the host.
     pub fn unanswered(&self, sealgate: &Sealgate, head: &Parts, status: StatusCode) -> Option<http::Response<Bytes>> {
         let gate = self.app_of(host(head)).and_then(|index| self.gates.get(index))?;
         gate.request(sealgate, head, Body::Away).unanswered(status).map(Response::finish)
     }
 
-    /// Records in the store which sessions and application passwords were used since the last call.
+    /// Writes the uses of sessions and application passwords since the last call to the store.
     ///
-    /// Must be called every few seconds. Otherwise sessions in use expire as idle.
+    /// Must be called every few seconds. Otherwise sessions that are in use expire as idle.
     pub async fn note_uses(&self, sealgate: &Sealgate) {
         self.uses.write(sealgate).await;
         self.password_uses.write(sealgate).await;
@@ -201,10 +204,10 @@ impl Gateway {
         judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.on(response) })
     }
 
-    /// Decides by the credential.
+    /// Decides with the credential, and refuses the request if access may have been revoked
+    /// meanwhile.
     ///
-    /// A decision to forward depends on stored data. If access may have been revoked meanwhile, the
-    /// request is refused. Public paths do not depend on stored data.
+    /// Requests to public paths skip that check, because their decision uses no stored data.
     async fn judge(
         &self,
         gate: &AppGate,
@@ -232,9 +235,9 @@ impl Gateway {
             Ok(permit) => {
                 let issuer = &ctx.sealgate.issuer;
                 let headers = &ctx.head.headers;
-                // Programs send their application password to every path of an application that
-                // accepts some, even to public paths. `is_by_token` comes first: a token that was
-                // just verified need not be parsed again on every request.
+                // Programs send their application password to every path of an application,
+                // including public ones. `is_by_token` comes first: it avoids parsing a verified
+                // token a second time.
                 let holds_token = credential.is_by_token()
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.takes_app_passwords && app_password::is_presented(headers));
@@ -250,7 +253,8 @@ impl Gateway {
             let shown = Box::pin(sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential)).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
-        // An open exchange already has its assertion. A failing token device must not interrupt it.
+        // An open exchange already has its assertion. It must not end because the PKCS#11 token
+        // fails.
         let asserted = gate.app.identity.assertion && !ctx.is_again() && asked.rule.access != Access::Public;
         let Some(who) = credential.who().filter(|_| asserted) else { return Ok(GateOutcome::Forward(permit)) };
         let about = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now);
@@ -265,7 +269,8 @@ impl Gateway {
             let repeated = credential::is_repeated(&ctx.head.headers);
             return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) };
         }
-        // A public path needs no credential, but a rule below it may.
+        // The path is public, but a rule of the destination or of a path below may accept HTTP
+        // Basic.
         let takes_basic = asked.rule.basic || (access == Access::Public && asked.rules().any(|rule| rule.basic));
         if takes_basic && app_password::is_presented(&ctx.head.headers) {
             return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
@@ -316,12 +321,12 @@ fn gates(config: &Config) -> Vec<AppGate> {
     config.apps.iter().map(gate).collect()
 }
 
-/// Returns the only `Host` of a request.
+/// Returns the value of the `Host` header, which occurs once.
 pub(super) fn host(head: &Parts) -> &str {
     head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
-/// Applications by host.
+/// Index of the applications by host.
 pub(super) struct Hosts(HashMap<String, usize>);
 
 impl Hosts {
@@ -331,10 +336,11 @@ impl Hosts {
 
     /// Returns the index of the application for this host.
     ///
-    /// An application that is configured without a port answers on every port (see
+    /// An application that is configured without a port is found for every port (see
     /// [`App::answers_to`]). No two applications have the same host.
     pub(super) fn app(&self, host: &str) -> Option<usize> {
-        // Host names are case-insensitive (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
+        // Host names are case-insensitive (RFC 9110 §4.2.3). Only ASCII letters are folded: `İ`
+        // must not become `i`.
         let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
         let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
         self.0.get(&*host).or_else(|| self.0.get(host_name(&host))).copied()
@@ -343,15 +349,15 @@ impl Hosts {
 
 /// Returns the target to forward and its canonical path.
 fn read_target(head: &Parts, characters: Characters) -> Result<(&PathAndQuery, CanonicalPath<'_>), Ambiguous> {
-    // If the target names another host than `Host` (RFC 9112 §3.2.2), the upstream might select
-    // another application.
+    // The target must not name another host than `Host` (RFC 9112 §3.2.2), because the upstream
+    // might use either.
     let other_host = head.uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host(head)));
     let target = head.uri.path_and_query().filter(|_| !other_host).ok_or(Ambiguous::NotAbsolute)?;
     Ok((target, CanonicalPath::from_target(target, characters)?))
 }
 
-/// Returns whether the request is a user's form that would be allowed after a sign-in, and that can
-/// be kept until then.
+/// Returns whether the refused request is a form that a sign-in would allow, and that can be stored
+/// until then.
 fn is_form_to_keep(
     ctx: &AppRequest<'_>,
     asked: &AccessRequest<'_>,
@@ -387,11 +393,12 @@ async fn keep_form(
 pub enum GateOutcome {
     Forward(Permit),
     Respond(GateReply),
-    /// A form whose user must sign in first. The caller must read its body.
+    /// The user of this form must sign in first. The caller must read the body and call
+    /// [`Gateway::take_form`].
     ReadForm,
 }
 
-/// Response of the gateway, with its label in metrics.
+/// Response of the gateway, with the label of the decision in metrics.
 #[derive(Debug)]
 pub struct GateReply {
     pub label: &'static str,
@@ -414,7 +421,8 @@ impl GateOutcome {
         }
     }
 
-    /// Returns the response to a request whose body was read. Other outcomes cannot occur then.
+    /// Returns the response for a request whose body was read. It is never forwarded, so the other
+    /// outcomes cannot occur.
     pub(super) fn into_response(self) -> Response {
         match self {
             Self::Respond(reply) => reply.response,

@@ -1,7 +1,7 @@
 //! `Destination` (RFC 4918 §10.3): the target of a `WebDAV` COPY or MOVE. Pure.
 //!
-//! The application treats it as a second path of the request. So it is parsed like the first one,
-//! and its rule must allow the request too.
+//! The application treats it as a second path of the request. So it is parsed like the first path,
+//! and the rule of the destination must allow the request too.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -18,20 +18,19 @@ pub(super) const DESTINATION: HeaderName = HeaderName::from_static("destination"
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Destination<'a> {
     None,
-    /// A path with this rule for the method.
+    /// The path has this rule for the method.
     Ruled(&'a Rule),
-    /// A path without a rule for the method.
+    /// The path has no rule for the method.
     Closed,
 }
 
-/// Returns the rule of the destination, and adds the rules below it to `below`.
+/// Returns the rule of the destination, and adds the rules below the destination to `below`.
 ///
-/// The host of the destination is ignored, because some applications ignore it too. The rules below
-/// apply whatever `Depth` says: everything at an overwritten destination is deleted first (RFC 4918
-/// §9.8.4).
+/// The host of the destination is ignored, because some applications ignore it too. `Depth` is
+/// ignored because everything at an overwritten destination is deleted first (RFC 4918 §9.8.4).
 ///
 /// # Errors
-/// If it can be read in more than one way, or if it is missing and the method needs one (RFC 4918
+/// If the destination can be read in more than one way, or if COPY or MOVE has none (RFC 4918
 /// §10.3).
 pub(super) fn destination<'a>(
     headers: &HeaderMap,
@@ -40,8 +39,8 @@ pub(super) fn destination<'a>(
     below: &mut Subtree<'a>,
 ) -> Result<Destination<'a>, Ambiguous> {
     let Some(field) = headers.get(DESTINATION) else {
-        // A proxy that asks for a decision without this header may still forward it to the
-        // application.
+        // With forward authentication, the header may reach the application without being sent to
+        // the gateway.
         let is_missing = matches!(method, "COPY" | "MOVE");
         return if is_missing { Err(Ambiguous::NotAbsolute) } else { Ok(Destination::None) };
     };
@@ -54,7 +53,7 @@ pub(super) fn destination<'a>(
     Ok(Destination::Ruled(rule))
 }
 
-/// Returns the path of a URL, or the text if it is a path.
+/// Returns the path of a URL, or the text itself if it is a path.
 fn path(text: &str) -> Option<&str> {
     let target = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") => {
@@ -63,14 +62,14 @@ fn path(text: &str) -> Option<&str> {
         }
         _ => text,
     };
-    // Servers read `//host/path` either as a host and a path, or as a path.
+    // Servers disagree on whether `//host/path` starts with a host.
     let is_path = target.starts_with('/') && !target.starts_with("//");
-    // A destination needs neither query nor fragment, and servers differ in where they begin.
+    // Servers disagree on where a query or fragment starts. A destination needs neither.
     (is_path && !target.contains(['?', '#'])).then_some(target)
 }
 
-/// Returns whether every parser ends the authority (RFC 3986 §3.2) at the same byte: a host and an
-/// optional port.
+/// Returns whether the authority (RFC 3986 §3.2) is a host with an optional port, and so ends at
+/// the same byte for every parser.
 ///
 /// Browsers read a backslash as a slash, skip tabs, and look for the host after an empty authority
 /// (URL Standard §4.4).

@@ -1,12 +1,12 @@
-//! Encoding of text outside ASCII in header values, for which HTTP defines no encoding. Pure.
+//! Encodings of non-ASCII text in header values, for which HTTP defines none. Pure.
 
 use sealgate_config::Names;
 use sealgate_domain::secret::base64url;
 
 /// Encodes a text.
 ///
-/// Characters that the encoding lacks are replaced with `missing`, control characters with a blank.
-/// If `missing` is `None`, such a text returns `None`.
+/// Control characters become blanks, and characters that the encoding lacks become `missing`. If
+/// `missing` is `None`, returns `None` for a text that contains one of these.
 pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<Vec<u8>> {
     let instead = |char: char| missing.map(|missing| if char.is_control() { b' ' } else { missing });
     match names {
@@ -27,10 +27,10 @@ pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<V
     }
 }
 
-/// Encodes a group so that it decodes to this group only.
+/// Encodes a group name so that applications can split the list and decode the exact name.
 ///
-/// The delimiter and blanks at both ends, which every HTTP parser removes, are encoded. If the
-/// encoding cannot do that, returns `None`.
+/// Percent-encodes the delimiter and leading or trailing blanks, which HTTP parsers remove. Returns
+/// `None` if the encoding has no way to write them.
 pub(super) fn written_group(group: &str, names: Names, delimiter: char) -> Option<Vec<u8>> {
     let blank = group.starts_with(' ') || group.ends_with(' ');
     match names {
@@ -43,8 +43,8 @@ pub(super) fn written_group(group: &str, names: Names, delimiter: char) -> Optio
     }
 }
 
-/// Returns the byte of a character in ISO-8859-9: Latin-1 with six Turkish letters instead of six
-/// Icelandic ones.
+/// Returns the byte of a character in ISO-8859-9, which is Latin-1 with six Turkish letters in
+/// place of six Icelandic ones.
 fn latin_5(char: char) -> Option<u8> {
     match char {
         'Ğ' => Some(0xD0),
@@ -59,11 +59,11 @@ fn latin_5(char: char) -> Option<u8> {
     }
 }
 
-/// Percent-encodes (RFC 3986 §2.1, UTF-8) everything except visible ASCII and the space, and also
-/// the `special` characters.
+/// Percent-encodes (RFC 3986 §2.1, UTF-8) every byte except visible ASCII and the space, and also
+/// the `special` bytes.
 ///
-/// Header values have no defined encoding: many servers would read `ş` as two other letters. The
-/// percent sign is always `special`, so that two names never become equal.
+/// Many servers would read the UTF-8 bytes of `ş` as two other letters. Callers always list the
+/// percent sign, so that different names have different encodings.
 fn encode(text: &str, special: &[u8]) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

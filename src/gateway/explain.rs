@@ -1,7 +1,7 @@
 //! Explanation of an access decision, for `sealgate explain`.
 //!
-//! Uses the same rules, decision and terms as the gateway and its log, but needs no server, store
-//! or signature.
+//! Uses the rules, the policy and the reasons of the gateway, but needs no server, store or
+//! signature.
 
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ pub enum Asker {
     },
     /// A client with a valid token of another issuer.
     Foreign(Box<Foreign>),
-    /// A user who has just signed in with a browser and reached this level. `None` is the level
-    /// that `[factors]` requires.
+    /// A user who has just signed in with a browser at this level. `None` means the level that
+    /// `[factors]` requires.
     Person(Box<User>, Option<AssuranceLevel>),
 }
 
@@ -59,32 +59,33 @@ pub struct Explanation {
     pub rule: Option<String>,
     /// Whether the request would be forwarded.
     pub forwarded: bool,
-    /// HTTP status of the refusal; `None` if the application or Sealgate itself answers.
+    /// HTTP status of the refusal. `None` if the request is forwarded or Sealgate responds itself.
     pub status: Option<u16>,
     /// Reason, as the log writes it.
     pub reason: &'static str,
     pub claim: Option<&'static str>,
-    /// Identity headers of a forwarded request.
+    /// Identity headers of a forwarded request; empty otherwise.
     pub headers: Vec<IdentityHeader>,
 }
 
-/// Identity header.
+/// Identity header, with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityHeader {
     pub name: String,
-    /// Attribute that the value comes from, or `assertion`.
+    /// Attribute that the value comes from, such as `email`, or `assertion`.
     pub from: &'static str,
-    /// Whether it is sent. A header is omitted if the user lacks the attribute.
+    /// Whether the header is sent. It is omitted if the user lacks the attribute.
     pub sent: bool,
-    /// Value, with bytes that are not UTF-8 escaped. `None` if it is not sent, or if it is signed
-    /// for each request.
+    /// Value, with bytes that are not UTF-8 escaped. `None` if the header is omitted, or if its
+    /// value is signed for each request.
     pub value: Option<String>,
 }
 
-/// Explains the decision on a request. `url` is absolute; its path is read byte for byte.
+/// Explains the decision on a request. `url` is absolute. Its path is not normalized.
 ///
 /// # Errors
-/// If `url` is not an absolute HTTP or HTTPS URL, or the method is invalid.
+/// If `url` is not an absolute HTTP or HTTPS URL, the method is invalid, or a claim of the token
+/// cannot be parsed.
 pub fn explain(
     config: &Config,
     method: &str,
@@ -98,8 +99,8 @@ pub fn explain(
 }
 
 impl Explanation {
-    /// Returns the HTTP status of the refusal. `is_browser` is whether the request is one of a
-    /// browser that can be redirected.
+    /// Returns the HTTP status of the refusal. `is_browser` says whether the client can be
+    /// redirected to sign in.
     pub fn status(&self, is_browser: bool) -> Option<u16> {
         let can_sign_in = is_browser && self.rule.as_deref().is_some_and(|rule| rule.contains(" signed_in"));
         Some(match self.reason {
@@ -110,7 +111,7 @@ impl Explanation {
             "method" => 405,
             "unopened" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination" | "below" => 403,
             "too_many_groups" | "unwritable_group" => 500,
-            // An ambiguous path or method.
+            // Reasons of ambiguous paths and methods.
             _ => 400,
         })
     }
@@ -185,7 +186,8 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..told })
         }
-        // The gateway refuses a token of an unknown issuer before it reads any rule.
+        // The gateway refuses a token of an issuer that the application does not trust before it
+        // checks rules.
         Err(Refused::Unknown) if matches!(credential, Credential::Foreign(_)) => {
             Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..told })
         }
@@ -194,7 +196,7 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
     }
 }
 
-/// Returns host and target of an absolute URL. URL libraries would normalize the path.
+/// Returns the host and the target of an absolute URL. URL libraries would normalize the path.
 fn split(url: &str) -> Option<(&str, &str)> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let rest = rest.split('#').next()?;
@@ -224,8 +226,8 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
                 user: user.as_ref().clone(),
                 session: SessionId::from_bytes([0; 16]),
                 steps: steps_of(level.unwrap_or(policy.level), now),
-                // Each sign-in requires the second factor of a user who has one. So a sign-in at
-                // level 1 implies a user without a second factor.
+                // A sign-in of a user with a second factor always includes it. So a sign-in at
+                // level 1 implies a user without one.
                 required: policy.in_force(*level != Some(AssuranceLevel::One)),
             }))
         }
@@ -247,7 +249,7 @@ fn steps_of(level: AssuranceLevel, at: UnixTime) -> AuthenticationSteps {
 }
 
 fn identity_headers(who: Principal<'_>, format: &config::IdentityHeaders) -> Vec<IdentityHeader> {
-    // The policy refuses users whose headers cannot be written, before this call.
+    // The policy has already refused users whose headers cannot be written.
     let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().iter().map(shown).collect();
     let mut asserted = |name: &HeaderName| {
         headers.push(IdentityHeader { name: name.to_string(), from: "assertion", sent: true, value: None });

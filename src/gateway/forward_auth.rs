@@ -1,9 +1,10 @@
-//! Decisions for proxies that forward requests themselves and ask before (nginx `auth_request`,
-//! Caddy `forward_auth`, Traefik `ForwardAuth`). The proxy describes its client's request in
-//! headers. That request is rebuilt and decided like any other.
+//! Decisions for proxies that ask before they forward a request themselves (nginx `auth_request`,
+//! Caddy `forward_auth`, Traefik `ForwardAuth`).
 //!
-//! Such a proxy forwards the request on every 2xx status. So only a permit returns 2xx. Every other
-//! successful response, such as a stylesheet or a preflight response, is replaced with a refusal.
+//! The proxy describes its client's request in headers. The gateway rebuilds that request and
+//! decides on it like on any other. The proxy forwards it on every 2xx status. So only a permit
+//! returns 2xx; other successful responses, such as stylesheets and preflight responses, become
+//! refusals.
 
 use std::net::IpAddr;
 
@@ -24,15 +25,15 @@ use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
 
-/// Path of the decision endpoint, on every host. The query has the parameters: [`Question`].
+/// Path of the decision endpoint, on every host. [`Question`] parses its query.
 const PATH: &str = "/.sealgate/auth";
 
 const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
 const HOSTS: [&str; 1] = ["x-forwarded-host"];
 const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
 
-/// Headers that are always empty in the response, so that a proxy that copies them removes those of
-/// its client.
+/// Headers that every decision contains without a value. A proxy that copies them thus removes the
+/// ones that its client sent.
 const NOBODYS: [HeaderName; 4] = [
     HeaderName::from_static("x-sealgate-client-subject"),
     HeaderName::from_static("x-sealgate-client-fingerprint"),
@@ -40,8 +41,8 @@ const NOBODYS: [HeaderName; 4] = [
     HeaderName::from_static("x-forwarded-access-token"),
 ];
 
-/// Request headers without the cookies and tokens of Sealgate. The proxy forwards them instead of
-/// its client's.
+/// Headers with the client's `Cookie` and `Authorization` without those of Sealgate. The proxy
+/// forwards them in place of the originals.
 const CLEANED: [(HeaderName, HeaderName); 2] = [
     (COOKIE, HeaderName::from_static("x-sealgate-cookie")),
     (AUTHORIZATION, HeaderName::from_static("x-sealgate-authorization")),
@@ -53,8 +54,8 @@ struct Question<'a> {
     /// Name of the application that the proxy forwards the request to.
     app: &'a str,
     relays: bool,
-    /// Whether the cleaned `Cookie` and `Authorization` keep their names. Some proxies cannot
-    /// rename headers.
+    /// Whether the cleaned `Cookie` and `Authorization` are returned under these names, for proxies
+    /// that cannot rename headers.
     in_place: bool,
 }
 
@@ -75,7 +76,7 @@ impl<'a> Question<'a> {
 }
 
 impl Gateway {
-    /// Returns whether a trusted proxy asks for a decision with this request.
+    /// Returns whether this request is a trusted proxy's question for a decision.
     pub fn is_asked_by_proxy(config: &Config, head: &Parts) -> bool {
         let is_trusted = |peer: IpAddr| config.forward_auth.trusted.iter().any(|network| network.contains(&peer));
         head.uri.path() == PATH
@@ -100,14 +101,14 @@ impl Gateway {
                 return error(StatusCode::BAD_REQUEST, &refusal);
             }
         };
-        // The proxy forwards to the application in the query, whatever host the client sent. The
-        // rules of the host's application must not decide instead.
+        // The proxy forwards to the application in the query, whatever host its client sent. So the
+        // rules of another application must not decide.
         if self.app_of(host(&asked)) != Some(app) {
             let refusal = Refusal::invalid_request("The host does not belong to the application.");
             return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays);
         }
-        // The gateway itself would remove such a header. The proxy forwards its client's headers,
-        // so the application could execute a method that another rule covers.
+        // The proxy forwards the client's headers, and the application might execute the method
+        // that such a header names. The gateway, as a proxy, would remove it.
         let gate = self.gates.get(app);
         if gate.is_some_and(AppGate::looks_at_methods) && request_fields::override_method(&asked.headers) {
             let request_id = asked.extensions.get::<Origin>().map(|origin| origin.request_id.as_str());
@@ -126,7 +127,7 @@ impl Gateway {
                 permitted(&asked.headers, &permit.rewrite(&asked), told, in_place)
             }
             GateOutcome::Respond(reply) => refused(reply.response, relays),
-            // Unreachable: the gateway cannot read the body of a proxy's request.
+            // Unreachable: the gateway has no access to the body.
             GateOutcome::ReadForm => Response::empty(StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
@@ -134,8 +135,8 @@ impl Gateway {
 
 /// Rebuilds the client's request from the headers of the proxy.
 ///
-/// A header that the proxy does not set may come from the client. So all headers with the same
-/// meaning must agree.
+/// All headers with the same meaning must agree, because the client may have sent those that the
+/// proxy does not set.
 fn described(head: &Parts) -> Result<Parts, &'static str> {
     let headers = &head.headers;
     let method = agreed(headers, &METHODS, "X-Forwarded-Method and X-Original-Method are missing")?;
@@ -164,7 +165,7 @@ fn described(head: &Parts) -> Result<Parts, &'static str> {
     let host = host.ok_or("X-Forwarded-Host and X-Original-URL are missing")?;
     let target = target.ok_or("X-Forwarded-Uri and X-Original-URL are missing")?;
     let path_and_query = PathAndQuery::try_from(target).map_err(|_| "the target is not a path")?;
-    // The parser drops a fragment, and reads an empty path as `/`.
+    // `PathAndQuery` drops a fragment and reads an empty path as `/`.
     if path_and_query.as_str() != target || !target.starts_with('/') {
         return Err("the target is not a path and a query");
     }
@@ -208,11 +209,11 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, &'stat
     }
 }
 
-/// Makes the request look like one of a program, so that it is never redirected: the proxy would
-/// not relay a redirect.
+/// Removes the headers that mark a browser's page load. Otherwise the gateway would redirect to the
+/// sign-in page, and this proxy does not relay redirects.
 fn as_a_program(headers: &mut HeaderMap) {
     for name in ["sec-fetch-dest", "sec-fetch-mode"] {
-        // The WebSocket value is still needed for the check of the origin.
+        // The origin check of WebSocket handshakes needs this value.
         if headers.get(name).is_none_or(|value| value != "websocket") {
             headers.remove(name);
         }
@@ -221,10 +222,11 @@ fn as_a_program(headers: &mut HeaderMap) {
     headers.insert("x-requested-with", HeaderValue::from_static("forward-auth"));
 }
 
-/// Returns the headers that the proxy needs to forward the request.
+/// Returns the response to a permitted request: the headers that the proxy sets when it forwards
+/// it.
 ///
-/// Headers without a value are empty, not omitted. A proxy that copies them thus overwrites those
-/// of its client.
+/// A header without a value is sent empty. A proxy that copies it thus overwrites the client's
+/// header.
 fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeaders>, in_place: bool) -> Response {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
@@ -234,7 +236,7 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeade
         let value = set(&name).unwrap_or_else(empty);
         answer = answer.and(name, value);
     }
-    // The default identity headers that this application does not use may come from the client.
+    // The client may have sent the default identity headers that this application does not use.
     let usual = IdentityHeaders::default();
     for (name, _) in usual.headers.iter().filter(|(name, _)| !named.clone().any(|named| named == name)) {
         answer = answer.and(name.clone(), empty());

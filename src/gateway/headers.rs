@@ -1,7 +1,7 @@
 //! Headers of a request to an upstream. Pure.
 //!
-//! Identity headers come only from the gateway. Cookies and tokens of Sealgate are removed. The
-//! client address comes from the connection or from a trusted proxy.
+//! Only the gateway sets identity headers. Cookies and tokens of Sealgate are removed. The client
+//! address comes from the connection or from a trusted proxy.
 
 use std::sync::Arc;
 
@@ -27,33 +27,34 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// Header with the signed assertion.
 pub(super) const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
-/// Number of headers set in addition to the identity headers: cookies, address, host, scheme.
+/// Number of headers that [`rewrite`] sets in addition to identity headers: cookies, address, host,
+/// scheme.
 const MAX_BESIDE_IDENTITY: usize = 4;
 
 /// Maximum length of the groups header, in bytes. Most servers accept 8 KiB for all headers
 /// together.
 const MAX_GROUPS_LENGTH: usize = 4096;
 
-/// Identity of a request, as headers for the application.
+/// Identity headers of a request, with the settings that [`rewrite`] needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
     format: Arc<config::IdentityHeaders>,
-    /// Whether `Authorization` has a bearer token that proved the identity, or any access token of
-    /// Sealgate. It is not forwarded.
+    /// Whether `Authorization` is removed, because it has the credential that proved the identity,
+    /// or an access token of Sealgate.
     spent: bool,
-    /// Whether a rule of the application names methods. Headers that override the method are
-    /// removed then.
+    /// Whether rules of the application name methods. Headers that override the method are removed
+    /// then.
     methods_ruled: bool,
     /// Whether shared caches must not store the response.
     private: bool,
 }
 
-/// Reason why the user's groups cannot be sent in a header.
+/// Reason why the groups of the user cannot be sent in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unwritable {
     TooLong,
-    /// A group has a character that the encoding lacks, or the delimiter.
+    /// The encoding cannot represent a group's name, or the name contains the delimiter.
     Letters,
 }
 
@@ -62,11 +63,11 @@ impl Identity {
         Self { headers: Vec::new(), format: Arc::clone(format), spent: false, methods_ruled: false, private: false }
     }
 
-    /// Creates the identity of an authenticated user. An attribute that the user lacks (a name,
-    /// groups) has no header.
+    /// Creates the identity headers of an authenticated user. An attribute that the user lacks has
+    /// no header.
     ///
     /// # Errors
-    /// [`Unwritable`]: without all groups, or with a group that reads as another one, the
+    /// [`Unwritable`] if the groups cannot be sent exactly. With a missing or misread group, the
     /// application would grant other rights.
     pub(super) fn for_principal(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
@@ -76,7 +77,7 @@ impl Identity {
         Ok(Self { headers: all, ..Self::nobody(format) })
     }
 
-    /// Marks the identity as proved by a token of the request.
+    /// Records that the credential in `Authorization` proved the identity.
     #[must_use]
     pub(super) fn by_token(self) -> Self {
         Self { spent: true, ..self }
@@ -84,10 +85,10 @@ impl Identity {
 
     /// Adds the properties of the request and its rule.
     ///
-    /// `methods_ruled`: whether rules of the application name methods. `holds_token`: whether the
-    /// request has an access token of Sealgate. Such a token opens other applications too, so it is
-    /// removed even on a public path, where it is not verified. The response is private unless the
-    /// rule is public or allows shared caching.
+    /// `methods_ruled`: whether rules of the application name methods. `holds_token`: whether
+    /// `Authorization` contains a token or password of Sealgate. It is removed on public paths too,
+    /// although it is not verified there, because it gives access to other applications. The
+    /// response is private unless the rule is public or allows shared caching.
     #[must_use]
     pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route) -> Self {
         let private = rule.access != Access::Public && rule.caching == Caching::Private;
@@ -97,7 +98,7 @@ impl Identity {
     /// Adds a signed assertion.
     #[must_use]
     pub(super) fn with_assertion(mut self, assertion: &str) -> Self {
-        // A compact JWT is base64url and dots.
+        // A compact JWT has only base64url characters and dots, which every header value may have.
         if let Ok(value) = HeaderValue::from_str(assertion) {
             self.headers.push((ASSERTION, value));
         }
@@ -112,10 +113,10 @@ impl Identity {
 
 pub(super) struct IdentityHeaderSet {
     pub(super) name: HeaderName,
-    /// Attribute that the value comes from. It differs from the configured one for users without a
-    /// username.
+    /// Attribute that the value comes from. For users without a username, it differs from the
+    /// configured one.
     pub(super) from: IdentityValue,
-    /// `None` if the user lacks the attribute. The header is omitted then.
+    /// `None` if the user lacks the attribute.
     pub(super) value: Option<HeaderValue>,
 }
 
@@ -123,17 +124,18 @@ pub(super) struct IdentityHeaderSet {
 pub(super) fn told(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<IdentityHeaderSet>, Unwritable> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
-        // No encoding produces control characters, and a header value may have all other bytes.
+        // Cannot fail: no encoding produces control characters, and header values may have all
+        // other bytes.
         let value = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty());
         Ok(IdentityHeaderSet { name: name.clone(), from, value })
     };
     format.headers.iter().map(one).collect()
 }
 
-/// Returns the value of an identity header and the attribute that it comes from.
+/// Returns the value of an identity header, and the attribute that it comes from.
 ///
-/// The value is empty if the user lacks the attribute, or if the encoding lacks a character of a
-/// username or e-mail address.
+/// The value is empty if the user lacks the attribute, or if the encoding cannot represent the
+/// username or the e-mail address.
 fn value_of(
     who: Principal<'_>,
     wanted: IdentityValue,
@@ -143,8 +145,8 @@ fn value_of(
     let value = match wanted {
         IdentityValue::Sub => who.name().into_bytes(),
         IdentityValue::Email => address().unwrap_or_default(),
-        // A fallback never equals a username: an e-mail address has an `@`, the name of another
-        // issuer's user a colon.
+        // The fallbacks cannot be confused with usernames: e-mail addresses contain `@`, and names
+        // of other issuers' users a colon.
         IdentityValue::Username => {
             let username = who.username().and_then(|username| written(username, format.names, None));
             return Ok(match (username, address()) {
@@ -204,9 +206,9 @@ pub(super) fn rewrite(
 }
 
 enum Cookies {
-    /// No cookie of Sealgate among them: they are forwarded byte for byte.
+    /// No cookie of Sealgate: the header is forwarded byte for byte.
     Theirs,
-    /// The cookies without those of Sealgate.
+    /// Cookies of the application and of Sealgate. The value has only the application's.
     Mixed(HeaderValue),
     /// Only cookies of Sealgate.
     Ours,
@@ -217,8 +219,8 @@ fn cookies(headers: &HeaderMap) -> Cookies {
     let (first, second) = (fields.next(), fields.next());
     let Some(first) = first else { return Cookies::Theirs };
     match cookie::without_ours(headers) {
-        // The same number of pairs: nothing was removed. The bytes can only differ in blanks
-        // between pairs.
+        // No cookie was removed if the number of pairs is the same. The values then differ only in
+        // blanks between pairs, so the original is kept.
         Some(theirs) if second.is_none() && pairs(&theirs) == pairs(first) => Cookies::Theirs,
         Some(theirs) => Cookies::Mixed(theirs),
         None if second.is_none() && first.as_bytes().iter().all(|byte| matches!(byte, b' ' | b'\t' | b';')) => {
@@ -265,7 +267,7 @@ mod tests {
         Origin { address: "192.0.2.7".parse().unwrap(), secure: true, request_id: "r1".into(), ..Origin::unknown() }
     }
 
-    /// Returns the headers of the request after the edge has applied the changes.
+    /// Returns the request headers that the application receives.
     fn arrive(fields: &[(&str, &[u8])], identity: &Identity) -> HeaderMap {
         let mut request = Request::builder().uri("/a?b=c").header("host", "wiki.test");
         for (name, value) in fields {
@@ -289,7 +291,7 @@ mod tests {
         Identity::for_principal(Principal::Ours(user), &Arc::default())
     }
 
-    /// Returns the headers that arrive for this user in another encoding.
+    /// Returns the headers that the application receives for this user with another encoding.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
         let format =
             config::IdentityHeaders { names, groups_delimiter: delimiter, ..config::IdentityHeaders::default() };
@@ -375,7 +377,8 @@ mod tests {
             (&headers["authorization"], &headers["x-sealgate-assertion"]),
             (&HeaderValue::from_static("Bearer a.b.c"), &HeaderValue::from_static("a.b.c"))
         );
-        // A client's header must not reach an application that expects only the gateway's header.
+        // The application expects only the gateway's `Authorization`, so it must not receive the
+        // client's.
         let nobody = Identity::nobody(&format(AuthorizationHeader::Replace));
         assert!(!arrive(&basic, &nobody).contains_key("authorization"));
     }

@@ -1,8 +1,9 @@
-//! Gateway in front of the applications: decides on a request from its head alone, and forwards
-//! none without a [`policy::Permit`]. Depends on the `http` crate, not on the proxy.
+//! Gateway in front of the applications: decides on each request from its head alone. Depends on
+//! the `http` crate, not on the proxy.
 //!
-//! Order of the decision: application, canonical path, own paths, rule, credential, policy. A path
-//! without a rule is refused. The query and the fragment are never part of the decision.
+//! A request is forwarded only with a [`policy::Permit`]. The steps of a decision are: application,
+//! canonical path, Sealgate's own paths, rule, credential, policy. A path without a rule is
+//! refused. The query never affects the decision.
 
 mod app_password;
 mod assertion;
@@ -39,13 +40,13 @@ pub use work::take as take_work;
 
 use sealgate_core::web::cookie;
 
-/// Maximum length of the body of a form that is read, in bytes.
+/// Maximum length of a form's body that the gateway reads, in bytes.
 pub const MAX_FORM_BYTES: usize = sealgate_store::MAX_FORM_BYTES;
 
-/// Returns whether an application may set this cookie, the value of a `Set-Cookie`.
+/// Returns whether an application may set this cookie. `line` is the value of its `Set-Cookie`.
 ///
-/// Sealgate's own cookies are refused. A compromised application must not sign users in as another
-/// user, nor interfere with a sign-in.
+/// Cookies with Sealgate's names are refused: a compromised application could otherwise sign users
+/// in as another user, or interfere with a sign-in.
 pub fn may_set_cookie(line: &HeaderValue) -> bool {
     !cookie::sets_ours(line.as_bytes())
 }

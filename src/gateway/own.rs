@@ -23,7 +23,7 @@ use sealgate_edge::navigation;
 use sealgate_pages::{Problem, language_from_tag, language_tag};
 use sealgate_store::StoreError;
 
-/// Responds to a request for one of these paths.
+/// Responds to a request for one of Sealgate's own paths.
 pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Result<Response, StoreError> {
     let (methods, name): (&'static [Method], _) = match path.as_bytes() {
         callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),
@@ -65,10 +65,11 @@ enum Own {
     Logo,
 }
 
-/// Ends the application's session and redirects to the provider, which ends the others.
+/// Ends the application's session and redirects to the provider, which ends the user's other
+/// sessions.
 ///
-/// A link on another site, an image or a link scanner ends no session here: the provider asks the
-/// user first.
+/// Keeps the session if the request is cross-site, or is not a user's navigation (an image, a link
+/// scanner). The provider asks the user for confirmation in these cases.
 async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let issuer = ctx.sealgate.config.issuer.as_str();
     let location = format!("{issuer}/oauth/logout?client_id={INTERNAL_CLIENT}{}", ctx.app.name);
@@ -78,10 +79,10 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     if ctx.sessions == Sessions::OfProvider || !is_meant {
         return Ok(answer);
     }
-    // A form of another site comes without the cookie (SameSite=Lax). Without this check, the
-    // browser would still delete the cookie.
+    // A form of another site arrives without the cookie (SameSite=Lax). Without this check, the
+    // response would still delete the cookie.
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else { return Ok(answer) };
-    // Kept forms must not be shown to the next user of this browser.
+    // Drops the stored forms, which must not be shown to the next user of this browser.
     if let Some(browser) = ctx.cookie(ctx.cookies.browser) {
         ctx.sealgate.store.drop_forms(&SecretHash::for_secret(browser.as_bytes())).await?;
     }
@@ -101,8 +102,8 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     Ok(answer)
 }
 
-/// Stores the language that the user has chosen on one of the gateway's pages, and redirects to
-/// that page.
+/// Stores the language that the user chose on a page of the gateway, and redirects back to that
+/// page.
 fn language(ctx: &AppRequest<'_>) -> Response {
     let query = ctx.query().unwrap_or_default();
     let answer = Response::redirect(StatusCode::FOUND, then(ctx).as_str());
@@ -115,7 +116,7 @@ fn language(ctx: &AppRequest<'_>) -> Response {
     }
 }
 
-/// Returns the page in the parameter `then`, or the application's start page.
+/// Returns the path in the parameter `then`, or the application's start page.
 fn then(ctx: &AppRequest<'_>) -> ReturnPath {
     let query: Params = ctx.query().unwrap_or_default();
     query.one("then").ok().flatten().and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)

@@ -1,9 +1,9 @@
 //! Canonical path of a request. Pure.
 //!
-//! A rule has no effect if the application reads the path in another way than the gateway:
-//! `/public/..%2fadmin` begins with `/public/`, and is `/admin` to a server that decodes first. So
-//! a path that two servers may read differently is refused, whatever rule it would match. The
-//! forwarded path has exactly the bytes that were checked.
+//! A rule has no effect if the application reads the path differently from the gateway. For
+//! example, `/public/..%2fadmin` begins with `/public/`, but a server that decodes first reads
+//! `/admin`. So a path is refused if servers may read it differently, whichever rule it matches.
+//! The bytes of the forwarded path are exactly those that were checked.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -15,42 +15,40 @@ use crate::characters::Characters;
 use crate::reading;
 use crate::reading::{Ambiguous, Effort};
 
-/// Path with one meaning: every escape decoded once, no empty or dot segments, no escaped
-/// separators.
+/// Path with one meaning: every escape is decoded once, and no segment is empty or a dot segment.
 ///
-/// [`Characters`] that an application reads as data give it other readings;
-/// [`CanonicalPath::interpretations`] returns them.
+/// An application may read some separators as data, see [`Characters`]. A path with such characters
+/// has other readings, which [`CanonicalPath::interpretations`] returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CanonicalPath<'a> {
     text: Cow<'a, [u8]>,
-    /// The path with marks for such characters; empty if it has none.
+    /// The path, with marks for escaped characters that are data; empty if it has no such
+    /// characters.
     marked: Vec<u8>,
-    /// Computed once, because several checks of a request need them.
+    /// Computed at most once, because several checks of a request need it.
     readings: OnceLock<Result<Readings, Ambiguous>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Readings {
-    /// Those in which characters that are data to the application separate.
+    /// Readings of the path in which characters that are data to the application are separators.
     texts: Vec<Vec<u8>>,
-    /// For the path and for each of these texts: its readings by servers that fold letters or open
-    /// Windows names. Missing ones at the end are empty.
+    /// For the path itself and for each of `texts`: the readings by servers that fold letters or
+    /// open Windows names. May be shorter than that; missing elements count as empty.
     others: Vec<Vec<Vec<u8>>>,
 }
 
 impl<'a> CanonicalPath<'a> {
-    /// Parses the path of a request target. `data` are the characters that the application reads as
-    /// data.
+    /// Parses the path of a request target. The application reads the characters in `data` as data.
     ///
     /// # Errors
     /// The reason why the path is ambiguous.
     pub(super) fn from_target(target: &'a PathAndQuery, data: Characters) -> Result<Self, Ambiguous> {
-        // Not `target.path()`, which returns a slash for a target that begins with its query.
+        // Not `target.path()`: it returns `/` for a target that begins with its query.
         Self::parse_with(target.as_str().split('?').next().unwrap_or_default(), data)
     }
 
-    /// Parses a path without characters that are data to the application and separators to other
-    /// servers.
+    /// Parses a path of an application that reads no separators as data.
     ///
     /// # Errors
     /// The reason why the path is ambiguous.
@@ -58,8 +56,8 @@ impl<'a> CanonicalPath<'a> {
         Self::parse_with(raw, Characters::default())
     }
 
-    /// Parses the path of a request target, without its query. `data` are the characters that the
-    /// application reads as data.
+    /// Parses the path of a request target, without its query. The application reads the characters
+    /// in `data` as data.
     ///
     /// # Errors
     /// The reason why the path is ambiguous.
@@ -86,20 +84,21 @@ impl<'a> CanonicalPath<'a> {
 
     /// Returns the path, decoded once.
     ///
-    /// Marks, which are control characters, replace escaped slashes and backslashes that are data.
-    /// Not always UTF-8: old applications escape other encodings.
+    /// Escaped slashes and backslashes that are data are replaced by marks, which are control
+    /// characters. The path need not be UTF-8, because old applications use other encodings.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.text
     }
 
-    /// Returns the characters of the path that are data to the application and separators to other
-    /// servers.
+    /// Returns the separators in the path that the application reads as data.
     pub(super) fn characters(&self) -> Characters {
         Characters::from_marked(&self.marked)
     }
 
-    /// Returns the path and its readings by servers that treat these characters as separators. Each
-    /// has its own readings by servers that fold letters or open Windows names; most have none.
+    /// Returns the path and its readings by servers for which these characters are separators.
+    ///
+    /// With each path, returns its readings by servers that fold letters or open Windows names.
+    /// Most paths have none.
     ///
     /// # Errors
     /// If a reading contains a dot segment or could be decoded again, or if the readings take too
@@ -111,7 +110,7 @@ impl<'a> CanonicalPath<'a> {
     }
 
     fn read(&self) -> Result<Readings, Ambiguous> {
-        // Common case: the path has one reading, and nothing is allocated.
+        // Common case: the path has only one reading, and nothing is allocated.
         if self.marked.is_empty() && !reading::is_odd(self.as_bytes()) {
             return Ok(Readings { texts: Vec::new(), others: Vec::new() });
         }
@@ -125,7 +124,7 @@ impl<'a> CanonicalPath<'a> {
     }
 }
 
-/// Returns whether some servers end a segment at this byte, in addition to the slash.
+/// Returns whether some servers end a segment at this byte. The slash is not included.
 const fn is_separator(byte: u8) -> bool {
     matches!(byte, b'\\' | b';')
 }
@@ -160,8 +159,8 @@ fn decode(raw: &[u8], data: Characters) -> Result<Vec<u8>, Ambiguous> {
     if decoded.windows(3).any(|window| matches!(window, [b'%', high, low] if escaped([*high, *low]).is_some())) {
         return Err(Ambiguous::Twice);
     }
-    // The lead bytes C0 and C1, and a continuation byte that is too low for its lead byte, encode
-    // characters that need fewer bytes.
+    // An overlong sequence has the lead byte C0 or C1, or its second byte is too small for its lead
+    // byte.
     let overlong =
         |window: &[u8]| matches!(window, [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f] | [0xf0, 0x80..=0x8f]);
     if decoded.windows(2).any(overlong) {
@@ -218,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_escapes_of_other_encodings_pass() {
-        // "ş" in ISO-8859-9, as old Turkish applications write it.
+        // "ş" and "ğ" in ISO-8859-9, as old Turkish applications send them.
         assert_eq!(CanonicalPath::parse("/%FE%F0").unwrap().as_bytes(), b"/\xfe\xf0");
     }
 
@@ -305,8 +304,8 @@ mod tests {
         }
     }
 
-    /// Returns the path as a lax server may read it: decodes it several times, splits it at every
-    /// separator of any server, drops empty and dot segments, and resolves `..`.
+    /// Returns the segments of the path as a lax server may read it: decodes it several times,
+    /// splits it at every separator of any server, drops empty and dot segments, and resolves `..`.
     fn as_a_careless_server_reads(raw: &[u8], decodings: usize) -> Vec<Vec<u8>> {
         let mut path = raw.to_vec();
         for _ in 0..decodings {

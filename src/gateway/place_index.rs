@@ -1,6 +1,8 @@
-//! Index of an application's places by path, and the rules below the paths of a request that acts on
-//! everything there: a collection is deleted, moved, copied, locked or listed with all its members
-//! (RFC 4918). Pure.
+//! Index of an application's places by path, and the rules that apply below a path. Pure.
+//!
+//! A place is a path of the configuration with its rules, see [`RoutePlace`]. `WebDAV` requests can
+//! delete, move, copy, lock or list a collection with all its members (RFC 4918). The rules of
+//! every place below the path must allow such a request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,13 +16,13 @@ use crate::route::{RoutePlace, Routes, Rule};
 use crate::{reading, work};
 use sealgate_config::request_fields;
 
-/// Index that finds the places of a path and its ancestors.
+/// Index that finds the places of a path and of its ancestors.
 ///
-/// A request costs the same with ten thousand rules as with ten.
+/// The cost of a lookup does not depend on the number of rules.
 #[derive(Debug)]
 pub(super) struct PlaceIndex {
     numbers: BTreeMap<Vec<u8>, Vec<usize>>,
-    /// Length of the longest key. A longer prefix of a path needs no lookup.
+    /// Length of the longest key. Longer prefixes of a path need no lookup.
     max_key_bytes: usize,
 }
 
@@ -31,7 +33,8 @@ impl PlaceIndex {
         for (number, path) in paths.enumerate() {
             for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
                 let numbers = index.entry(name(read).to_ascii_lowercase()).or_default();
-                // The numbers are ascending, and the readings are mostly equal.
+                // Equal readings of a path add its number only once. Numbers are added in ascending
+                // order.
                 if numbers.last() != Some(&number) {
                     numbers.push(number);
                 }
@@ -41,10 +44,11 @@ impl PlaceIndex {
         Self { numbers: index, max_key_bytes }
     }
 
-    /// Returns every place with the name of the path or of one of its ancestors, ignoring letter
-    /// case, in ascending order.
+    /// Returns the numbers of all places whose name is that of the path or of one of its ancestors,
+    /// in ascending order. Ignores letter case.
     pub(super) fn near(&self, path: &[u8]) -> Vec<usize> {
-        // One byte more than the longest key: a longer path must not match a key as a whole.
+        // Keeps one byte more than the longest key, so that a longer path does not match a key as a
+        // whole.
         let path = path.get(..=self.max_key_bytes).unwrap_or(path);
         let upper = path.iter().any(u8::is_ascii_uppercase);
         let path = if upper { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
@@ -61,22 +65,23 @@ impl PlaceIndex {
     }
 }
 
-/// Returns a path without the slash at its end.
+/// Returns a path without its trailing slash.
 fn name(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
 }
 
-/// Rules below the paths of a request, which must also allow it.
+/// Rules of the places below the paths of a request. They must also allow it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Subtree<'a> {
     rules: Vec<&'a Rule>,
-    /// Whether a place there has no rule for the method.
+    /// Whether one of these places has no rule for the method.
     is_closed: bool,
 }
 
 impl<'a> Subtree<'a> {
-    /// Adds the rules below a path to which `found` applies. Omits those with the same requirements
-    /// as its own.
+    /// Adds the rules below a path. `found` is the place of the path itself.
+    ///
+    /// Omits rules with the same requirements as the rule of the path.
     ///
     /// # Errors
     /// If the path can be read in more than one way.
@@ -105,7 +110,7 @@ impl<'a> Subtree<'a> {
         Ok(())
     }
 
-    /// Returns whether a place below has no rule for the method.
+    /// Returns whether a place below the paths has no rule for the method.
     pub(super) const fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -117,41 +122,41 @@ impl<'a> Subtree<'a> {
 
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 
-/// Depth to which a request acts below its path.
+/// Whether a request acts only on its path or also below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestDepth {
-    /// On the path, or at most the names and properties of the collection's members.
+    /// On the path. May show the names and properties of the collection's members.
     Zero,
     /// On everything below the path.
     Infinity,
 }
 
 impl RequestDepth {
-    /// Returns how far a request with this method and these headers acts.
+    /// Returns how deep a request with this method and these headers acts.
     ///
-    /// `Depth` counts only with values that the method allows. Without it, a request acts on
-    /// everything (RFC 4918 §9): no server may act deeper than the check.
+    /// A `Depth` counts only if it is valid for the method. Otherwise the request is assumed to act
+    /// on everything below, so that no server acts deeper than the check (RFC 4918 §9).
     pub(super) fn from_request(method: &str, headers: &HeaderMap) -> Self {
         match (method, field(headers)) {
-            // `Depth: 1` shows a closed member's name and properties, never its content. Refusing
-            // it would make every collection with a closed member impossible to browse.
+            // `Depth: 1` shows names and properties of closed members, but not their content. If it
+            // were refused, no collection with a closed member could be browsed.
             ("LOCK", Some(b"0")) | ("PROPFIND", Some(b"0" | b"1")) => Self::Zero,
-            // DELETE has no other depth (§9.6.1), nor has the MOVE of a collection (§9.9.2). COPY
-            // has, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
+            // DELETE (§9.6.1) and the MOVE of a collection (§9.9.2) allow no other depth. COPY
+            // does, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
             ("LOCK" | "PROPFIND" | "DELETE" | "MOVE" | "COPY", _) => Self::Infinity,
             _ => Self::Zero,
         }
     }
 
-    /// As [`RequestDepth::from_request`], for applications that receive headers that override the method,
-    /// such as `X-HTTP-Method-Override`.
+    /// As [`RequestDepth::from_request`], for applications to which headers that override the
+    /// method are forwarded, such as `X-HTTP-Method-Override`.
     pub(super) fn of_any_method(method: &str, headers: &HeaderMap) -> Self {
         if request_fields::override_method(headers) { Self::Infinity } else { Self::from_request(method, headers) }
     }
 }
 
-/// Returns the only value of `Depth`, if it is forwarded: a field that `Connection` names is not
-/// (RFC 9110 §7.6.1).
+/// Returns the only value of `Depth`, if the header is forwarded. A header that `Connection` names
+/// is not (RFC 9110 §7.6.1).
 fn field(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(DEPTH).iter();
     let (Some(only), None) = (values.next(), values.next()) else { return None };

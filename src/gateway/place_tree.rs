@@ -1,8 +1,9 @@
-//! Tree of an application's places: those below a path, and those that a path with short names can
-//! lead to. Pure.
+//! Tree of an application's places, for lookups below a path and of paths with Windows short names.
+//! Pure.
 //!
-//! Windows gives a long name a short one: `ADMINI~1` for `administration`. A segment that looks like
-//! a short name may therefore stand for every name that begins with the same two letters.
+//! A place is a path of the configuration with its rules (`RoutePlace`). Windows gives a long name
+//! a short one: `ADMINI~1` for `administration`. So a segment that looks like a short name may mean
+//! any name that begins with the same two letters.
 
 use std::collections::HashMap;
 
@@ -10,42 +11,43 @@ use crate::reading;
 use crate::reading::{Ambiguous, Effort};
 use crate::work;
 
-/// Tree of an application's places by the segments of their paths, as Windows reads them, in lower
-/// case.
+/// Tree of an application's places. Each level is a segment as Windows reads it, in lower case.
 ///
-/// Places with the same conditions count once: a request costs the same with ten thousand rules as
-/// with ten, unless many that begin alike have different conditions.
+/// "Conditions" are the access requirements of a place. Places with the same conditions count once,
+/// so the cost of a request usually does not depend on the number of rules. Only many places with
+/// similar names and different conditions make it more expensive.
 #[derive(Debug, Default)]
 pub(super) struct PlaceTree {
-    /// The root comes first.
+    /// The first node is the root. Children come after their parents.
     nodes: Vec<Node>,
     /// Number of segments of the deepest place.
     depth: usize,
-    /// Length of the longest segment, in bytes.
+    /// Length of the longest segment of a place, in bytes.
     max_name_bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Node {
     children: HashMap<Vec<u8>, usize>,
-    /// Children by their first letter, and by their first two letters.
+    /// Children by their first letter and by their first two letters.
     by_letters: HashMap<Letters, Siblings>,
-    /// Maximum length of the segment before normalization, in bytes.
+    /// Length of the longest configured spelling of this segment, in bytes.
     name_bytes: usize,
-    /// Places of exactly this path.
+    /// Places with exactly this path.
     exact: Vec<usize>,
-    /// Places of this path and everything below it.
+    /// Places with this path that include everything below it.
     covering: Vec<usize>,
-    /// Places below this node, one for each distinct set of conditions.
+    /// One place for each distinct set of conditions below this node.
     below: Vec<usize>,
-    /// Places at and below this node, one for each distinct set of conditions.
+    /// One place for each distinct set of conditions at or below this node.
     all: Vec<usize>,
 }
 
 #[derive(Debug, Default)]
 struct Siblings {
     nodes: Vec<usize>,
-    /// The only set of conditions below all of them, as a place that has it.
+    /// A place with the conditions of all places at and below these nodes; `None` if the conditions
+    /// differ.
     only: Option<usize>,
 }
 
@@ -55,32 +57,32 @@ type Letters = [u8; 2];
 /// Segment of a path, as Windows reads it, in lower case.
 struct Segment {
     name: Vec<u8>,
-    /// First letters and length of a short name before its `~`.
+    /// The first letters of a short name, and the length of the text before its `~`.
     short: Option<(Letters, usize)>,
 }
 
-/// A node to visit, with the state of the search.
+/// Node to visit, with the state of the search.
 struct Step<'t> {
     node: usize,
     depth: usize,
-    /// Whether a short name was expanded on the way.
+    /// Whether a short name was expanded to reach this node.
     is_expanded: bool,
-    /// Places of the nearest ancestor that cover the path.
+    /// Covering places of the nearest ancestor that has some.
     above: &'t [usize],
 }
 
 /// Comparisons with the place that was found for the path.
 pub(super) struct Conditions<'c> {
-    /// Whether a place has the conditions of the rules that were found for the path.
+    /// Whether the place with this number has the conditions of the found place.
     pub is_same: &'c dyn Fn(usize) -> bool,
-    /// Whether a place of exactly a path has other conditions for what follows it, as a script has
-    /// (`/admin.php/x`).
+    /// Whether the place with this number is exactly a path, such as that of a script, and its
+    /// conditions should also protect longer paths (`/admin.php/x`).
     pub hides: &'c dyn Fn(usize) -> bool,
 }
 
 impl PlaceTree {
-    /// Builds the tree. The number of a place is its position in the iterator. `conditions` are
-    /// equal numbers for places with the same conditions.
+    /// Builds the tree. The number of a place is its position in the iterator. `conditions` has a
+    /// number for each place, which is the same for places with the same conditions.
     pub(super) fn from_paths<'p>(paths: impl Iterator<Item = &'p [u8]>, conditions: &[usize]) -> Self {
         let mut tree = Self { nodes: vec![Node::default()], depth: 0, max_name_bytes: 0 };
         for (number, path) in paths.enumerate() {
@@ -118,7 +120,7 @@ impl PlaceTree {
         }
     }
 
-    /// Computes the sets of conditions below each node. Children come after their parent.
+    /// Computes the distinct conditions below each node, from the leaves to the root.
     fn gather(&mut self, conditions: &[usize]) {
         let distinct = |places: &mut Vec<usize>| {
             places.sort_unstable_by_key(|number| conditions.get(*number));
@@ -141,8 +143,8 @@ impl PlaceTree {
         }
     }
 
-    /// Returns the places of exactly this path and its directory, and one place below it for each set
-    /// of conditions.
+    /// Returns the numbers of the places with exactly this path or its directory, and the number of
+    /// one place below it for each distinct set of conditions.
     pub(super) fn at_and_below(&self, path: &[u8]) -> (impl Iterator<Item = usize>, impl Iterator<Item = usize>) {
         let name = path.strip_suffix(b"/").unwrap_or(path);
         let mut segments = name.split(|byte| *byte == b'/').skip(1);
@@ -156,12 +158,12 @@ impl PlaceTree {
         (here, node.flat_map(|node| &node.below).copied())
     }
 
-    /// Returns the places at and below the paths that this path may stand for, one for each set of
-    /// conditions. Skips subtrees in which every place has the conditions that were found.
+    /// Returns the places at and below the paths that this path may mean, one for each distinct set
+    /// of conditions. Skips subtrees in which all conditions are those of the found place.
     ///
     /// # Errors
-    /// [`Ambiguous::Spelling`] if the path may stand for one whose places have other conditions;
-    /// [`Ambiguous::Readings`] if there are too many to compare.
+    /// - [`Ambiguous::Spelling`] if the path may mean one with other conditions.
+    /// - [`Ambiguous::Readings`] if it may mean too many paths to compare.
     pub(super) fn expand(
         &self,
         path: &[u8],
@@ -213,7 +215,7 @@ impl PlaceTree {
         Ok(below)
     }
 
-    /// Returns the segments of a path that places can match, and one more.
+    /// Returns the segments of a path, at most one more than the deepest place has.
     fn segments(&self, path: &[u8]) -> Vec<Segment> {
         path.split(|byte| *byte == b'/').skip(1).take(self.depth + 1).map(|name| self.segment(name)).collect()
     }
@@ -221,14 +223,15 @@ impl PlaceTree {
     fn segment(&self, name: &[u8]) -> Segment {
         let name = reading::windows_name(name);
         let short = reading::stem(name).and_then(|stem| Some((*first_letters(stem).last()?, stem.len())));
-        // One byte more than the longest segment: a longer one must not match it as a whole.
+        // Keeps one byte more than the longest segment, so that a longer one does not match as a
+        // whole.
         let name = name.get(..=self.max_name_bytes).unwrap_or(name).to_ascii_lowercase();
         Segment { name, short }
     }
 }
 
-/// Returns the first letter of a name, and its first two letters. Short names have no dots or
-/// spaces.
+/// Returns the first letter of a name and its first two letters. Dots and spaces are skipped,
+/// because short names have none.
 fn first_letters(name: &[u8]) -> Vec<Letters> {
     let letters = name.iter().filter(|byte| !matches!(byte, b'.' | b' ')).map(u8::to_ascii_lowercase);
     let letters: Vec<u8> = letters.take(2).collect();

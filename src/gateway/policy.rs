@@ -1,10 +1,8 @@
-//! Access decision, and the only code that creates a [`Permit`]. No request is forwarded without a
-//! permit.
+//! Access decision. Only this module creates a [`Permit`], and no request is forwarded without one.
 //!
-//! Every condition of a rule must hold. They are checked in a fixed order, so that the same request
-//! is always refused for the same reason: credentials, audience, client, scopes, users, groups.
-//! Level and age of the sign-in come last, so that a user without access is not asked to sign in
-//! again first.
+//! All conditions of a rule must hold. They are checked in this order, so that the reason of a
+//! refusal does not vary: credential, audience, client, scopes, users, groups, level and age of the
+//! sign-in. The last two come last so that a user without access is not asked to sign in again.
 
 mod permit;
 
@@ -52,7 +50,7 @@ pub(super) enum Credential {
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub user: User,
-    /// Level of the sign-in that created the password.
+    /// Level of the sign-in in which the password was created.
     pub level: AssuranceLevel,
     /// Level that `[factors]` requires of the user.
     pub required: AssuranceLevel,
@@ -66,26 +64,27 @@ pub(super) struct SignedIn {
     /// Authentication steps that the session cookie proves.
     pub steps: AuthenticationSteps,
     /// Level that `[factors]` requires of each sign-in of the user. The account pages also accept
-    /// lower ones.
+    /// lower levels.
     pub required: AssuranceLevel,
 }
 
 /// Strength and age of the sign-in that a credential proves.
 enum Proof<'a> {
     Browser(&'a SignedIn),
-    /// Our token and the level that `[factors]` requires of its user.
+    /// Claims of our token, and the level that `[factors]` requires of its user.
     Claims(&'a AccessTokenClaims, AssuranceLevel),
-    /// Claims of another issuer's token. The order of its context classes is unknown.
+    /// `acr` and `auth_time` of another issuer's token. The order of its context classes is
+    /// unknown.
     Foreign(Option<&'a str>, Option<UnixTime>),
-    /// An application password: no sign-in.
+    /// An application password. There was no sign-in at the time of the request.
     Program(&'a Program),
 }
 
 impl Proof<'_> {
     /// Checks level and age of the sign-in against the rule.
     ///
-    /// A rule without context classes accepts every level. A rule that lists only classes of other
-    /// issuers accepts none of ours.
+    /// A rule without context classes accepts every level. A rule that lists only context classes
+    /// of other issuers accepts no level of ours.
     fn judge<'r>(&self, rule: &'r Rule, now: UnixTime) -> Result<(), Refused<'r>> {
         let lowest = AssuranceLevel::lowest_of(&rule.acr);
         let any = rule.acr.is_empty().then_some(AssuranceLevel::One);
@@ -101,7 +100,7 @@ impl Proof<'_> {
             }
             Self::Browser(signed_in) => {
                 required.level = required.level.max(signed_in.required);
-                // Common case: skips the evaluation of the steps.
+                // Common case: no need to evaluate the steps.
                 if required.level == AssuranceLevel::One && required.max_age.is_none() {
                     return Ok(());
                 }
@@ -139,7 +138,8 @@ impl Credential {
         }
     }
 
-    /// Returns the user of this store, if the credential is of one.
+    /// Returns the user in this store whom the credential identifies. Users of other issuers are
+    /// not in it.
     pub(super) fn user(&self) -> Option<&User> {
         match self {
             Self::Nobody | Self::Foreign(_) => None,
@@ -149,18 +149,18 @@ impl Credential {
         }
     }
 
-    /// Returns whether the credential is a token of a client that receives refresh tokens.
+    /// Returns whether the credential is a token with the scope `offline_access`.
     pub(super) fn has_offline_access(&self) -> bool {
         matches!(self, Self::Bearer(bearer, _) if bearer.scope.contains(ScopeValue::OfflineAccess))
     }
 
-    /// Returns whether the credential came in `Authorization`. The client is then not redirected to
-    /// sign in, and the header is not forwarded.
+    /// Returns whether the credential was sent in `Authorization`. Such a client is not redirected
+    /// to sign in, and the header is not forwarded.
     pub(super) fn is_by_token(&self) -> bool {
         matches!(self, Self::Bearer(..) | Self::Foreign(_) | Self::Program(_))
     }
 
-    /// Returns the session at the provider, if the credential is of one.
+    /// Returns the provider's session, if the credential is a browser's session.
     pub(super) fn session(&self) -> Option<SessionId> {
         match self {
             Self::Nobody | Self::Bearer(..) | Self::Foreign(_) | Self::Program(_) => None,
@@ -174,10 +174,9 @@ impl Credential {
 pub(super) enum Refused<'r> {
     Unknown,
     Audience,
-    /// The token was issued to a client that the application does not list.
+    /// The application lists clients, but not the client of the token.
     Client,
-    /// The token was issued to a client that no administrator has approved, and the application
-    /// lists no clients.
+    /// The application lists no clients, and no administrator has approved the client of the token.
     UnapprovedClient,
     /// The token lacks one of these scopes.
     Scope(&'r [String]),
@@ -192,13 +191,13 @@ pub(super) enum Refused<'r> {
     Groups(Unwritable),
     /// The rule of the destination refuses the request.
     Destination,
-    /// A rule below the path or the destination refuses the request, which acts on everything
-    /// there.
+    /// The request acts on everything below the path or the destination, and the rule of a path
+    /// there refuses it.
     Below,
 }
 
 impl Refused<'_> {
-    /// Returns the reason as one word for logs, metrics and `sealgate explain`.
+    /// Returns the reason as a label for logs, metrics and `sealgate explain`.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unauthenticated",
@@ -217,9 +216,9 @@ impl Refused<'_> {
         }
     }
 
-    /// Returns the context classes for a new sign-in, which must reach one of them.
+    /// Returns the context classes to request from a new sign-in, which must reach one of them.
     ///
-    /// These are the classes of the rule, or the level that `[factors]` requires if that is higher.
+    /// These are the classes of the rule, or the level that `[factors]` requires if it is higher.
     pub(super) fn demanded(self, rule: &Rule) -> Cow<'_, [String]> {
         let of_rule = AssuranceLevel::lowest_of(&rule.acr).unwrap_or(AssuranceLevel::One);
         match self {
@@ -228,7 +227,7 @@ impl Refused<'_> {
         }
     }
 
-    /// Returns the token claim that led to the refusal, if any.
+    /// Returns the token claim that caused the refusal, if any.
     pub(super) const fn claim(self) -> Option<&'static str> {
         match self {
             Self::Unknown | Self::Destination | Self::Below => None,
@@ -248,15 +247,15 @@ pub(super) struct AccessRequest<'a> {
     /// Index of the application in the configuration.
     pub index: usize,
     pub app: &'a App,
-    /// Audience that a token must have, unless the rule or the application sets another one.
+    /// Audience that a token must have, unless the rule or the application sets another.
     pub issuer: &'a str,
     /// Rule of the path and the method.
     pub rule: &'a Rule,
-    /// Second path of the request, if it has one.
+    /// Destination of a COPY or MOVE.
     pub destination: Destination<'a>,
     /// Rules below the path and the destination, within the depth of the request.
     pub below: Subtree<'a>,
-    /// Request target that the rule was found for.
+    /// Target of the request, from which the rule was found.
     pub path_and_query: &'a PathAndQuery,
     /// CORS headers of the response.
     pub cors: Cors,
@@ -264,13 +263,13 @@ pub(super) struct AccessRequest<'a> {
 }
 
 impl<'a> AccessRequest<'a> {
-    /// Returns every rule that must allow the request, that of the path first.
+    /// Returns every rule that must allow the request. The rule of the path comes first.
     pub(super) fn rules(&self) -> impl Iterator<Item = &'a Rule> {
         let destination = if let Destination::Ruled(rule) = self.destination { Some(rule) } else { None };
         std::iter::once(self.rule).chain(destination).chain(self.below.rules())
     }
 
-    /// Returns whether the request needs no credentials. None are read then.
+    /// Returns whether the request needs no credentials. They are not even read then.
     pub(super) fn is_public(&self) -> bool {
         self.rules().all(|rule| rule.access == Access::Public)
     }
@@ -297,15 +296,16 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     Ok(permit(asked, identity))
 }
 
-/// Checks the request against one rule. Returns the user that the application may be given, or
-/// `None` on a public path.
+/// Checks the request against one rule. Returns the user to name to the application, or `None` on a
+/// public path.
 fn judge<'a, 'c>(
     asked: &AccessRequest<'a>,
     rule: &'a Rule,
     credential: &'c Credential,
 ) -> Result<Option<Principal<'c>>, Refused<'a>> {
     let (who, proof) = match (rule.access, credential) {
-        // Public paths never get an identity, so that the application cannot rely on one.
+        // Public paths never receive an identity, because the application could start to rely on
+        // it.
         (Access::Public, _) => return Ok(None),
         (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer, required)) => {
             judge_token(asked, rule, bearer)?;
@@ -340,10 +340,10 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     if !bearer.claims.aud.contains(audience) {
         return Err(Refused::Audience);
     }
-    // Every client's token has the issuer as its audience. Without this check, any client that
-    // obtained a user's consent once could use the applications as that user. Developers and
-    // self-registered clients can obtain tokens. So without a list, only clients count that an
-    // operator created or an administrator approved.
+    // Every access token has the issuer as audience. Without this check, any client to which a user
+    // once consented could use the applications as that user. Developers can register clients, and
+    // clients can register themselves. So if the application lists no clients, only those count
+    // that an operator created or an administrator approved.
     match asked.app.clients.as_deref() {
         Some(listed) if !listed.contains(&bearer.client) => return Err(Refused::Client),
         None if !bearer.vouched_for => return Err(Refused::UnapprovedClient),
@@ -356,10 +356,10 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     Ok(())
 }
 
-/// Checks a token of another issuer against the rule. The clients of that issuer are checked by the
-/// terms of the issuer.
+/// Checks a token of another issuer against the rule. The issuer's settings already limit its
+/// clients.
 fn judge_foreign<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, foreign: &Foreign) -> Result<(), Refused<'a>> {
-    // Only issuers that the application lists are accepted, even if the token is valid.
+    // A valid token is not enough: the application must list the issuer.
     if !asked.app.trusted_issuers.contains(&foreign.issuer) {
         return Err(Refused::Unknown);
     }
@@ -423,7 +423,7 @@ mod tests {
         browser_under(AssuranceLevel::One, done)
     }
 
-    /// As `browser_with`, with a level that `[factors]` requires.
+    /// As `browser_with`. `[factors]` requires the level `required`.
     fn browser_under(required: AssuranceLevel, done: &[(AuthenticationMethod, u64)]) -> Credential {
         let mut steps = AuthenticationSteps::default();
         for (method, ago) in done {
@@ -447,7 +447,7 @@ mod tests {
         bearer_under(AssuranceLevel::One, aud, scope, acr)
     }
 
-    /// As `bearer_with`, with a level that `[factors]` requires.
+    /// As `bearer_with`. `[factors]` requires the level `required`.
     fn bearer_under(required: AssuranceLevel, aud: Audience, scope: &str, acr: &str) -> Credential {
         let bearer = Bearer {
             claims: AccessTokenClaims {
@@ -508,7 +508,7 @@ mod tests {
         Rule { scopes: owned(scopes), groups: owned(groups), ..Rule::plain("/", access) }
     }
 
-    /// Returns the names of removed and set headers, or the reason of the refusal.
+    /// Returns the names of the removed and set headers, or the reason of the refusal.
     fn decided(rule: &Rule, credential: &Credential) -> Result<Vec<String>, String> {
         let head = Request::get("/a?b").header("authorization", "Bearer x").body(()).unwrap().into_parts().0;
         let target = head.uri.path_and_query().unwrap();
@@ -652,14 +652,15 @@ mod tests {
         let aged = |seconds| Rule { max_age: Some(Duration::from_secs(seconds)), ..rule(Access::SignedIn, &[], &[]) };
         assert!(decided(&aged(3600), &browser()).is_ok());
         assert_eq!(decided(&aged(3599), &browser()), Err("max_age".into()));
-        // The token's sign-in happened at this moment.
+        // `auth_time` of the token is `TIME`.
         assert!(decided(&aged(0), &bearer(ours(), "openid")).is_ok());
         let strong = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
         for credential in [browser(), bearer(ours(), "openid")] {
             assert!(decided(&strong(&["2", "1"]), &credential).is_ok());
             assert_eq!(decided(&strong(&["2"]), &credential), Err("acr".into()));
         }
-        // Access is checked before the user is asked to sign in again.
+        // The group is checked before the level, so that the user is not asked to sign in again in
+        // vain.
         let neither = Rule { groups: owned(&["admins"]), ..strong(&["2"]) };
         assert_eq!(decided(&neither, &browser()), Err("group".into()));
     }
@@ -696,7 +697,7 @@ mod tests {
             max_age: Some(Duration::from_mins(5)),
             ..rule(Access::SignedIn, &[], &[])
         };
-        // The password step is old. A second step that was added later does not renew it.
+        // The password step is old. Adding a second step does not renew it.
         for second in [Totp, RecoveryCode] {
             let stepped_up = browser_with(&[(Password, 301), (second, 5)]);
             assert_eq!(decided(&rule(&[]), &stepped_up), Err("max_age".into()));
@@ -704,7 +705,7 @@ mod tests {
         }
         let fresh = browser_with(&[(Password, 300), (Totp, 5)]);
         assert!(decided(&rule(&["2"]), &fresh).is_ok());
-        // An old step of a higher level does not affect a recent lower level.
+        // An old step of a higher level does not make a recent sign-in at a lower level older.
         let old_key = browser_with(&[(SecurityKey, 4000), (Password, 9), (Totp, 5)]);
         assert!(decided(&rule(&["2"]), &old_key).is_ok());
         assert_eq!(decided(&rule(&["3"]), &old_key), Err("max_age".into()));
@@ -722,8 +723,8 @@ mod tests {
             (two, &[(Password, 9), (Totp, 9)], &["3"], false),
             (three, &[(Password, 9), (Totp, 9)], &[], false),
             (three, &[(Password, 9), (Totp, 9)], &["2"], false),
-            // On the account pages a recovery code replaces the lost key. Here it is one factor of
-            // two.
+            // On the account pages, a recovery code replaces the lost key. In rules it counts as a
+            // second factor only.
             (three, &[(Password, 9), (RecoveryCode, 9)], &[], false),
             (two, &[(Password, 9), (RecoveryCode, 9)], &[], true),
             (three, &[(Passkey, 9)], &["2"], true),
@@ -731,7 +732,8 @@ mod tests {
             let expected = if is_enough { None } else { Some("acr".to_owned()) };
             assert_eq!(decided(&rule(acr), &browser_under(required, done)).err(), expected, "{required} {done:?}");
         }
-        // A token has the level of its sign-in, an application password that of the sign-in that created it.
+        // A token has the level of its sign-in. An application password has the level of the
+        // sign-in in which it was created.
         let level = |acr| AssuranceLevel::parse(acr).unwrap();
         let program =
             |acr, required| Credential::Program(Arc::new(Program { user: anna(), level: level(acr), required }));

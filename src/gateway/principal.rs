@@ -1,5 +1,5 @@
-//! Authenticated user of this or another issuer, with the attributes that rules check and identity
-//! headers contain. Pure.
+//! Authenticated user of this or another issuer, with the attributes that rules and identity
+//! headers use. Pure.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ pub(super) enum Principal<'a> {
 }
 
 impl<'a> Principal<'a> {
-    /// Returns a unique name: the `sub` of our user, or that of another issuer's user with the
-    /// configured name of the issuer before it.
+    /// Returns a unique name: the `sub` of our user. For a user of another issuer, the configured
+    /// name of the issuer precedes it.
     pub(super) fn name(self) -> String {
         match self {
             Self::Ours(user) => user.sub.to_string(),
@@ -29,7 +29,7 @@ impl<'a> Principal<'a> {
     pub(super) fn email(self) -> Option<(&'a str, bool)> {
         match self {
             Self::Ours(user) => Some((user.email.as_str(), user.email_verified)),
-            // Unverified addresses of other issuers are never read.
+            // Unverified addresses of other issuers' tokens are discarded earlier.
             Self::Foreign(foreign) => foreign.email.as_ref().map(|email| (email.as_str(), true)),
         }
     }
@@ -57,12 +57,12 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Returns the name of the account on pages.
+    /// Returns the name of the account to show on pages.
     pub(super) fn account(self) -> String {
         self.email().map_or_else(|| self.name(), |(address, _)| address.to_owned())
     }
 
-    /// Returns whether the entry of a rule refers to this user.
+    /// Returns whether this entry of a rule names the user.
     pub(super) fn is(self, person: &RulePerson) -> bool {
         match self {
             Self::Ours(user) => person.is(user),

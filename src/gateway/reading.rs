@@ -1,13 +1,12 @@
-//! Other readings of a path: the ways in which servers may interpret it that differ from its
-//! decoded bytes. Pure.
+//! Readings of a path by servers that do not use its decoded bytes as they are. Pure.
 //!
-//! Windows opens names differently, databases, file systems and character sets fold letters, and
-//! servers pass the rest of a path to a script. These paths cannot be refused everywhere:
-//! `/sayfa/Ayşe%20ı` is an ordinary page. So each reading is compared with the rules, and a path is
-//! refused if one of them leads to another rule.
+//! Windows opens several names as the same file. Databases, file systems and character sets fold
+//! letters. Servers pass the rest of a path to a script. Paths with such readings cannot be refused
+//! in general, because `/sayfa/Ayşe%20ı` is an ordinary page. So each reading is compared with the
+//! rules, and the path is refused if a reading leads to other rules.
 //!
-//! Rules are written in ASCII, so only foldings to ASCII matter. An ordinary path has no other
-//! reading, which one pass detects.
+//! Rules are written in ASCII, so only foldings to ASCII matter. One pass over the bytes detects
+//! the common path that has no other reading.
 
 use std::borrow::Cow;
 
@@ -17,29 +16,29 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 
 use crate::work;
 
-/// Reason to refuse a path.
+/// Reason to refuse a path as ambiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ambiguous {
     /// The path does not start with a slash.
     NotAbsolute,
-    /// An unescaped byte that paths must not have: a control, a space, a backslash, a semicolon, or
-    /// one outside ASCII.
+    /// An unescaped byte that a path must not have: a control character, a space, a backslash, a
+    /// semicolon, or a byte outside ASCII.
     Character,
     /// A percent sign that is not followed by two hexadecimal digits.
     Escape,
     /// An escaped slash, backslash, semicolon or control character.
     Hidden,
-    /// An escape of an escape. A server that decodes twice reads another path.
+    /// An escape that decodes to an escape. A server that decodes twice reads another path.
     Twice,
     /// A byte sequence that a lax UTF-8 decoder reads as an ASCII character (RFC 3629 §10).
     Overlong,
     EmptySegment,
-    /// A segment `.` or `..`, or one that servers may read as such.
+    /// A segment `.` or `..`, or a segment that servers may read as one of them.
     DotSegment,
-    /// Some servers read a path of another rule: they ignore letter case, fold letters or omit
-    /// characters.
+    /// Some servers read the path as one with other rules, because they ignore letter case, fold
+    /// letters or omit characters.
     Spelling,
-    /// The readings of the path are too long to compare all of them with the rules.
+    /// The readings of the path take too much work to compare all of them with the rules.
     Readings,
 }
 
@@ -81,29 +80,29 @@ impl Ambiguous {
     }
 }
 
-/// Work that the readings of one path may still take: one unit for each byte that is copied.
+/// Work that the readings of one path may still take. A copied byte is one unit.
 ///
 /// The readings multiply the length of a path: some letters fold to 18 others, and characters that
-/// are data to the application give up to 40 readings. A path that needs more work is refused, so
-/// that no request costs much more than an ordinary one.
+/// are data to the application give up to 40 readings. The limit keeps the cost of a request close
+/// to that of an ordinary one.
 #[derive(Debug)]
 pub(super) struct Effort(usize);
 
 impl Effort {
     const FOR_PATH: usize = 64 * 1024;
-    /// Units of a folded letter.
+    /// Units for each folded letter.
     const LETTER: usize = 12;
-    /// Units of each place to which a short name may lead.
+    /// Units for each place that a short name may mean.
     pub(super) const VISIT: usize = 128;
 
     pub(super) const fn for_path() -> Self {
         Self(Self::FOR_PATH)
     }
 
-    /// Takes units from those that are left.
+    /// Subtracts units from the remaining ones.
     ///
     /// # Errors
-    /// If too few are left.
+    /// [`Ambiguous::Readings`] if not enough remain.
     pub(super) fn spend(&mut self, units: usize) -> Result<(), Ambiguous> {
         self.0 = self.0.checked_sub(units).ok_or(Ambiguous::Readings)?;
         work::count(units);
@@ -111,7 +110,7 @@ impl Effort {
     }
 }
 
-/// Returns whether a path has another reading, letter case aside.
+/// Returns whether a path has other readings, apart from letter case.
 pub(super) fn is_odd(path: &[u8]) -> bool {
     let mut before = b'/';
     let odd = path.iter().any(|byte| {
@@ -122,10 +121,11 @@ pub(super) fn is_odd(path: &[u8]) -> bool {
     odd || matches!(before, b'.' | b' ')
 }
 
-/// Returns the other readings of a decoded path. They must be compared without letter case.
+/// Returns the other readings of a decoded path. Compare them without regard to letter case.
 ///
 /// # Errors
-/// If one of them contains a dot segment, or could be decoded again, or if they take too much work.
+/// If a reading contains a dot segment or could be decoded again, or if the readings take too much
+/// work.
 pub(super) fn readings(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let mut texts = vec![Cow::Borrowed(path)];
     if !path.is_ascii() {
@@ -138,8 +138,8 @@ pub(super) fn readings(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>,
     }
     let mut found = Vec::new();
     for text in texts {
-        // A server that decodes first then cuts off the query, the fragment or the parameters of
-        // the path.
+        // A server that decodes before it splits the target ends the path at the query, the
+        // fragment or path parameters.
         let cut = text.iter().position(|byte| matches!(byte, b'?' | b'#' | b';'));
         let cut = cut.and_then(|end| text.get(..end)).map(|text| Cow::Owned(text.to_vec()));
         for text in [Some(text), cut].into_iter().flatten() {
@@ -148,15 +148,15 @@ pub(super) fn readings(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>,
             found.push(text.into_owned());
         }
     }
-    // Most names have no other reading on Windows.
+    // Most names have no other reading on Windows, and both entries are then equal.
     found.dedup();
     found.into_iter().map(|reading| tidied(&reading)).collect()
 }
 
 /// Returns the path as a server on Windows may open it, for example `/admin/` for `/admin./`.
 ///
-/// Windows ignores dots and spaces at the end of a name. The text after a colon names a stream of
-/// the same file.
+/// Windows ignores dots and spaces at the end of a name. A colon separates the name of a file from
+/// the name of a stream in it.
 pub(super) fn as_windows_reads(path: &[u8]) -> Vec<u8> {
     let mut read = Vec::with_capacity(path.len());
     for (index, name) in path.split(|byte| is_slash(*byte)).enumerate() {
@@ -171,18 +171,21 @@ pub(super) fn as_windows_reads(path: &[u8]) -> Vec<u8> {
 pub(super) fn windows_name(name: &[u8]) -> &[u8] {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);
-    // A name that consists of dots and spaces is kept. The check of dot segments then refuses it.
+    // A name of only dots and spaces is kept, so that the check of dot segments refuses it.
     if end == 0 { name } else { name.get(..end).unwrap_or_default() }
 }
 
-/// Returns whether servers may read a name as `.` or `..`: some drop blanks and dots at its end,
+/// Returns whether servers may read a name as `.` or `..`. Some ignore blanks and dots at its end,
 /// and the text after a colon.
 pub(super) fn may_walk(name: &[u8]) -> bool {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     !name.is_empty() && name.iter().all(|byte| matches!(byte, b'.' | b' '))
 }
 
-/// Returns a reading with each sequence of slashes replaced by one.
+/// Returns a reading with repeated slashes merged.
+///
+/// # Errors
+/// If it contains a dot segment.
 pub(super) fn tidied(reading: &[u8]) -> Result<Vec<u8>, Ambiguous> {
     let mut tidy = Vec::with_capacity(reading.len());
     for name in reading.split(|byte| is_slash(*byte)).filter(|name| !name.is_empty()) {
@@ -207,16 +210,16 @@ fn has_escape(text: &[u8]) -> bool {
         .any(|window| matches!(window, [b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit()))
 }
 
-/// Returns the forms that a path may be folded to.
+/// Returns the forms to which servers may fold a path.
 ///
-/// - Compatible forms (NFKC): `／`, `Ａ`, the Kelvin sign, the long s.
-/// - Letters without their marks (`ş`, `İ`). Conversions to other character sets produce them, and
-///   many databases treat them as equal.
-/// - The letter with the same upper case: `ı` becomes `i`.
+/// - Compatibility forms (NFKC) are replaced: `／`, `Ａ`, the Kelvin sign, the long s.
+/// - Marks are removed from letters (`ş`, `İ`). Conversions between character sets do that, and
+///   many databases treat such letters as equal.
+/// - Letters with the same upper case are merged: `ı` becomes `i`.
 /// - Invisible characters are removed.
 ///
-/// A path that is not UTF-8 is read as ISO-8859-9, and a second time with its valid UTF-8 parts
-/// read as UTF-8: many servers decode each name or each letter separately.
+/// A path that is not UTF-8 has two forms: all of it read as ISO-8859-9, and only the invalid parts
+/// read so. Many servers decode each name or each letter separately.
 fn folded(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
     if let Ok(text) = str::from_utf8(path) {
         return Ok(vec![folded_text(text, effort)?]);
@@ -243,7 +246,7 @@ fn folded_text(text: &str, effort: &mut Effort) -> Result<Vec<u8>, Ambiguous> {
     Ok(folded.into_bytes())
 }
 
-/// Decodes a byte of ISO-8859-9, which old Turkish applications use, with the ellipsis of
+/// Decodes a byte of ISO-8859-9, which old Turkish applications use. 0x85 is an ellipsis, as in
 /// windows-1254.
 fn latin_5(byte: u8) -> char {
     match byte {
@@ -258,7 +261,7 @@ fn latin_5(byte: u8) -> char {
     }
 }
 
-/// Returns whether file systems, databases and collations omit this character from names: marks,
+/// Returns whether file systems, databases or collations ignore this character in names: marks,
 /// ignorable characters and format controls.
 fn is_left_out(letter: char) -> bool {
     let category = CodePointMapData::<GeneralCategory>::new().get(letter);
@@ -266,8 +269,8 @@ fn is_left_out(letter: char) -> bool {
         || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(letter)
 }
 
-/// Returns the substitute of a letter in character sets that lack it, where Unicode defines no
-/// decomposition.
+/// Returns the ASCII character that character sets without this letter use instead. Only for
+/// letters that Unicode does not decompose.
 const fn nearest(letter: char) -> char {
     match letter {
         'đ' | 'Đ' | 'ð' | 'Ð' => 'd',
@@ -288,12 +291,11 @@ pub(super) fn has_short_name(path: &[u8]) -> bool {
     memchr::memchr(b'~', path).is_some() && path.split(|byte| *byte == b'/').any(|segment| stem(segment).is_some())
 }
 
-/// Number of bytes of a segment that decide whether it is a short name: six letters, `~` and a
-/// digit.
+/// Number of bytes at the start of a segment that decide whether it is a short name: six letters,
+/// `~` and a digit.
 const SHORT_NAME_BYTES: usize = 8;
 
-/// Returns the letters of a short name before its `~` and number, or `None` if the segment is no
-/// short name.
+/// Returns the text before the `~` of a short name. `None` if the segment is not a short name.
 pub(super) fn stem(segment: &[u8]) -> Option<&[u8]> {
     let tilde = segment.iter().take(SHORT_NAME_BYTES).position(|byte| *byte == b'~')?;
     let (stem, rest) = segment.split_at_checked(tilde)?;
@@ -361,7 +363,7 @@ mod tests {
         assert!(read("/o\u{17f}/\u{212a}ey").contains(&"/os/key".to_owned()));
         assert!(readings(b"/adm\xfdn/").unwrap().contains(&b"/admin/".to_vec()));
         assert!(readings(b"/adm\xddn").unwrap().contains(&b"/admin".to_vec()));
-        // An invalid UTF-8 byte elsewhere in the path does not prevent the match.
+        // An invalid UTF-8 byte elsewhere in the path does not prevent the folding.
         assert!(readings(b"/adm\xc4\xb1n/\xff").unwrap().contains(&b"/admin/y".to_vec()));
     }
 

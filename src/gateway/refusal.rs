@@ -1,4 +1,7 @@
-//! Refusals of the gateway, and their log messages.
+//! Refusals of the gateway, with their log messages.
+//!
+//! The log has the exact reason. Metrics have a coarser label: ambiguous paths, respelled methods
+//! and repeated fields all count as `ambiguous`.
 
 use http::StatusCode;
 use http::header::{ALLOW, HeaderName};
@@ -21,7 +24,7 @@ use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::navigation;
 use sealgate_pages::Problem;
 
-/// Refuses an ambiguous path.
+/// Refuses a path that servers may read in different ways.
 pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
@@ -29,15 +32,14 @@ pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateRep
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// Refuses a path without a rule.
+/// Refuses a path for which the application has no rule.
 pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "unopened", "refused");
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule of the application has this path.");
     GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
 
-/// Refuses a method that differs only in letter case from a registered method or from a method in a
-/// rule.
+/// Refuses a method that differs only in letter case from a registered method or one in a rule.
 ///
 /// Methods are case-sensitive (RFC 9110 §9.1), but many frameworks ignore the case.
 pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
@@ -47,8 +49,8 @@ pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// Refuses a header field that occurs twice. The application may read another occurrence than the
-/// gateway.
+/// Refuses a request with a repeated header field. The application may use another occurrence than
+/// the gateway.
 pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
@@ -56,7 +58,7 @@ pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateR
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// Refuses a method that no rule of the path applies to (RFC 9110 §15.5.6).
+/// Refuses a method to which no rule of the path applies (RFC 9110 §15.5.6).
 pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateReply {
     tracing::info!(
         request_id = ctx.origin.request_id,
@@ -70,10 +72,10 @@ pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRep
     GateReply::new("method", answer.with(ALLOW, &place.methods().join(", ")))
 }
 
-/// Refuses an invalid token.
+/// Refuses a bearer token.
 ///
-/// Forged, expired and revoked tokens get the same response. It is never a redirect: clients that
-/// send tokens are programs.
+/// The response does not reveal whether the token is forged, expired or revoked. It is never a
+/// redirect, because clients that send tokens are programs.
 pub(super) fn refuse_token(ctx: &AppRequest<'_>) -> GateReply {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "invalid_token", "refused");
@@ -101,8 +103,8 @@ pub(super) async fn refuse(
     }
     let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
     let answer = match (refused, who) {
-        // Microsoft Office opens a link itself and passes the last address of the redirects to the
-        // browser. Without a redirect that is this address.
+        // Microsoft Office follows a link by itself and passes the last URL to the browser. Without
+        // a redirect, the browser opens the requested page.
         (Refused::Unknown, _) if rule.access == Access::SignedIn && !rule.basic && navigation::is_office(ctx.head) => {
             ctx.problem(StatusCode::OK, Problem::SignInNeeded)
         }
@@ -120,7 +122,8 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
             return GateReply::new("invalid_token", challenge(ctx, None, Some(&refusal)));
         }
-        // The client is refused, so another token or sign-in would not help.
+        // Another token or sign-in would not help, because the client itself is refused. So no
+        // challenge.
         (Refused::Client, _) => {
             let refusal =
                 Refusal::new(ErrorCode::AccessDenied, "The application does not accept this client's tokens.");
@@ -132,7 +135,7 @@ pub(super) async fn refuse(
         }
         (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential.has_offline_access()),
         (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
-        // Another sign-in would not help: the request as a whole is refused.
+        // Another sign-in would not help here either.
         (Refused::Destination, _) => {
             let refusal =
                 Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not allow this request.");
@@ -180,8 +183,8 @@ async fn sign_in(
     let demand = SignInRequest { first: First::Needed, acr: &refused.demanded(rule), max_age: rule.max_age };
     let answer = match ReturnPath::parse(target.as_str()) {
         Some(wanted) => login::begin(ctx, &wanted, demand).await,
-        // The target is too long to be stored. After a sign-in at the start page, the browser's
-        // Back button leads here.
+        // The target is too long to be stored. The user can sign in at the start page and return
+        // with the browser's Back button.
         None => Ok(ctx.as_page(challenge(ctx, Some(rule), None), Problem::SignInNeeded)),
     };
     answer.map_or_else(|error| ctx.failed(&error), |response| GateReply::new(label, response))

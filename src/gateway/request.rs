@@ -23,8 +23,8 @@ use sealgate_store::StoreError;
 
 /// Kind of session cookie that an application accepts.
 ///
-/// Cookies do not distinguish ports (RFC 6265 §8.5). So an application on the issuer's host name
-/// uses the provider's cookie: its own would overwrite that.
+/// Browsers send cookies to all ports of a host (RFC 6265 §8.5). So an application on the issuer's
+/// host name uses the provider's cookie: a cookie of its own would overwrite it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sessions {
     OfApp,
@@ -35,7 +35,7 @@ pub(super) enum Sessions {
 pub(super) struct AppRequest<'a> {
     context: RequestContext<'a>,
     pub app: &'a App,
-    /// Scopes that a client requests to get a token that the application accepts.
+    /// Scopes that a client must request for a token that the application accepts.
     pub scopes: &'a [String],
     pub sessions: Sessions,
 }
@@ -48,7 +48,7 @@ impl<'a> Deref for AppRequest<'a> {
     }
 }
 
-/// Settings of the gateway's pages on the application's host. They have no input fields, and so no
+/// Settings of the gateway's pages on an application's host. They have no input fields and need no
 /// script.
 static PAGES: PageHost =
     PageHost { assets: |_| "/.sealgate/".to_owned(), has_script: false, form_action: "'none'", in_language, way };
@@ -63,7 +63,7 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget
         Problem::TooManyRequests { .. } | Problem::Upstream | Problem::Unavailable | Problem::Internal
     );
     match ctx.head.uri.path() {
-        // Reload the same address with its query.
+        // An empty link reloads the page with its query.
         path if waiting_helps && ctx.head.method == Method::GET && !path.starts_with("/.sealgate/") => {
             (String::new(), LinkTarget::Again)
         }
@@ -72,8 +72,7 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget
     }
 }
 
-/// Returns the requested page, or the start page if the request was not for a page of the
-/// application.
+/// Returns the path of the requested page, or the start page if it cannot be a return path.
 fn here(ctx: &RequestContext<'_>) -> ReturnPath {
     let target = ctx.head.uri.path_and_query().map(PathAndQuery::as_str);
     target.and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)
@@ -95,9 +94,9 @@ impl<'a> AppRequest<'a> {
 
     /// Returns a page whose form is submitted to the application.
     ///
-    /// It has no `form-action`: browsers also apply that to the application's redirect. The
-    /// referrer policy allows the page's own origin: otherwise the form would lack the `Origin`
-    /// that many applications check.
+    /// The page has no `form-action`, because browsers would also apply it to a redirect of the
+    /// application. The referrer policy permits the page's own origin. Otherwise the form would
+    /// lack the `Origin` header, which many applications check.
     pub(super) fn page_with_form(html: String) -> Response {
         Response::html(StatusCode::OK, html, None).with(http::header::REFERRER_POLICY, "same-origin")
     }
@@ -118,10 +117,10 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
-    /// Returns 403 for a sign-in below the required level, which another sign-in would not raise.
+    /// Returns 403 for a sign-in below the required level, if signing in again would not reach it.
     ///
-    /// Browsers get a page with the required level, a link back, and a link to the security page if
-    /// users may add a factor themselves.
+    /// Browsers get a page with the required level and a link back. If users may add factors
+    /// themselves, it also links to the security page.
     pub(super) fn weak_sign_in(&self, needed: AssuranceLevel, by_themselves: bool, again: &str) -> Response {
         if !self.speaks_to_people() {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This resource requires a stronger sign-in.");
@@ -139,8 +138,8 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
-    /// Replaces the JSON of a refusal with a page if the client shows pages: a form or a frame that
-    /// needs a sign-in. The application's own pages may frame it.
+    /// Replaces the JSON of a refusal with a page if the client shows pages. The application's own
+    /// pages may show it in a frame.
     pub(super) fn as_page(&self, refused: Response, problem: Problem) -> Response {
         if !self.speaks_to_people() {
             return refused;
@@ -149,7 +148,7 @@ impl<'a> AppRequest<'a> {
         if Requester::from_headers(&self.head.headers) == Requester::Frame { page.framed_by_own_origin() } else { page }
     }
 
-    /// Returns 503, or 500 if a retry would not help.
+    /// Returns 503 for a failure of the store, or 500 if a retry would not help.
     pub(super) fn failed(&self, error: &StoreError) -> GateReply {
         if error.is_stale() {
             return GateReply::new("stale", Failure::Unavailable.into_response(self));
@@ -163,7 +162,8 @@ impl<'a> AppRequest<'a> {
         GateReply::new("failed", Failure::of_store(error).into_response(self))
     }
 
-    /// Returns an error page for an application that did not respond. `None` for programs.
+    /// Returns an error page for an application that did not respond. `None` if the client does not
+    /// show pages.
     pub(super) fn unanswered(&self, status: StatusCode) -> Option<Response> {
         let problem = match status {
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
@@ -175,7 +175,7 @@ impl<'a> AppRequest<'a> {
     }
 }
 
-/// Returns path and query of one of Sealgate's own pages on the application's host.
+/// Returns the path and query of one of Sealgate's own pages on an application's host.
 pub(super) fn own_path(name: &str, parameters: &[(&str, &str)]) -> String {
     let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     format!("/.sealgate/{name}?{query}")

@@ -1,4 +1,4 @@
-//! Protected-resource metadata of an application (RFC 9728), and the challenges that refer to it.
+//! Protected-resource metadata of an application (RFC 9728), and challenges that link to it.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::scope::ScopeValue;
 
-/// Path of the document on every application's host (RFC 9728 §3).
+/// Path of the metadata document on every application's host (RFC 9728 §3).
 const PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// Metadata document (RFC 9728 §2).
@@ -32,20 +32,20 @@ struct Metadata<'a> {
     resource_name: &'a str,
 }
 
-/// Returns the URL of the document.
+/// Returns the URL of the metadata document.
 pub(super) fn metadata_url(ctx: &AppRequest<'_>) -> String {
     format!("{}{PATH}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
-/// Returns whether the path is that of the document.
+/// Returns whether this is the path of the metadata document.
 pub(super) fn is_metadata(path: &CanonicalPath<'_>) -> bool {
     path.as_bytes() == PATH.as_bytes()
 }
 
-/// Returns the scopes that a client requests to get a token that these rules accept.
+/// Returns the scopes that a client must request for a token that these rules accept.
 ///
-/// These are the scopes of the rules and `openid`, without which the provider issues no token.
-/// Empty if every rule is public.
+/// They are the scopes of the rules and `openid`, without which the provider issues no token. The
+/// list is empty if every rule is public.
 pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     if rules.iter().all(|rule| rule.access == Access::Public) {
         return Vec::new();
@@ -59,20 +59,20 @@ pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     scopes
 }
 
-/// Returns a refusal with a challenge that describes how a program gets access. `fault` is the
-/// error of the credentials that it sent.
+/// Returns a 401 with a challenge that tells a client how to get access. `fault` is the error of
+/// the credentials, if it sent any.
 pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option<&Refusal>) -> Response {
     const MISSING: Refusal =
         Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
     let mut wanted = Vec::new();
     if fault.is_none() {
-        // A client without a token needs the scopes to request.
+        // Only a client without a token needs to know which scopes to request.
         wanted = match rule {
             Some(rule) => scopes(std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),
         };
-        // Self-registered clients may use refresh tokens, but they request only the scopes of the
-        // challenge.
+        // Clients that registered themselves may use refresh tokens, but they request only the
+        // scopes of the challenge.
         if !wanted.is_empty() && ctx.sealgate.config.registration.mode == RegistrationMode::Open {
             wanted.push(ScopeValue::OfflineAccess.as_str());
         }
@@ -80,10 +80,11 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
     respond(ctx, &wanted, fault, &MISSING)
 }
 
-/// Returns a refusal of a token that lacks a scope (RFC 6750 §3.1).
+/// Returns the refusal of a token that lacks a scope (RFC 6750 §3.1).
 ///
-/// It names all scopes of the next authorization request: a client that requested only the missing
-/// one would be refused, and one without `offline_access` would lose its refresh token.
+/// The challenge names all scopes that the next authorization request needs. A client that
+/// requested only the missing scope would be refused again. Without `offline_access`, it would lose
+/// its refresh token.
 pub(super) fn scope_challenge(ctx: &AppRequest<'_>, rule: &Rule, has_offline_access: bool) -> Response {
     const LACKING: Refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a required scope.");
     let mut wanted = scopes(std::slice::from_ref(rule));
@@ -105,8 +106,8 @@ fn respond(ctx: &AppRequest<'_>, scopes: &[&str], fault: Option<&Refusal>, missi
     challenge.respond(fault, missing)
 }
 
-/// Returns a refusal of a sign-in whose level is too low or that is too old (RFC 9470 §3). The new
-/// sign-in must reach one of the context classes in `acr`.
+/// Returns the refusal of a sign-in that is too weak or too old (RFC 9470 §3). A new sign-in must
+/// reach one of the context classes in `acr`.
 pub(super) fn step_up_challenge(ctx: &AppRequest<'_>, acr: &[String], max_age: Option<Duration>) -> Response {
     const INSUFFICIENT: Refusal =
         Refusal::new(ErrorCode::InsufficientUserAuthentication, "A stronger or more recent sign-in is required.");
@@ -116,11 +117,11 @@ pub(super) fn step_up_challenge(ctx: &AppRequest<'_>, acr: &[String], max_age: O
     challenge.respond(Some(&INSUFFICIENT), &INSUFFICIENT)
 }
 
-/// Returns the document, which is the same for every client.
+/// Returns the metadata document, which is the same for every client.
 pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
     if ctx.head.method == Method::OPTIONS {
-        // Pages of every origin may read it, with the headers that clients of the Model Context
-        // Protocol send.
+        // Pages of every origin may read the document. Clients of the Model Context Protocol send
+        // `MCP-Protocol-Version`.
         return Response::empty(StatusCode::NO_CONTENT)
             .with(ALLOW, "GET, HEAD")
             .with(ACCESS_CONTROL_ALLOW_ORIGIN, "*")
@@ -136,7 +137,7 @@ pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
     let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
     let taken = taken.filter(|terms| ctx.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
     let metadata = Metadata {
-        // The resource is the URL that the document is found at (RFC 9728 §3.3), even if tokens
+        // RFC 9728 §3.3: the resource is the URL under which the document was found, even if tokens
         // have another audience.
         resource: &ctx.app.origin(&config.issuer),
         authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),

@@ -1,4 +1,4 @@
-//! Rules of an application, and the lookup of the rules that apply to a path. Pure.
+//! Rules of an application, and the search for the rules of a path. Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -62,29 +62,29 @@ const METHODS: &[&str] = &[
 
 /// Returns whether a rule without methods applies to this method.
 ///
-/// It applies to the registered methods except `CONNECT` and `TRACE`, which no rule can allow.
-/// `PURGE` is not registered.
+/// It applies to all registered methods except `CONNECT` and `TRACE`, which no rule can allow.
 fn is_ordinary(method: &str) -> bool {
     METHODS.contains(&method) && !matches!(method, "CONNECT" | "TRACE" | "PURGE")
 }
 
-/// Path that has its own rules. A path that ends in `/` includes everything below it.
+/// Path of the configuration with its rules. A path that ends in `/` includes everything below it.
 #[derive(Debug, Clone)]
 pub(super) struct RoutePlace {
     pub path: String,
-    /// One rule per set of methods; a rule without methods comes last. Never empty.
+    /// One rule for each set of methods. A rule without methods comes last. Never empty.
     rules: Vec<Rule>,
 }
 
 impl RoutePlace {
     /// Returns the rule for this method, or `None` if no rule of this path applies to it.
     ///
-    /// A rule of a wider path does not apply then: it would open a method that this path excludes.
+    /// Rules of shorter paths do not apply then. They would allow a method that this path excludes.
     pub(super) fn rule(&self, method: &str) -> Option<&Rule> {
         let named = |method: &str| self.rules.iter().find(|rule| rule.methods.iter().any(|known| known == method));
         // HEAD is allowed wherever GET is (RFC 9110 §9.3.2).
         let head = || (method == "HEAD").then(|| named("GET")).flatten();
-        // An unknown method must be listed in a rule: its effect on the application is unknown.
+        // A rule must list an unknown method explicitly, because its effect on the application is
+        // unknown.
         let left = || is_ordinary(method).then(|| self.rules.iter().find(|rule| rule.methods.is_empty())).flatten();
         named(method).or_else(head).or_else(left)
     }
@@ -108,7 +108,7 @@ impl RoutePlace {
             && self.rules.iter().zip(&other.rules).all(|(one, other)| one.asks_the_same_as(other))
     }
 
-    /// Returns the characters that the application reads as data at this path, for every method.
+    /// Returns the characters that all rules of this path treat as data.
     fn characters(&self) -> Characters {
         let of = |rule: &Rule| {
             let PathCharacters { semicolon, slash, backslash, double_slash } = rule.path_characters;
@@ -129,21 +129,23 @@ impl RoutePlace {
             && self.rules.iter().any(|rule| rule.methods.is_empty())
     }
 
-    /// Returns whether these rules are for exactly this path, and a server that passes the rest of a
-    /// longer path to the script there would bypass them if it followed `found`.
+    /// Returns whether a server might bypass these rules for a path below this exact one.
+    ///
+    /// A server may pass `/admin.php/x` to the script `/admin.php`. If `found` are the rules of the
+    /// longer path, these rules would not be checked.
     fn hides_what_follows(&self, found: &Self) -> bool {
         let is_longer = self.path.len() > found.path.len();
         is_longer && !self.path.ends_with('/') && !self.is_open() && !self.asks_the_same_as(found)
     }
 
-    /// Returns whether the rules name exactly this path.
+    /// Returns whether this place has exactly this path.
     fn names(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         same(path, self.path.as_bytes())
     }
 
-    /// Returns whether the rules apply to this path because it is below theirs.
+    /// Returns whether this place includes the path because its own path ends in `/`.
     ///
-    /// `/admin` without its slash belongs to `/admin/`: most applications serve both alike.
+    /// `/admin` belongs to `/admin/`, because most applications serve both alike.
     fn covers(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         let prefix = self.path.as_bytes();
         let Some(bare) = prefix.strip_suffix(b"/") else { return false };
@@ -159,16 +161,16 @@ pub(super) struct Routes {
     index: PlaceIndex,
     tree: PlaceTree,
     characters: Characters,
-    /// Methods that rules name, in upper case.
+    /// Methods that rules list, in upper case.
     ruled_methods: BTreeSet<String>,
 }
 
 impl Routes {
     /// Builds the rules of an application.
     ///
-    /// A rule whose path can never match would leave its target to a wider rule. One such rule
-    /// closes the whole application. The validation of the configuration rejects these rules
-    /// before.
+    /// If the path of a rule can never match, requests to that path would get the rules of a
+    /// shorter path. One such rule therefore closes the whole application. The validation of the
+    /// configuration already rejects these rules.
     pub(super) fn from_app(app: &App) -> Self {
         let sound =
             |rule: &Rule| CanonicalPath::parse(&rule.path).is_ok_and(|path| path.as_bytes() == rule.path.as_bytes());
@@ -208,21 +210,21 @@ impl Routes {
         Self { places, index, tree, characters, ruled_methods }
     }
 
-    /// Returns the characters that the application reads as data in at least one place.
+    /// Returns the characters that the application reads as data under at least one path.
     pub(super) const fn characters(&self) -> Characters {
         self.characters
     }
 
-    /// Returns whether any rule names methods.
+    /// Returns whether any rule lists methods.
     pub(super) fn look_at_methods(&self) -> bool {
         !self.ruled_methods.is_empty()
     }
 
-    /// Returns whether the method differs only in letter case from a registered method or from a
-    /// method in a rule.
+    /// Returns whether the method differs only in letter case from a registered method or one in a
+    /// rule.
     pub(super) fn respells(&self, method: &Method) -> bool {
         let method = method.as_str();
-        // Lower-case letters are rare in methods, and no rule names a method that has one.
+        // Common case. No rule lists a method with lower-case letters.
         if !method.bytes().any(|byte| byte.is_ascii_lowercase()) {
             return false;
         }
@@ -230,13 +232,13 @@ impl Routes {
             || self.ruled_methods.contains(&method.to_ascii_uppercase())
     }
 
-    /// Returns the rules for this path: those of exactly this path, otherwise those of the longest
-    /// path above it. `None` if there are none; the request must then be refused.
+    /// Returns the rules of this path: those of exactly this path, or else those of the longest
+    /// path that includes it. `None` if there are none; the request must then be refused.
     ///
     /// # Errors
-    /// [`Ambiguous::Spelling`] if a server that reads the path in another way, for example ignoring
-    /// letter case, would serve a path whose rules have other requirements. [`Ambiguous::Hidden`]
-    /// if the path has a character that its rules do not list as data.
+    /// - [`Ambiguous::Spelling`] if a server that reads the path differently, for example without
+    ///   letter case, would serve a path whose rules have other requirements.
+    /// - [`Ambiguous::Hidden`] if the path has a character that its rules do not list as data.
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&RoutePlace>, Ambiguous> {
         let near = self.near(path.as_bytes());
         let Some(found) = longest(&near, path.as_bytes(), |one, other| one == other) else { return Ok(None) };
@@ -244,7 +246,7 @@ impl Routes {
             return Err(Ambiguous::Hidden);
         }
         let mut interpretations = path.interpretations()?;
-        // The first one is the path itself, whose rules are found already.
+        // The first element is the path itself, for which `found` is already known.
         if let Some((read, others)) = interpretations.next() {
             self.check(read, others, &near, found)?;
         }
@@ -260,11 +262,11 @@ impl Routes {
         Ok(Some(found))
     }
 
-    /// Returns the other places with the path's name, and one place below it for each set of
-    /// conditions, for every reading of the path. `found` are the rules for the path.
+    /// Returns the places below every reading of the path, one for each distinct set of conditions,
+    /// and other places with the name of the path. `found` is the place of the path.
     ///
     /// # Errors
-    /// If the path can be read in more than one way, which [`Routes::find`] refuses too.
+    /// If the path can be read in more than one way. [`Routes::find`] refuses it too.
     pub(super) fn below(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<&RoutePlace>, Ambiguous> {
         let mut numbers = self.expand_short_names(path, found)?;
         let is_other = |number: &usize| {
@@ -282,13 +284,13 @@ impl Routes {
         Ok(numbers.into_iter().filter_map(|number| self.places.get(number)).collect())
     }
 
-    /// Returns the places that the path can match in any reading, longest path first.
+    /// Returns the places that any reading of the path can match, longest path first.
     fn near(&self, path: &[u8]) -> Vec<&RoutePlace> {
         self.index.near(path).into_iter().filter_map(|number| self.places.get(number)).collect()
     }
 
-    /// Checks that every other reading of the path leads to the same rules.
-    /// `others` are its readings by servers that fold letters or open Windows names.
+    /// Checks that a path and its other readings lead to the same rules as `found`. `others` are
+    /// its readings by servers that fold letters or open Windows names.
     fn check(
         &self,
         path: &[u8],
@@ -307,17 +309,16 @@ impl Routes {
         Ok(())
     }
 
-    /// Returns whether another reading of the path leads to other rules.
+    /// Returns whether another reading of the path leads to other rules than `found`.
     fn is_read_otherwise(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
         others.iter().any(|read| self.has_other_rules(read, found, cut))
     }
 
-    /// Returns the numbers of the places that are below the path because of its short names.
+    /// Returns the numbers of the places below every path that this path with short names may mean.
     ///
     /// # Errors
-    /// If a short name may stand for a name that leads to other rules than `found`, or for too many
-    /// names.
+    /// If it may mean a path with other rules than `found`, or too many paths.
     fn expand_short_names(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<usize>, Ambiguous> {
         let is_same = |number: usize| self.places.get(number).is_some_and(|place| place.asks_the_same_as(found));
         let hides = |number: usize| self.places.get(number).is_some_and(|place| place.hides_what_follows(found));
@@ -325,7 +326,7 @@ impl Routes {
         let mut effort = Effort::for_path();
         let mut below = Vec::new();
         for (_, others) in path.interpretations()? {
-            // The path itself is one of its other readings if it has a short name.
+            // A path with a short name is contained in its own `others`.
             for read in others.iter().filter(|read| reading::has_short_name(read)) {
                 below.extend(self.tree.expand(read, &conditions, &mut effort)?);
             }
@@ -333,16 +334,16 @@ impl Routes {
         Ok(below)
     }
 
-    /// Returns whether a reading of the path matches rules that differ from `found`. `cut` is the
-    /// offset of the first `?` or `#`.
+    /// Returns whether a reading of the path matches other rules than `found`. `cut` is the offset
+    /// of the first `?` or `#` in the path.
     fn has_other_rules(&self, read: &[u8], found: &RoutePlace, cut: Option<usize>) -> bool {
-        // Compare with the rule's own path as Windows reads it.
+        // The path of the rule is compared as Windows reads it.
         let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
         work::count(read.len());
         let near = self.near(read);
         let agrees = match longest(&near, read, same) {
-            // A server that cuts the path at `?` or `#` may serve an open path. It was open to the
-            // client anyway.
+            // A server that ends the path at `?` or `#` would serve an open path, which the client
+            // may request anyway.
             Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
             Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
             None => false,
@@ -351,10 +352,10 @@ impl Routes {
     }
 }
 
-/// Returns a number for each place. Places with the same conditions have the same number.
+/// Returns a number for each place, which is the same for places with the same conditions.
 fn number_conditions(places: &[RoutePlace]) -> Vec<usize> {
-    // Most rules differ in these fields, if they differ. The others are compared only among equal
-    // ones.
+    // Fast path: different rules usually differ in these fields. Only places that agree in them are
+    // compared completely.
     let fields = |rule: &'_ Rule| (rule.methods.clone(), rule.groups.clone(), rule.scopes.clone());
     let mut alike: HashMap<Vec<_>, Vec<usize>> = HashMap::new();
     let number = |(number, place): (usize, &RoutePlace)| {
@@ -368,10 +369,10 @@ fn number_conditions(places: &[RoutePlace]) -> Vec<usize> {
     places.iter().enumerate().map(number).collect()
 }
 
-/// Returns whether the path is below the exact path of rules with other requirements.
+/// Returns whether the path is below the exact path of a place with other requirements.
 ///
-/// Many servers run the script at that path and pass it the rest (`/admin.php/x`). Ignores paths
-/// that are open anyway, and those no longer than the path of `found`.
+/// Many servers run the script at the exact path and pass the rest to it (`/admin.php/x`). Places
+/// that are open anyway, and those whose path is not longer than that of `found`, do not count.
 fn is_below_a_name(near: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> bool {
     near.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
         let name = place.path.as_bytes();
@@ -504,7 +505,7 @@ mod tests {
         assert_eq!(rule("/files/x", "GET").unwrap().1, Access::Public);
         let place = routes.find(&CanonicalPath::parse("/api").unwrap()).unwrap().unwrap();
         assert_eq!(place.methods(), ["DELETE", "GET", "HEAD", "POST"]);
-        // A rule without methods applies to registered methods only.
+        // Rules without methods apply to registered methods only.
         assert_eq!(rule("/", "PROPFIND").unwrap().1, Access::Public);
         for method in ["FOO", "TRACE", "CONNECT", "PURGE", "X"] {
             assert_eq!((rule("/", method), rule("/files/x", method)), (None, None), "{method}");
@@ -568,7 +569,7 @@ mod tests {
         ] {
             assert_eq!(found(&scripts, raw), Ok(Some(rule)), "{raw}");
         }
-        // Both rules have the same requirements, so that neither bypasses the other.
+        // Both rules have the same requirements, so neither can be bypassed.
         let same = routes(&[("/", Access::SignedIn), ("/admin.php", Access::SignedIn)]);
         assert_eq!(found(&same, "/admin.php/x"), Ok(Some("/")));
     }
@@ -646,11 +647,11 @@ mod tests {
             "/fi~1/accounts/",
             "/files/ac~1/other",
             "/ADMINI~1/x",
-            // A server on Windows ignores the dot, the space and the stream.
+            // Windows ignores the dot, the space and the stream.
             "/files./accoun~1/",
             "/files%20/accoun~1/x",
             "/files::$INDEX_ALLOCATION/accoun~1/x",
-            // The dotless letter is folded, and the full-width tilde.
+            // `ı` and the full-width tilde are folded.
             "/f%C4%B1les/accoun~1/",
             "/accoun%EF%BD%9E1/",
             "/accoun~1%3Fx",
@@ -694,7 +695,7 @@ mod tests {
         name(place).starts_with(&name(path))
     }
 
-    /// Returns every path that a path with short names may stand for, among these names.
+    /// Returns every path that a path with short names may mean, if these are all names.
     fn long_names(raw: &str, names: &[&str]) -> Vec<String> {
         let mut paths = vec![String::new()];
         for segment in raw.split('/').skip(1) {
@@ -719,7 +720,7 @@ mod tests {
             }
         }
 
-        /// The places that the index omits match the path in no reading.
+        /// The places that the index leaves out match no reading of the path.
         #[test]
         fn the_index_finds_all_that_a_look_at_every_rule_finds(
             paths in prop::collection::btree_set("(/[aAb.:]{1,3}){0,3}/?", 1..8),
@@ -746,8 +747,8 @@ mod tests {
             }
         }
 
-        /// All paths that an accepted path with short names may stand for have rules with the same
-        /// conditions, and so have the places below them.
+        /// If a path with short names is accepted, all paths that it may mean have rules with the
+        /// same conditions, and so do the places below them.
         #[test]
         fn a_short_name_does_not_lead_around_a_rule(
             paths in prop::collection::btree_set("(/(ab|abc|abd|xyz|a|abcdefgh)){0,3}/?", 1..8),
@@ -777,7 +778,7 @@ mod tests {
             }
         }
 
-        /// The tree returns the conditions of the places that a look at every place finds.
+        /// The tree returns the same conditions as a comparison with every place.
         #[test]
         fn the_places_below_a_path_have_the_conditions_of_all(
             paths in prop::collection::btree_set("(/(ab|AB|Ab|c|x)){0,3}/?", 1..10),

@@ -1,12 +1,10 @@
-//! User of a browser's session, and the record of the session's use.
+//! Sessions of browsers: the user of a session cookie, a cache of live sessions, and the record of
+//! their last use.
 //!
-//! Cache of live sessions, so that the next request of the same browser reads nothing from the
-//! store.
-//!
-//! As with access tokens, an entry has the user's access counter from before its reads. Anything
-//! that can revoke the user's access changes the counter, and the session is then read again. The
-//! counter does not change with time or when the session is used. So an entry expires at the first
-//! time limit that it depends on, at the latest after `LONGEST`.
+//! A cache entry contains the user's access counter, read before everything else. Whatever revokes
+//! the user's access changes the counter; the session is then read again. The passage of time and
+//! the use of the session do not change it. So an entry also expires at the first time limit that
+//! it depends on, and after [`LONGEST`] at the latest.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,24 +22,24 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_store::{Loaded, StoreError};
 
-/// User with a live session.
+/// User of a live session, with the session.
 #[derive(Debug)]
 pub(super) struct SessionSignIn {
     pub user: User,
     pub parent: Session,
-    /// Authentication steps that this cookie proves.
+    /// Authentication steps that the cookie proves.
     pub steps: AuthenticationSteps,
     /// Level that `[factors]` requires of each sign-in of the user.
     pub required: AssuranceLevel,
-    /// Time after which the session must be read again, even if nothing was revoked.
+    /// Time at which the session must be read again, even if nothing was revoked.
     pub until: UnixTime,
 }
 
 /// Returns the user of the request's session cookie.
 ///
 /// Reads everything that the session depends on: the application's session, the provider's session
-/// that it came from, and the user. A logout or a disabled account thus takes effect with the next
-/// request, on every host.
+/// from which it was created, and the user. A sign-out or a disabled account therefore takes effect
+/// at the next request, on every host.
 pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, StoreError> {
     let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
     let store = &ctx.sealgate.store;
@@ -62,7 +60,8 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
         return Ok(None);
     };
     let sign_in = match &own {
-        // The sign-in of this cookie. A renewed sign-in gets a new cookie.
+        // The sign-in at which this cookie was set. After a newer sign-in, the browser gets a new
+        // cookie.
         Some(own) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
         None => parent.current(),
     };
@@ -78,20 +77,20 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
     Ok(Some(SessionSignIn { user, parent, steps, required, until }))
 }
 
-/// Returns the application's session of the cookie, without a check of the provider's session.
+/// Returns the application's session of a cookie. Does not check the provider's session.
 pub(super) async fn of_app(ctx: &AppRequest<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
     let found = ctx.sealgate.store.app_session(cookie.id).await?.map(|found| found.value);
     let opens = |own: &AppSession| own.cookie == cookie.hash() && own.app == ctx.app.name && ctx.now < own.expires_at;
     Ok(found.filter(opens))
 }
 
-/// Returns the user if it is enabled.
+/// Returns the user, or `None` if it is disabled or does not exist.
 pub(super) async fn enabled(ctx: &AppRequest<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
     Ok(ctx.sealgate.store.user(subject).await?.filter(User::is_enabled))
 }
 
-/// Queue of used sessions that are not yet written to the store. Requests do not wait for that
-/// write. If the queue is full, the use is queued at the next request.
+/// Queue of used sessions whose last use is not yet written to the store. Requests do not wait for
+/// the write. If the queue is full, the session is dropped; its next request queues it again.
 #[derive(Debug, Default)]
 pub(super) struct Uses(Mutex<HashSet<SessionId>>);
 
@@ -101,7 +100,7 @@ const MAX_USES: usize = 10_000;
 /// Maximum number of concurrent writes.
 const AT_ONCE: usize = 64;
 
-/// Precision of the recorded last use.
+/// Uses of a session within this time after the recorded one are not recorded.
 const EXACT: Duration = Duration::from_mins(1);
 
 impl Uses {
@@ -116,8 +115,8 @@ impl Uses {
         }
     }
 
-    /// Writes the queue to the store, many sessions at once: the disk needs the same time for one
-    /// as for many.
+    /// Writes the queued uses to the store, many concurrently, because one flush to disk serves
+    /// them all.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<SessionId> = waiting.into_iter().collect();
@@ -125,7 +124,7 @@ impl Uses {
         for batch in waiting.chunks(AT_ONCE) {
             let sessions = match sealgate.store.sessions(batch).await {
                 Ok(sessions) => sessions,
-                // Their next request queues them again.
+                // The next requests of these sessions queue them again.
                 Err(error) => {
                     tracing::warn!(%error, "cannot save the last use of sessions");
                     return;
@@ -144,14 +143,14 @@ impl Uses {
 /// Maximum number of cached sessions, about 2 KiB each.
 const REMEMBERED: usize = 16_384;
 
-/// Maximum lifetime of an entry, and so the maximum age of the last use in it.
+/// Maximum age of a cache entry. The last use in it may be that old.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Sessions by application, id and the hash of the cookie's secret: an application's cookie is not
-/// valid for another one.
+/// Cache of live sessions. The key is the index of the application, the session id and the hash of
+/// the cookie's secret: the cookie of one application is not valid for another.
 pub(super) struct SessionCache(Cache<(usize, SessionId, [u8; 32]), Arc<CachedSession>>);
 
-/// Live session.
+/// Cached live session.
 #[derive(Debug)]
 pub(super) struct CachedSession {
     pub signed_in: Arc<SignedIn>,
@@ -168,7 +167,7 @@ impl Default for SessionCache {
 }
 
 impl SessionCache {
-    /// Returns the user of the session cookie in a request to the application with this index.
+    /// Returns the session of the request's cookie. `app` is the index of the application.
     pub(super) async fn find(
         &self,
         ctx: &AppRequest<'_>,
@@ -181,8 +180,9 @@ impl SessionCache {
         if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && stands(known)) {
             return Ok(Some(known));
         }
-        // Read before the session: a later revocation changes the counter, so that the entry is not
-        // used. The counters of all users are read, because only the session names the user.
+        // Read before the session: if access is revoked after this, the counter no longer matches
+        // and the entry is not used. The counters of all users are read, because the user is not
+        // known yet.
         let before = store.access_counters();
         let Some(found) = Box::pin(find(ctx)).await? else {
             self.0.remove(&key);

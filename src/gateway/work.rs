@@ -1,12 +1,14 @@
-//! Counter of the work for a request's head, before any credential is read. Only in builds with
-//! debug assertions: tests compare it with a budget instead of measuring time.
+//! Counter of the work that a request's head causes before a credential is read.
+//!
+//! It counts only in builds with debug assertions. Tests compare it with a limit instead of
+//! measuring time.
 
 #[cfg(debug_assertions)]
 thread_local! {
     static WORK: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Adds compared bytes or visited places.
+/// Adds units: bytes compared, or places visited.
 pub(super) fn count(units: usize) {
     #[cfg(debug_assertions)]
     WORK.set(WORK.get() + units);
@@ -14,7 +16,7 @@ pub(super) fn count(units: usize) {
     let _ = units;
 }
 
-/// Returns the count of this thread since the last call; zero in other builds.
+/// Returns the count of this thread since the last call. Always zero without debug assertions.
 pub fn take() -> usize {
     #[cfg(debug_assertions)]
     return WORK.take();

@@ -22,7 +22,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Returns the application as an index into the configured ones.
+    /// Returns the index of the application in the configuration.
     pub fn app(&self) -> usize {
         self.app
     }
@@ -42,8 +42,8 @@ impl Permit {
         Self { identity: self.identity.with_assertion(assertion), ..self }
     }
 
-    /// Returns the changes to the request and to its response. `head` must be the head that the
-    /// permit was created for.
+    /// Returns the changes to the request and to its response. `head` must be the head for which
+    /// the permit was created.
     pub fn rewrite(self, head: &Parts) -> Rewrite {
         headers::rewrite(head, &Origin::from_head(head), self.path_and_query, self.identity, &self.cors)
     }

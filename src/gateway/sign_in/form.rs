@@ -1,8 +1,9 @@
-//! Forms that a user submitted after the sign-in had expired.
+//! Forms that a user submits after the session has expired.
 //!
 //! The form is stored encrypted while the user signs in. Then a page shows the form and the
-//! account, and its button submits the form to its target as an ordinary request. The form is never
-//! submitted without that button: the sign-in may be of another user, or too late.
+//! account. Its button submits the form to its target as an ordinary request. The form is never
+//! submitted automatically, because another user may have signed in, or too much time may have
+//! passed.
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -26,10 +27,10 @@ use sealgate_edge::navigation;
 use sealgate_pages::{KeptFormPage, Problem, SendAgainPage, html};
 use sealgate_store::{Form, MAX_FORM_BYTES, StoreError};
 
-/// Returns whether the form can be kept, according to the head of the request.
+/// Returns whether the form can be stored, according to the head of the request.
 ///
-/// It must be short, and come from a page of the same host by navigation: the response is then
-/// shown as a page.
+/// It must be short, and a page of the same host must submit it by navigation, so that the browser
+/// shows the response as a page.
 pub(crate) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
     let head = ctx.head;
     let own = ctx.app.origin(&ctx.sealgate.config.issuer);
@@ -52,10 +53,10 @@ fn is_urlencoded(head: &Parts) -> bool {
         && !head.headers.contains_key(TRANSFER_ENCODING)
 }
 
-/// Keeps the form and redirects its user to sign in. `None` if the form cannot be kept.
+/// Stores the form and redirects its user to sign in. `None` if the form cannot be stored.
 ///
 /// # Errors
-/// If the store fails, or too many sign-ins are pending.
+/// If the store fails, or if too many sign-ins are pending.
 pub(crate) async fn keep_and_sign_in(
     ctx: &AppRequest<'_>,
     target: &PathAndQuery,
@@ -77,8 +78,10 @@ pub(crate) async fn keep_and_sign_in(
     }
 }
 
-/// Keeps the form of a user who has signed in meanwhile in this browser. Its body was already read,
-/// so that it cannot be forwarded.
+/// Stores a form whose user has signed in again meanwhile, in another tab, and redirects to its
+/// page.
+///
+/// The body has already been read, so the request can no longer be forwarded.
 pub(crate) async fn keep_and_show(
     ctx: &AppRequest<'_>,
     target: &PathAndQuery,
@@ -99,11 +102,13 @@ pub(crate) async fn keep_and_show(
     })
 }
 
-/// Shows a kept form, once. Other requests than those of a user get a page with a button: a link
-/// scanner must not consume the form.
+/// Shows a stored form, once.
+///
+/// A request that may not come from the user, such as that of a link scanner, gets a page with a
+/// button, so that it does not consume the form.
 ///
 /// # Errors
-/// If the store fails, or too many sign-ins are pending.
+/// If the store fails, or if too many sign-ins are pending.
 pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let query = ctx.query().unwrap_or_default();
     let gone = || ctx.problem(StatusCode::GONE, Problem::FormNotKept);
@@ -143,10 +148,10 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     Ok(AppRequest::page_with_form(html(&page)))
 }
 
-/// Returns the form if a browser would submit exactly the same bytes again.
+/// Returns the form to store. `None` if a browser would not submit exactly the same bytes again.
 fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
     let wanted = ReturnPath::parse(target.as_str())?;
-    // The target must keep its bytes as the URL of a form.
+    // A form submits to a URL, so the target must be unchanged by URL parsing.
     let base = url::Url::parse("https://application.invalid/").ok()?;
     let read = base.join(wanted.as_str()).ok()?;
     let exact = &read[url::Position::BeforePath..] == wanted.as_str();
@@ -154,10 +159,10 @@ fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option
     Some(Form { person, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
 }
 
-/// User of the sign-in that has ended.
+/// User whose session has ended.
 enum Whose {
     Of(Subject),
-    /// There was no sign-in.
+    /// No user was signed in.
     Nobodys,
     /// The user cannot be determined.
     Unknown,
@@ -165,7 +170,7 @@ enum Whose {
 
 async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
-        // A page that remained open after a sign-out belongs to the user who signed out.
+        // If a page was still open when its user signed out, its form belongs to that user.
         return Ok(match ctx.cookies.left(&ctx.head.headers) {
             SignedOutMarker::Nobody => Whose::Nobodys,
             SignedOutMarker::By(subject) => Whose::Of(subject),

@@ -1,10 +1,11 @@
 //! Sign-in of a browser to an application.
 //!
-//! Runs the authorization code flow (OpenID Connect Core §3.1) in process with the application's
-//! internal client. Uses PKCE (RFC 7636) and a state bound to the browser (RFC 9700 §4.7).
+//! Runs the authorization code flow (OpenID Connect Core §3.1) within the process, with the
+//! internal client of the application, PKCE (RFC 7636), and a state that is bound to the browser
+//! (RFC 9700 §4.7).
 //!
-//! The server stores the requested page under the hash of the state. The browser has the state and
-//! one binding cookie, however many tabs sign in at the same time.
+//! The server stores the requested page under the hash of the state. The browser has the state, and
+//! one cookie that binds all its sign-ins, however many tabs start one.
 
 use std::time::Duration;
 
@@ -37,15 +38,16 @@ use sealgate_domain::user::User;
 use sealgate_pages::{Problem, language_from_tag, language_tag};
 use sealgate_store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
-/// Limit of new sign-ins. Each costs a write to disk, and unauthenticated clients can start them.
+/// Limit of started sign-ins. Each is written to disk, and clients without credentials can start
+/// them.
 const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
-/// Limit of new sign-ins that keep a form. The store keeps few forms, and evicts old ones for new
-/// ones.
+/// Limit of started sign-ins with a form. The store keeps few forms and evicts the oldest ones.
 const WITH_FORM: Allowance = Allowance { name: "gate_form", of_site: "gate_form_site", one_in: 10 };
 
 /// Limit of the sign-ins that a client address (an IPv6 /64) may start per minute:
 /// `rate_limits.sign_ins` divided by `one_in`.
 ///
+/// An IPv6 /48, which one subscriber may have, may start twice that number.
 /// An IPv6 /48, which one subscriber may have, may start twice as many.
 struct Allowance {
     name: &'static str,
@@ -53,10 +55,10 @@ struct Allowance {
     one_in: u32,
 }
 
-/// First page of the provider.
+/// First page that the provider shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
-    /// The page that the sign-in needs, or none if the user is signed in already.
+    /// The page that the sign-in needs, or none if the user is already signed in.
     Needed,
     Chooser,
 }
@@ -64,35 +66,34 @@ pub(crate) enum First {
 /// Requirements of a sign-in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SignInRequest<'a> {
-    /// First page that the provider shows.
     pub first: First,
-    /// Context classes. The sign-in must reach one of them, or any level if the list is empty.
+    /// Context classes, one of which the sign-in must reach. If empty, every level is sufficient.
     pub acr: &'a [String],
     /// Maximum age of the sign-in.
     pub max_age: Option<Duration>,
 }
 
 impl SignInRequest<'_> {
-    /// Accepts any sign-in, with this page first.
+    /// Accepts every sign-in. The provider shows this page first.
     pub(crate) const fn any(first: First) -> Self {
         SignInRequest { first, acr: &[], max_age: None }
     }
 }
 
-/// Action that follows the sign-in.
+/// What the browser requests after the sign-in.
 pub(crate) enum Purpose<'a> {
     Page(&'a ReturnPath),
-    /// Submit a form, which is kept until then.
+    /// The page of a form that must be stored first.
     NewForm(Form),
-    /// Submit the form that is kept under this id.
+    /// The page of the form that is stored under this id.
     KeptForm(&'a str),
 }
 
-/// Redirects the browser to sign in and then to the requested page.
+/// Redirects the browser to the sign-in, and then to this page. Returns 429 if a rate limit is
+/// exceeded.
 ///
 /// # Errors
-/// Errors of the store, also if too many sign-ins are pending. An exceeded rate limit is a response
-/// with 429.
+/// If the store fails, or if too many sign-ins are pending.
 pub(crate) async fn begin(
     ctx: &AppRequest<'_>,
     wanted: &ReturnPath,
@@ -101,11 +102,11 @@ pub(crate) async fn begin(
     begin_for(ctx, Purpose::Page(wanted), demand).await
 }
 
-/// Redirects the browser to sign in and then to the purpose of the request.
+/// Redirects the browser to the sign-in, and then to `purpose`. Returns 429 if a rate limit is
+/// exceeded.
 ///
 /// # Errors
-/// Errors of the store, also if too many sign-ins are pending. An exceeded rate limit is a response
-/// with 429.
+/// If the store fails, or if too many sign-ins are pending.
 pub(crate) async fn begin_for(
     ctx: &AppRequest<'_>,
     purpose: Purpose<'_>,
@@ -202,7 +203,7 @@ fn authorize(ctx: &AppRequest<'_>, state: &Secret, verifier: &Secret, demand: Si
     if let Some(most) = demand.max_age {
         query.append_pair("max_age", &most.as_secs().to_string());
     }
-    // The provider's pages use the language that the user has chosen on this host.
+    // The provider shows its pages in the language that the user chose on this host.
     if let Some(language) = ctx.cookie(ctx.cookies.language).and_then(language_from_tag) {
         query.append_pair("ui_locales", language_tag(language));
     }
@@ -217,10 +218,10 @@ fn redirect_uri(ctx: &AppRequest<'_>) -> String {
     format!("{}{CALLBACK}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
-/// Destination after a sign-in.
+/// What the browser requests after the sign-in, as stored with the sign-in.
 enum Back {
     Page(ReturnPath),
-    /// Form that is kept under this id.
+    /// The page of the form that is stored under this id.
     Form(String),
 }
 
@@ -261,7 +262,7 @@ struct Returned {
 impl Returned {
     fn read(params: &Params, issuer: &str) -> Result<Self, Refusal> {
         let one = |name| params.one(name).map(|value| value.map(str::to_owned));
-        // RFC 9207 §2.4: discard a response of another issuer.
+        // RFC 9207 §2.4: a response of another issuer must be rejected.
         if params.one("iss")?.is_some_and(|sent| sent != issuer) {
             return Err(Refusal::invalid_request("The response is not from this issuer."));
         }
@@ -269,11 +270,11 @@ impl Returned {
     }
 }
 
-/// Handles the authorization response.
+/// Handles the authorization response. Returns 429 if it starts another sign-in and a rate limit is
+/// exceeded.
 ///
 /// # Errors
-/// Errors of the store, also if too many sign-ins are pending. An exceeded rate limit is a response
-/// with 429.
+/// If the store fails, or if too many sign-ins are pending.
 pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
@@ -284,7 +285,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     };
     let back = Back::from_attempt(&attempt.value);
     if attempt.value.expires_at <= ctx.now {
-        // The user or the redirect took too long. The requested page is known.
+        // The sign-in took too long, but the requested page is still known.
         let _ = ctx.sealgate.store.finish_attempt(&attempt).await?;
         return stale(ctx, &back, returned.error.is_some()).await;
     }
@@ -322,8 +323,8 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     Ok(with_rounds(ctx, answer, if typed { None } else { Some(rounds(ctx).and_one()) }))
 }
 
-/// Responds to a sign-in that does not reach the required level. Repeating it would give the same
-/// result, so it is not repeated.
+/// Responds to a sign-in that does not reach the required level. Another attempt would not reach it
+/// either, so none is started.
 async fn too_weak(
     ctx: &AppRequest<'_>,
     demanded: &[String],
@@ -334,7 +335,7 @@ async fn too_weak(
     let policy = &sealgate.config.factors;
     let needed = match (AssuranceLevel::lowest_of(demanded), user) {
         (Some(level), _) => level,
-        // Context classes of another issuer: no sign-in here can reach one.
+        // Only context classes of another issuer are accepted, and no sign-in here reaches one.
         (None, Some(user)) if !demanded.is_empty() => return Ok(ctx.forbidden(Principal::Ours(user))),
         (None, _) => policy.level,
     };
@@ -353,7 +354,7 @@ async fn too_weak(
     Ok(ctx.weak_sign_in(needed.max(AssuranceLevel::Two), by_themselves, &back.location()))
 }
 
-/// Returns the sign-in that was started with this state, in this browser, for this application. It
+/// Returns the stored sign-in with this state, if this browser started it for this application. It
 /// may have expired.
 async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
     let (Some(state), Some(browser)) = (state, ctx.cookie(ctx.cookies.browser)) else { return Ok(None) };
@@ -365,11 +366,11 @@ async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loa
     }))
 }
 
-/// Responds to an authorization response that cannot be completed: without a matching sign-in in
-/// this browser, or when it has expired or its code is invalid or used.
+/// Responds to an authorization response that cannot be completed: its sign-in is unknown in this
+/// browser or has expired, or the code is invalid or used.
 ///
-/// It may come from another tab, too late, twice, or from a link of an attacker. A signed-in user
-/// continues to the application. Otherwise a new sign-in starts.
+/// The response may come from another tab, late, twice, or from a link of an attacker. A signed-in
+/// user continues to the application. For other users a new sign-in starts.
 async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Response, StoreError> {
     if session::find(ctx).await?.is_some() {
         let answer = Response::redirect(StatusCode::FOUND, &back.location());
@@ -378,8 +379,8 @@ async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Respo
     if refused {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
     }
-    // A browser that rejects cookies would return here forever, and could not count the rounds
-    // either.
+    // This browser rejects cookies. It would return here forever, because the counter of redirects
+    // is a cookie too.
     if ctx.cookie(ctx.cookies.browser).is_none() {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
@@ -388,8 +389,8 @@ async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Respo
     Ok(with_rounds(ctx, answer, Some(rounds)))
 }
 
-/// Responds to an error of the provider. Does not start a new sign-in, which would probably fail in
-/// the same way.
+/// Responds to an error of the provider. A new sign-in would probably fail in the same way, so none
+/// is started.
 fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
     let ours = known.into_iter().find(|code| code.as_str() == error);
@@ -405,7 +406,7 @@ fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     }
 }
 
-/// Returns the code if it belongs to this sign-in (RFC 6749 §4.1.3, RFC 7636 §4.6).
+/// Returns the code if it is valid for this sign-in (RFC 6749 §4.1.3, RFC 7636 §4.6).
 async fn code(
     ctx: &AppRequest<'_>,
     attempt: &SignInAttempt,
@@ -421,7 +422,7 @@ async fn code(
     Ok(found.filter(|found| found.value.redeem(&client, &redirect_uri, Some(&verifier), ctx.now).is_ok()))
 }
 
-/// Returns the provider session of the code, if session and user are still valid.
+/// Returns the provider's session for the code, if the session is live and its user enabled.
 async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
     let subject = code.sign_in.subject;
     let found = ctx.sealgate.store.session(code.session).await?.map(|found| found.value);
@@ -432,7 +433,8 @@ async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, St
 
 /// Starts the application's session and returns its cookie.
 ///
-/// `None` if the browser already has the same session from another tab: a new cookie would
+/// `None` if another tab of the browser has already started the same session. A new cookie would
+/// invalidate the old one, which requests in flight may use.
 /// invalidate that of its requests in flight.
 async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
     let store = &ctx.sealgate.store;
@@ -445,7 +447,7 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
         if same && old.sign_in == code.sign_in {
             return Ok(None);
         }
-        // A browser has one session per application: end that of the previous user (session
+        // A browser has one session per application. The previous user's session ends (session
         // fixation).
         if !same {
             store.end_app_session(old.id).await?;
@@ -468,8 +470,8 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }
 
-/// Adds the cookie that has the page of this sign-in. A kept form is shown once and is not
-/// repeated.
+/// Adds the cookie that stores the requested page. The page of a form is not stored, because it
+/// shows the form only once.
 fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, back: &Back) -> Response {
     let value = match (back, &returned.state) {
         (Back::Page(page), Some(state)) => return_path::cookie_value(state, page),
@@ -490,8 +492,8 @@ fn rounds_cookie(ctx: &AppRequest<'_>) -> &'static str {
     if ctx.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
 }
 
-/// Adds the cookie that counts rounds. `None` deletes it: the user has completed a sign-in, which a
-/// redirect loop does not.
+/// Adds the cookie that counts completed callbacks, see [`RedirectLoop`]. `None` deletes it: the
+/// user has typed credentials, which does not happen in a redirect loop.
 fn with_rounds(ctx: &AppRequest<'_>, answer: Response, rounds: Option<RedirectLoop>) -> Response {
     let (name, secure) = (rounds_cookie(ctx), ctx.cookies.secure);
     match rounds {

@@ -1,4 +1,4 @@
-//! Sign-in of browsers: redirect to the provider and back, including a form that was submitted
+//! Sign-in of browsers: the redirects to the provider and back, and forms that were submitted
 //! before.
 
 pub(crate) mod form;

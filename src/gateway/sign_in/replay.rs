@@ -1,10 +1,9 @@
-//! Fields of a page that make a browser submit a form's body again, byte for byte. Pure.
+//! Storage of a submitted form until its user has signed in, and the fields that make a browser
+//! submit it again.
 //!
-//! The browser parses the page and serializes the fields again (URL Standard §5, HTML Standard
-//! §4.10.22). That changes some bodies. Those are rejected: no data is better for the application
-//! than data that the user did not type.
-//!
-//! Storage of a submitted form, encrypted, until its user has signed in.
+//! The fields are written into a page. The browser parses the page and serializes the fields again
+//! (URL Standard §5, HTML Standard §4.10.22), which changes some bodies. A body that would change
+//! is not stored: the application must not receive data that the user did not type.
 
 use std::time::Duration;
 
@@ -14,13 +13,13 @@ use crate::request::{AppRequest, own_path};
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_store::{Form, StoreError};
 
-/// Maximum number of fields of a form. Legacy forms have dozens.
+/// Maximum number of fields of a form. Forms of legacy applications have dozens.
 const MAX_FIELDS: usize = 1000;
 
-/// Characters of windows-1252 for 0x80 to 0x9F (Encoding Standard §9).
+/// Characters of windows-1252 for the bytes 0x80 to 0x9F (Encoding Standard §9).
 ///
-/// That encoding has a character for every byte, so that a page can contain any body that is not
-/// UTF-8. The application may read the bytes in another encoding.
+/// A body that is not UTF-8 is written as windows-1252, which has a character for every byte. The
+/// application may read the bytes in another encoding.
 const HIGH_CONTROLS: [char; 32] = [
     '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}', '\u{2030}',
     '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}', '\u{2019}', '\u{201c}',
@@ -31,9 +30,9 @@ const HIGH_CONTROLS: [char; 32] = [
 /// Form that a page submits again.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Replay {
-    /// Encoding in which the browser serializes the fields.
+    /// Encoding in which the browser must serialize the fields.
     pub charset: &'static str,
-    /// Names and values, in order.
+    /// Names and values, in the order of the body.
     pub fields: Vec<(String, String)>,
 }
 
@@ -50,8 +49,8 @@ impl Replay {
             pairs.push((name, value));
         }
         let names_itself = |name: &[u8]| name.eq_ignore_ascii_case(b"_charset_");
-        // The browser writes the encoding into a field of this name, and omits fields without a
-        // name.
+        // Browsers replace the value of `_charset_` with the name of the encoding, and omit fields
+        // without a name.
         let unfit = |(name, value): &(Vec<u8>, Vec<u8>)| {
             name.is_empty() || names_itself(name) || !survives(name) || !survives(value)
         };
@@ -66,8 +65,8 @@ impl Replay {
     }
 }
 
-/// Returns whether a page preserves the text: no NUL, which HTML replaces, and no CR or LF alone,
-/// which becomes CRLF.
+/// Returns whether HTML parsing preserves the text. It replaces NUL, and changes a single CR or LF
+/// to CRLF.
 fn survives(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
@@ -77,7 +76,7 @@ fn survives(text: &[u8]) -> bool {
     true
 }
 
-/// Decodes a part of a body. `None` if a percent sign is not followed by two digits.
+/// Decodes a name or a value. `None` if a percent sign is not followed by two hexadecimal digits.
 fn decoded(part: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part;
@@ -96,7 +95,7 @@ fn decoded(part: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the body as a browser serializes it.
+/// Returns the body that a browser would submit.
 fn written(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut body = String::new();
     for (name, value) in pairs {
@@ -118,10 +117,10 @@ fn windows_1252(bytes: &[u8]) -> String {
     bytes.iter().map(character).collect()
 }
 
-/// Lifetime of a kept form.
+/// Lifetime of a stored form.
 const LIFETIME: Duration = Duration::from_mins(15);
 
-/// Stores a form for this browser. Returns its id, or `None` if there is no space.
+/// Stores a form for this browser. Returns its id, or `None` if the store has no room.
 pub(crate) async fn keep(ctx: &AppRequest<'_>, browser: &str, form: &Form) -> Result<Option<Secret>, StoreError> {
     let id = Secret::from_random(&ctx.random::<32>());
     let store = &ctx.sealgate.store;
@@ -140,7 +139,7 @@ pub(crate) async fn keep(ctx: &AppRequest<'_>, browser: &str, form: &Form) -> Re
     Ok(Some(id))
 }
 
-/// Returns the path and query of the page that shows a kept form.
+/// Returns the path and query of the page that shows a stored form.
 pub(crate) fn address(id: &str) -> String {
     own_path("form", &[("id", id)])
 }
@@ -170,8 +169,8 @@ mod tests {
 
     #[test]
     fn a_form_in_a_turkish_codepage_keeps_its_bytes() {
-        // ş and ı in ISO-8859-9 are þ and ý in windows-1252: the browser writes the same bytes
-        // again.
+        // The bytes of ş and ı in ISO-8859-9 are þ and ý in windows-1252. The browser submits the
+        // same bytes.
         assert_eq!(fields("ad=%FEirin+%FD%80"), Some(("windows-1252", pairs(&[("ad", "þirin ý€")]))));
     }
 
@@ -208,7 +207,8 @@ mod tests {
         assert!(fields(&["a="; MAX_FIELDS + 1].join("&")).is_none());
     }
 
-    /// Compares the table with another encoder. For the rest of Latin-1, `char::from` is correct.
+    /// The table is compared with `byte_serialize`-independent values. `char::from` covers the
+    /// rest.
     #[test]
     fn every_byte_has_its_own_character() {
         let all: Vec<u8> = (0..=255).collect();

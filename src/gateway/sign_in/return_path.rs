@@ -1,14 +1,13 @@
-//! Return path of a sign-in, its cookie, and the counter that detects redirect loops. Pure.
+//! Return path of a sign-in, the cookie that stores it, and the counter that detects redirect
+//! loops. Pure.
 //!
-//! The return path is the page that the user requested before the sign-in. A forged cookie only leads
-//! to another page of the same application.
+//! The return path is the page that the user requested before the sign-in. A client can forge the
+//! cookie, but it only leads to another page of the same application.
 //!
-//! A browser that keeps no session (a wrong clock, a cookie policy) would be redirected between
-//! gateway and provider forever. A cookie that expires after ten seconds stores the count, so the
-//! server stores nothing. A forged count affects only the client that forged it.
-//!
-//! Callbacks are counted, not redirects to the provider: ten restored tabs redirect at once without
-//! looping.
+//! A browser that does not keep the session cookie (a wrong clock, a cookie policy) would be
+//! redirected between gateway and provider forever. Callbacks are counted in a second cookie that
+//! expires after ten seconds. Redirects to the provider are not counted, because ten restored tabs
+//! may redirect at once without a loop. A forged count affects only the client that forged it.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use crate::path::CanonicalPath;
 use sealgate_core::web::cookie;
 use sealgate_domain::time::UnixTime;
 
-/// Maximum length of a return path in bytes. Unauthenticated clients create them.
+/// Maximum length of a return path, in bytes. Clients without credentials create them.
 const LONGEST: usize = 8192;
 
 /// Prefix of Sealgate's own paths on every application's host.
@@ -27,8 +26,8 @@ const OWN: &[u8] = b"/.sealgate";
 
 /// Path and query on the host of the request, byte for byte as the client requested it.
 ///
-/// It begins with exactly one slash, so that no browser reads it as another host. It is none of
-/// Sealgate's own paths, so that a link cannot redirect a user to one of them.
+/// It begins with exactly one slash, so that no browser reads it as another host. It is never one
+/// of Sealgate's own paths: a link must not lead a user to one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReturnPath(String);
 
@@ -38,9 +37,10 @@ impl ReturnPath {
     /// `None` if it is too long, or if its path is ambiguous or one of Sealgate's own.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let target = PathAndQuery::try_from(text).ok()?;
-        // The parser drops a fragment.
+        // `PathAndQuery` drops a fragment.
         let whole = target.as_str() == text && text.len() <= LONGEST;
-        // The rule of the path is checked for these characters when the browser returns.
+        // All characters are accepted as data here. The rule of the path is applied when the
+        // browser returns.
         let path = CanonicalPath::from_target(&target, Characters::ALL).ok()?;
         (whole && !is_own(&path)).then(|| Self(text.to_owned()))
     }
@@ -61,21 +61,21 @@ pub(crate) fn is_own(path: &CanonicalPath<'_>) -> bool {
     rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
 }
 
-/// Returns the value of the cookie, or `None` if the page is too long.
+/// Returns the value of the cookie with the return path. `None` if the path is too long.
 pub(crate) fn cookie_value(state: &str, page: &ReturnPath) -> Option<String> {
     cookie::destination_value(state, page.as_str())
 }
 
-/// Returns the page from the cookie, unless `state` is that of another sign-in. A response without
-/// state gets it too.
+/// Returns the return path from the cookie, unless the cookie has another state. If the response
+/// has no state, the cookie is accepted too.
 pub(crate) fn read(cookie: Option<&str>, state: Option<&str>) -> Option<ReturnPath> {
     ReturnPath::parse(&cookie::read_destination(cookie, state)?)
 }
 
-/// Period in which rounds are counted.
+/// Period in which callbacks are counted.
 pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 
-/// Number of rounds in that period after which a browser is not redirected again.
+/// Number of callbacks in that period at which the browser is no longer redirected.
 const MOST: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,8 @@ pub(crate) struct RedirectLoop {
 }
 
 impl RedirectLoop {
-    /// Reads the count from the cookie. Starts at zero if it is missing, malformed or too old.
+    /// Reads the count from its cookie. Starts at zero if the cookie is missing, malformed or too
+    /// old.
     pub(crate) fn read(cookie: Option<&str>, now: UnixTime) -> Self {
         let parsed = || {
             let (since, count) = cookie?.split_once('-')?;
@@ -100,12 +101,11 @@ impl RedirectLoop {
         Self { count: self.count.saturating_add(1), ..self }
     }
 
-    /// Returns whether the browser is in a redirect loop.
     pub(crate) const fn is_loop(self) -> bool {
         self.count >= MOST
     }
 
-    /// Returns the value of the cookie.
+    /// Returns the value of the cookie that stores the count.
     pub(crate) fn value(self) -> String {
         format!("{}-{}", self.since.seconds(), self.count)
     }
