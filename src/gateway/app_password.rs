@@ -28,7 +28,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_edge::navigation;
 
-const WRONG: Refusal = Refusal::new(
+const WRONG_PASSWORD: Refusal = Refusal::new(
     ErrorCode::LoginRequired,
     "The user name or the application password is wrong. Users create application passwords on their account page.",
 );
@@ -38,17 +38,19 @@ const WRONG: Refusal = Refusal::new(
 pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) -> Result<Credential, GateReply> {
     let field = ctx.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
-        return Err(wrong(ctx, None));
+        return Err(refuse_wrong_password(ctx, None));
     };
     let store = &ctx.sealgate.store;
     // The store is read in the same way for an unknown name, so that the response time reveals
     // little. The name is trimmed because phone keyboards append a space; e-mail addresses and
     // usernames never begin or end with one.
     let user = store.user_by_sign_in_name(name.trim()).await.map_err(|error| ctx.failed(&error))?;
-    let whose = user.as_ref().map_or(nobody(), |user| user.sub);
+    let whose = user.as_ref().map_or(unused_subject(), |user| user.sub);
     let passwords = store.app_passwords(whose).await.map_err(|error| ctx.failed(&error))?;
     let hash = password.hash();
-    let Some(found) = passwords.find(&ctx.app.name, &hash) else { return Err(wrong(ctx, user.as_ref())) };
+    let Some(found) = passwords.find(&ctx.app.name, &hash) else {
+        return Err(refuse_wrong_password(ctx, user.as_ref()));
+    };
     match user {
         Some(user) if user.is_enabled() => {
             if !ctx.is_again() {
@@ -57,11 +59,11 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) ->
             let required = ctx.level_in_force(&user).await.map_err(|error| ctx.failed(&error))?;
             Ok(Credential::Program(Arc::new(Program { user, level: found.level, required })))
         }
-        user => Err(wrong(ctx, user.as_ref())),
+        user => Err(refuse_wrong_password(ctx, user.as_ref())),
     }
 }
 
-fn nobody() -> Subject {
+fn unused_subject() -> Subject {
     Subject::from_random([0; 16])
 }
 
@@ -70,8 +72,8 @@ fn nobody() -> Subject {
 /// The limit bounds the growth of the log and the audit log. It need not prevent guessing, because
 /// passwords have 160 random bits. A valid password is never refused, so each node counts
 /// separately.
-fn wrong(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
-    let refused = || error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(ctx));
+fn refuse_wrong_password(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
+    let refused = || error(StatusCode::UNAUTHORIZED, &WRONG_PASSWORD).with(WWW_AUTHENTICATE, &challenge(ctx));
     if ctx.is_again() {
         return GateReply::new("wrong_password", refused());
     }
@@ -99,7 +101,7 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
 /// of a token service, and fail. OAuth clients do not need the challenge: the protected-resource
 /// metadata has a well-known path. Browsers would show their own password prompt for Basic. They
 /// are recognized by Fetch Metadata headers, which programs do not send.
-pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
+pub(super) fn with_basic_challenge(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if navigation::is_by_browser(&ctx.head.headers) {
         return answer;
     }
@@ -120,23 +122,23 @@ pub(super) fn is_presented(headers: &HeaderMap) -> bool {
 /// Queue of uses of application passwords that are not yet written to the store. If it is full, a
 /// use is dropped; the next request with the same password queues it again.
 #[derive(Debug, Default)]
-pub(super) struct AppPasswordUses(Mutex<HashMap<Used, UnixTime>>);
+pub(super) struct AppPasswordUses(Mutex<HashMap<PasswordId, UnixTime>>);
 
 /// Owner and hash of an application password.
-type Used = (Subject, [u8; 32]);
+type PasswordId = (Subject, [u8; 32]);
 
 /// Maximum number of queued uses.
 const MAX_USES: usize = 10_000;
 
 /// Maximum number of concurrent writes.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_WRITES: usize = 64;
 
 /// Uses of a password within this time after the recorded one are not recorded.
-const EXACT: Duration = Duration::from_mins(1);
+const LAST_USE_PRECISION: Duration = Duration::from_mins(1);
 
 impl AppPasswordUses {
     fn note(&self, subject: Subject, hash: &SecretHash, last_used_at: Option<UnixTime>, now: UnixTime) {
-        if last_used_at.is_some_and(|last| now.since(last) < EXACT) {
+        if last_used_at.is_some_and(|last| now.since(last) < LAST_USE_PRECISION) {
             return;
         }
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,8 +151,8 @@ impl AppPasswordUses {
     /// them all.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let waiting: Vec<(Used, UnixTime)> = waiting.into_iter().collect();
-        for batch in waiting.chunks(AT_ONCE) {
+        let waiting: Vec<(PasswordId, UnixTime)> = waiting.into_iter().collect();
+        for batch in waiting.chunks(MAX_CONCURRENT_WRITES) {
             let mut noting = JoinSet::new();
             for &((subject, hash), at) in batch {
                 let store = Arc::clone(&sealgate.store);

@@ -24,29 +24,29 @@ use sealgate_domain::time::UnixTime;
 const LIFETIME: Duration = Duration::from_mins(5);
 /// Minimum remaining lifetime of a forwarded assertion. The application's clock may be ahead of the
 /// gateway's.
-const LEFT: Duration = Duration::from_mins(1);
+const MIN_REMAINING: Duration = Duration::from_mins(1);
 /// Remaining lifetime below which a new assertion is signed.
-const RENEWED: Duration = Duration::from_mins(2);
+const RENEWAL_REMAINING: Duration = Duration::from_mins(2);
 /// Maximum number of cached assertions, about 1.5 KiB each.
-const KEPT: usize = 8192;
+const MAX_CACHED_ASSERTIONS: usize = 8192;
 
-pub(super) struct Assertions(Cache<[u8; 32], Arc<Kept>>);
+pub(super) struct Assertions(Cache<[u8; 32], Arc<CachedAssertion>>);
 
-struct Kept {
+struct CachedAssertion {
     token: String,
     expires_at: UnixTime,
     renewing: AtomicBool,
 }
 
-impl Kept {
-    fn left(&self, now: UnixTime) -> Duration {
+impl CachedAssertion {
+    fn remaining(&self, now: UnixTime) -> Duration {
         self.expires_at.since(now)
     }
 }
 
 impl Default for Assertions {
     fn default() -> Self {
-        Self(Cache::new(KEPT))
+        Self(Cache::new(MAX_CACHED_ASSERTIONS))
     }
 }
 
@@ -63,24 +63,24 @@ impl Assertions {
     ) -> Option<String> {
         let claims = claims(sealgate, app, who, session, now);
         let key = key(sealgate, &claims);
-        if let Some(kept) = self.0.get(&key) {
+        if let Some(cached) = self.0.get(&key) {
             // More than a whole lifetime remains if the clock was set back. The assertion is then
             // not valid yet.
-            if kept.left(now) < LEFT || kept.left(now) > LIFETIME {
+            if cached.remaining(now) < MIN_REMAINING || cached.remaining(now) > LIFETIME {
                 // Another request may already have replaced the entry.
-                self.0.remove_if(&key, |other| Arc::ptr_eq(other, &kept));
-            } else if kept.left(now) > RENEWED || kept.renewing.swap(true, Ordering::Relaxed) {
-                return Some(kept.token.clone());
+                self.0.remove_if(&key, |other| Arc::ptr_eq(other, &cached));
+            } else if cached.remaining(now) > RENEWAL_REMAINING || cached.renewing.swap(true, Ordering::Relaxed) {
+                return Some(cached.token.clone());
             } else if let Some(new) = sign(sealgate, app, &claims).await {
                 self.0.insert(key, Arc::clone(&new));
                 return Some(new.token.clone());
             } else {
-                kept.renewing.store(false, Ordering::Relaxed);
-                return Some(kept.token.clone());
+                cached.renewing.store(false, Ordering::Relaxed);
+                return Some(cached.token.clone());
             }
         }
         let made = self.0.get_or_insert_async(&key, async { sign(sealgate, app, &claims).await.ok_or(()) }).await;
-        made.ok().map(|kept| kept.token.clone())
+        made.ok().map(|cached| cached.token.clone())
     }
 }
 
@@ -128,9 +128,11 @@ fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
     hash.finalize().into()
 }
 
-async fn sign(sealgate: &Sealgate, app: &App, claims: &AssertionClaims) -> Option<Arc<Kept>> {
+async fn sign(sealgate: &Sealgate, app: &App, claims: &AssertionClaims) -> Option<Arc<CachedAssertion>> {
     match sealgate.issuer.assert(claims).await {
-        Ok(token) => Some(Arc::new(Kept { token, expires_at: claims.exp, renewing: AtomicBool::new(false) })),
+        Ok(token) => {
+            Some(Arc::new(CachedAssertion { token, expires_at: claims.exp, renewing: AtomicBool::new(false) }))
+        }
         Err(error) => {
             tracing::error!(app = app.name, %error, "cannot sign an assertion");
             None

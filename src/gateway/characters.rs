@@ -8,7 +8,7 @@
 //! In a decoded path, a mark (a control character) stands for each escaped character that is data.
 
 use crate::reading;
-use crate::reading::{Ambiguous, Effort};
+use crate::reading::{Ambiguous, ReadingBudget};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of independent flags, one for each character")]
@@ -53,14 +53,14 @@ impl Characters {
     }
 
     /// Returns whether this set contains all of `others`.
-    pub(super) const fn cover(self, others: Self) -> bool {
+    pub(super) const fn contains_all(self, others: Self) -> bool {
         (self.semicolon || !others.semicolon)
             && (self.slash || !others.slash)
             && (self.backslash || !others.backslash)
             && (self.double_slash || !others.double_slash)
     }
 
-    pub(super) const fn with(self, others: Self) -> Self {
+    pub(super) const fn union(self, others: Self) -> Self {
         Self {
             semicolon: self.semicolon || others.semicolon,
             slash: self.slash || others.slash,
@@ -101,7 +101,7 @@ enum Cut {
 
 /// Returns whether a server that decodes before it splits sees two slashes at the start of the
 /// path. It may read the text after them as a host.
-pub(super) fn begins_with_two(marked: &[u8]) -> bool {
+pub(super) fn begins_with_two_slashes(marked: &[u8]) -> bool {
     matches!(marked, [_, SLASH | BACKSLASH | DOUBLE_SLASH, ..])
 }
 
@@ -117,7 +117,7 @@ pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// If a reading contains a dot segment, or if the readings take too much work.
-pub(super) fn readings(marked: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
+pub(super) fn readings(marked: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let has = Characters::from_marked(marked);
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
@@ -135,8 +135,8 @@ pub(super) fn readings(marked: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>
         for double_slash in both(has.double_slash) {
             for backslash in both(has.backslash) {
                 for cut in cuts {
-                    effort.spend(marked.len())?;
-                    let read = reading::tidied(&read_as(marked, [*slash, *double_slash, *backslash], *cut))?;
+                    budget.spend(marked.len())?;
+                    let read = reading::merge_slashes(&read_as(marked, [*slash, *double_slash, *backslash], *cut))?;
                     if !found.contains(&read) {
                         found.push(read);
                     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_every_reading_that_some_server_gives_it() {
+    fn a_path_has_the_readings_of_every_server() {
         assert_eq!(sorted("/files/a;b.txt"), ["/files/a", "/files/a;b.txt"]);
         assert_eq!(sorted("/a;b/c"), ["/a", "/a/c", "/a;b/c"]);
         assert_eq!(sorted("/api/x%2Fy/z"), ["/api/x%2Fy/z", "/api/x/y/z"]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reading_walks_up_or_names_a_host() {
+    fn readings_with_dot_segments_or_a_host_are_refused() {
         for raw in [
             "/a/..%2Fb",
             "/a%2F..%2Fb",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn each_character_is_taken_for_itself_only() {
+    fn a_listed_character_does_not_allow_the_others() {
         let parsed = |raw: &str, characters| CanonicalPath::parse_with(raw, characters).map(|path| path.characters());
         let semicolon = Characters { semicolon: true, ..Characters::default() };
         let slash = Characters { slash: true, ..Characters::default() };
@@ -268,9 +268,13 @@ mod tests {
         assert_eq!(parsed("/a;b", slash), Err(Ambiguous::Character));
         assert_eq!(parsed("/a%3Bb", slash), Err(Ambiguous::Hidden));
         assert_eq!(parsed("/a%2Fb", semicolon), Err(Ambiguous::Hidden));
-        assert_eq!(parsed("/a%5Cb", semicolon.with(slash)), Err(Ambiguous::Hidden));
-        assert_eq!(parsed("/a%252Fb", semicolon.with(slash)), Err(Ambiguous::Twice));
-        assert!(semicolon.with(slash).cover(slash) && !slash.cover(semicolon) && slash.cover(Characters::default()));
+        assert_eq!(parsed("/a%5Cb", semicolon.union(slash)), Err(Ambiguous::Hidden));
+        assert_eq!(parsed("/a%252Fb", semicolon.union(slash)), Err(Ambiguous::Twice));
+        assert!(
+            semicolon.union(slash).contains_all(slash)
+                && !slash.contains_all(semicolon)
+                && slash.contains_all(Characters::default())
+        );
     }
 
     /// Returns the path as a server may read it: decodes it, splits it at separators and drops
@@ -306,7 +310,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn no_server_reads_a_path_as_none_of_its_readings(
+        fn the_reading_of_every_server_is_returned(
             raw in tricky(), decodings in 0..3_usize, backslash: bool, cut in 0..3_usize,
         ) {
             let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };

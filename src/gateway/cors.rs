@@ -17,49 +17,49 @@ use sealgate_core::web::response::Response;
 use sealgate_edge::rewrite::AnswerRewrite;
 
 /// Seconds for which a browser may cache a preflight response.
-const REMEMBERED: &str = "600";
+const PREFLIGHT_MAX_AGE: &str = "600";
 /// Maximum length of the `Access-Control-Request-Headers` value of a preflight, in bytes.
 const MAX_LIST_LENGTH: usize = 1024;
 /// Headers of the gateway's own responses that a page of another origin may read.
-const EXPOSED: &str = "WWW-Authenticate, Retry-After, X-Request-Id";
+const EXPOSED_HEADERS: &str = "WWW-Authenticate, Retry-After, X-Request-Id";
 
 /// CORS headers of a response, according to the rule and the request's `Origin`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Cors {
     /// The rule lists no origins. The application sets the CORS headers itself.
     #[default]
-    Silent,
+    Unmanaged,
     /// The rule lists the origin of the request.
     Listed(HeaderValue),
     /// The rule lists origins, but not that of the request, or the request has none or several.
-    Stranger,
+    Unlisted,
 }
 
 impl Cors {
     /// Returns the CORS headers for a request under this rule.
     pub(super) fn for_request(rule: &Rule, headers: &HeaderMap) -> Self {
         if rule.cors_origins.is_empty() {
-            return Self::Silent;
+            return Self::Unmanaged;
         }
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (Some(only), None) if rule.cors_origins.iter().any(|known| known.as_bytes() == only.as_bytes()) => {
                 Self::Listed(only.clone())
             }
-            _ => Self::Stranger,
+            _ => Self::Unlisted,
         }
     }
 
     /// Adds the CORS headers to a response of the gateway.
-    pub(super) fn on(&self, answer: Response) -> Response {
+    pub(super) fn add_to(&self, answer: Response) -> Response {
         match self {
-            Self::Silent => answer,
-            Self::Stranger => answer.and(VARY, HeaderValue::from_static("Origin")),
+            Self::Unmanaged => answer,
+            Self::Unlisted => answer.and(VARY, HeaderValue::from_static("Origin")),
             Self::Listed(origin) => answer
                 .and(VARY, HeaderValue::from_static("Origin"))
                 .and(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())
                 .with(ACCESS_CONTROL_ALLOW_CREDENTIALS, "true")
-                .with(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED),
+                .with(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS),
         }
     }
 
@@ -67,10 +67,10 @@ impl Cors {
     ///
     /// If the rule lists origins, the CORS headers of the application are replaced: it cannot allow
     /// more origins by sending `*` or by copying the origin of the request.
-    pub(super) fn of_application(&self) -> AnswerRewrite {
+    pub(super) fn rewrite(&self) -> AnswerRewrite {
         let set = match self {
-            Self::Silent => return AnswerRewrite::default(),
-            Self::Stranger => Vec::new(),
+            Self::Unmanaged => return AnswerRewrite::default(),
+            Self::Unlisted => Vec::new(),
             Self::Listed(origin) => vec![
                 (ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()),
                 (ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
@@ -97,15 +97,15 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     let cors = Cors::for_request(rule, &head.headers);
     let vary = HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
     match cors {
-        Cors::Silent => None,
+        Cors::Unmanaged => None,
         // Without `Access-Control-Allow-Origin`, the browser does not send the actual request.
-        Cors::Stranger => Some(cors.on(Response::empty(StatusCode::FORBIDDEN)).and(VARY, vary)),
+        Cors::Unlisted => Some(cors.add_to(Response::empty(StatusCode::FORBIDDEN)).and(VARY, vary)),
         Cors::Listed(_) => {
             let answer = cors
-                .on(Response::empty(StatusCode::NO_CONTENT))
+                .add_to(Response::empty(StatusCode::NO_CONTENT))
                 .and(VARY, vary)
                 .and(ACCESS_CONTROL_ALLOW_METHODS, method.clone())
-                .with(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
+                .with(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
             // The requested headers, not a wildcard: `*` does not apply to requests with
             // credentials and never includes `Authorization`.
             let asked = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| is_list(asked.as_bytes()));
@@ -119,8 +119,8 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
 
 /// Returns whether the text has only characters of a list of header names.
 fn is_list(text: &[u8]) -> bool {
-    let sound = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(byte);
-    !text.is_empty() && text.len() <= MAX_LIST_LENGTH && text.iter().all(sound)
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(byte);
+    !text.is_empty() && text.len() <= MAX_LIST_LENGTH && text.iter().all(is_allowed)
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_listed_byte_for_byte_or_not_at_all() {
+    fn origins_are_compared_byte_for_byte() {
         let listed = Cors::Listed(HeaderValue::from_static("https://www.test"));
         assert_eq!(Cors::for_request(&rule(), &from(&["https://www.test"])), listed);
         for origins in [
@@ -150,17 +150,17 @@ mod tests {
             vec!["https://evil.test", "https://www.test"],
             vec!["https://www.test", "https://www.test"],
         ] {
-            assert_eq!(Cors::for_request(&rule(), &from(&origins)), Cors::Stranger, "{origins:?}");
+            assert_eq!(Cors::for_request(&rule(), &from(&origins)), Cors::Unlisted, "{origins:?}");
         }
         let silent = Rule::plain("/", Access::SignedIn);
-        assert_eq!(Cors::for_request(&silent, &from(&["https://www.test"])), Cors::Silent);
+        assert_eq!(Cors::for_request(&silent, &from(&["https://www.test"])), Cors::Unmanaged);
     }
 
     #[test]
-    fn an_application_does_not_widen_what_the_rule_says() {
-        let rewrite = Cors::Stranger.of_application();
+    fn an_application_cannot_allow_more_origins() {
+        let rewrite = Cors::Unlisted.rewrite();
         assert!(rewrite.remove.contains(&ACCESS_CONTROL_ALLOW_ORIGIN) && rewrite.set.is_empty());
-        assert_eq!(Cors::Silent.of_application(), AnswerRewrite::default());
+        assert_eq!(Cors::Unmanaged.rewrite(), AnswerRewrite::default());
     }
 
     #[test]

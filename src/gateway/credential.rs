@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_read_whatever_the_case_of_its_scheme() {
+    fn the_scheme_bearer_is_case_insensitive() {
         for field in [b"Bearer abc.def".as_slice(), b"bearer abc.def", b"BEARER   abc.def"] {
             assert_eq!(Presented::read(&headers(&[field])), Presented::Bearer("abc.def"));
         }
     }
 
     #[test]
-    fn another_scheme_is_the_applications() {
+    fn other_schemes_are_left_to_the_application() {
         for field in [b"Basic dTpw".as_slice(), b"Negotiate x", b"BearerX abc", b"", b"Bear", b"Digest a=b"] {
             assert_eq!(Presented::read(&headers(&[field])), Presented::Nothing, "{field:?}");
         }
@@ -148,21 +148,21 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_token_is_not_nothing() {
+    fn a_malformed_token_does_not_count_as_absent() {
         for field in [b"Bearer".as_slice(), b"Bearer ", b"Bearer a b", b"Bearer\tabc", b"bearer,abc", b"Bearer \xff"] {
             assert_eq!(Presented::read(&headers(&[field])), Presented::Malformed, "{field:?}");
         }
     }
 
     #[test]
-    fn two_headers_are_never_sorted_out() {
+    fn two_authorization_headers_are_malformed() {
         for pair in [[b"Bearer a".as_slice(), b"Bearer b"], [b"Basic x", b"Bearer a"], [b"Basic x", b"Basic y"]] {
             assert_eq!(Presented::read(&headers(&pair)), Presented::Malformed);
         }
     }
 
     #[test]
-    fn a_token_is_found_whatever_stands_around_it() {
+    fn a_token_is_found_within_any_header_text() {
         let holds = |field: &[u8]| holds(&headers(&[b"Basic eyJ", field]), |token| token == "eyJh.eyJi.c-_");
         for field in [
             b"Bearer eyJh.eyJi.c-_".as_slice(),
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_are_the_words_that_begin_as_such(field in "([eyJ]{1,4}|eyJ|[ ,.\"=_-]|[a-zé]){0,24}") {
+        fn tokens_are_the_words_that_begin_like_a_jwt(field in "([eyJ]{1,4}|eyJ|[ ,.\"=_-]|[a-zé]){0,24}") {
             let other = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
             let words = field.as_bytes().split(other).filter(|word| word.starts_with(b"eyJ"));
             let words: Vec<_> = words.map(|word| str::from_utf8(word).unwrap()).collect();
@@ -188,7 +188,7 @@ mod tests {
         }
 
         #[test]
-        fn every_reading_as_bearer_is_judged(spaces in "[ \t]{0,3}", token in "[!-~]{0,20}") {
+        fn every_spelling_of_bearer_counts_as_a_token(spaces in "[ \t]{0,3}", token in "[!-~]{0,20}") {
             let field = format!("bEaReR{spaces}{token}");
             prop_assume!(!(spaces.is_empty() && token.starts_with(|first: char| first.is_ascii_alphanumeric())));
             let headers = headers(&[field.as_bytes()]);

@@ -26,7 +26,7 @@ use crate::refusal::{
 };
 use crate::request::{AppRequest, Sessions};
 use crate::route::Routes;
-use crate::session::{SessionCache, Uses};
+use crate::session::{SessionCache, SessionUses};
 use crate::sign_in::login::{First, SignInRequest};
 use crate::{app_password, cors, credential, destination, own, policy, resource, sign_in};
 use sealgate_config::{Access, App, Config, host_name, request_fields};
@@ -43,11 +43,11 @@ pub struct Gateway {
     /// One per application, in the order of the configuration.
     pub(super) gates: Vec<AppGate>,
     hosts: Hosts,
-    uses: Arc<Uses>,
+    uses: Arc<SessionUses>,
     password_uses: Arc<app_password::AppPasswordUses>,
     /// Cached sessions. The keys contain the index of the application, which another configuration
     /// may assign differently.
-    remembered: SessionCache,
+    session_cache: SessionCache,
     assertions: Arc<Assertions>,
 }
 
@@ -63,8 +63,8 @@ pub(super) struct AppGate {
 
 impl AppGate {
     /// Returns whether any rule of the application names methods.
-    pub(super) fn looks_at_methods(&self) -> bool {
-        self.routes.look_at_methods()
+    pub(super) fn has_method_rules(&self) -> bool {
+        self.routes.have_method_rules()
     }
 
     fn request<'a>(&'a self, sealgate: &'a Sealgate, head: &'a Parts, body: Body) -> AppRequest<'a> {
@@ -75,7 +75,7 @@ impl AppGate {
     fn depth(&self, head: &Parts) -> RequestDepth {
         let method = head.method.as_str();
         // If rules name methods, headers that override the method are not forwarded.
-        if self.looks_at_methods() {
+        if self.has_method_rules() {
             RequestDepth::from_request(method, &head.headers)
         } else {
             RequestDepth::of_any_method(method, &head.headers)
@@ -86,13 +86,13 @@ impl AppGate {
 impl Gateway {
     /// Creates the gateway for this configuration.
     pub fn new(config: &Config) -> Self {
-        let remembered = SessionCache::default();
+        let session_cache = SessionCache::default();
         Self {
             gates: gates(config),
             hosts: Hosts::from_apps(&config.apps),
             uses: Arc::default(),
             password_uses: Arc::default(),
-            remembered,
+            session_cache,
             assertions: Arc::default(),
         }
     }
@@ -104,7 +104,7 @@ impl Gateway {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
         let password_uses = Arc::clone(&self.password_uses);
         let hosts = Hosts::from_apps(&config.apps);
-        Self { gates: gates(config), hosts, uses, password_uses, remembered: SessionCache::default(), assertions }
+        Self { gates: gates(config), hosts, uses, password_uses, session_cache: SessionCache::default(), assertions }
     }
 
     /// Returns the index of the application for a `Host` header.
@@ -177,7 +177,7 @@ impl Gateway {
         }
         let place = gate.routes.find(&path).map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
         let place = place.ok_or_else(|| refuse_unopened(ctx))?;
-        if gate.routes.respells(&ctx.head.method) {
+        if gate.routes.is_respelled(&ctx.head.method) {
             return Err(refuse_spelled_method(ctx));
         }
         if let Some(answer) = cors::preflight(place, ctx.head) {
@@ -201,7 +201,7 @@ impl Gateway {
             now: ctx.now,
         };
         let judged = self.judge(gate, ctx, &asked).await;
-        judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.on(response) })
+        judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.add_to(response) })
     }
 
     /// Decides with the credential, and refuses the request if access may have been revoked
@@ -241,7 +241,7 @@ impl Gateway {
                 let holds_token = credential.is_by_token()
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.takes_app_passwords && app_password::is_presented(headers));
-                permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
+                permit.for_request(gate.routes.have_method_rules(), holds_token, asked.rule)
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
                 Body::Read(body) => return Err(Box::pin(keep_form(ctx, asked, &credential, refused, body)).await),
@@ -295,7 +295,7 @@ impl Gateway {
     }
 
     async fn browser(&self, ctx: &AppRequest<'_>, app: usize, cors: &Cors) -> Result<Credential, GateReply> {
-        let known = self.remembered.find(ctx, app).await.map_err(|error| ctx.failed(&error))?;
+        let known = self.session_cache.find(ctx, app).await.map_err(|error| ctx.failed(&error))?;
         let Some(known) = known else { return Ok(Credential::Nobody) };
         let own = || ctx.app.origin(&ctx.sealgate.config.issuer);
         let listed = matches!(cors, Cors::Listed(_));

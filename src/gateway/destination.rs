@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_destination_is_a_path_or_a_url_of_http() {
+    fn a_destination_is_a_path_or_an_http_url() {
         for text in ["/a/b", "http://x/a/b", "HTTPS://x_y:8443/a/b", "http://other.test/a/b", "http://[::1]:80/a/b"] {
             assert_eq!(path(text), Some("/a/b"), "{text}");
         }

@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_reads_back(text in "\\PC{0,40}") {
+        fn percent_encoded_text_decodes_to_itself(text in "\\PC{0,40}") {
             let encoded = encode(&text, b",%");
             prop_assert!(encoded.bytes().all(|byte| (byte.is_ascii_graphic() || byte == b' ') && byte != b','));
             let decoded = percent_encoding::percent_decode_str(&encoded).decode_utf8().unwrap();

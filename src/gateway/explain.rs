@@ -93,9 +93,9 @@ pub fn explain(
     asker: &Asker,
     now: UnixTime,
 ) -> Result<Explanation, &'static str> {
-    let told = decide(config, method, url, asker, now)?;
+    let explanation = decide(config, method, url, asker, now)?;
     let is_browser = matches!(asker, Asker::Nobody | Asker::Person(..)) && ["GET", "HEAD"].contains(&method);
-    Ok(Explanation { status: told.status(is_browser), ..told })
+    Ok(Explanation { status: explanation.status(is_browser), ..explanation })
 }
 
 impl Explanation {
@@ -121,7 +121,7 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is invalid")?;
     let (host, target) =
         split(url).ok_or("the URL is not absolute; write, for example, https://wiki.example.com/path")?;
-    let mut told = Explanation {
+    let mut explanation = Explanation {
         app: None,
         rule: None,
         forwarded: false,
@@ -131,32 +131,32 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
         headers: Vec::new(),
     };
     let served = Hosts::from_apps(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
-    let Some((index, app)) = served else { return Ok(told) };
-    told.app = Some(app.name.clone());
+    let Some((index, app)) = served else { return Ok(explanation) };
+    explanation.app = Some(app.name.clone());
     let target = PathAndQuery::try_from(target)
         .map_err(|_| "the URL's path has invalid characters; percent-encode non-ASCII characters")?;
-    let refused = |told: Explanation, reason| Ok(Explanation { reason, ..told });
+    let refused = |explanation: Explanation, reason| Ok(Explanation { reason, ..explanation });
     let routes = Routes::from_app(app);
     let path = match CanonicalPath::from_target(&target, routes.characters()) {
         Ok(path) => path,
-        Err(ambiguous) => return refused(told, ambiguous.as_str()),
+        Err(ambiguous) => return refused(explanation, ambiguous.as_str()),
     };
     if return_path::is_own(&path) || resource::is_metadata(&path) {
-        return refused(told, "own");
+        return refused(explanation, "own");
     }
     let place = match routes.find(&path) {
         Ok(Some(place)) => place,
-        Ok(None) => return refused(told, "unopened"),
-        Err(ambiguous) => return refused(told, ambiguous.as_str()),
+        Ok(None) => return refused(explanation, "unopened"),
+        Err(ambiguous) => return refused(explanation, ambiguous.as_str()),
     };
-    if routes.respells(&method) {
-        return refused(told, "method_case");
+    if routes.is_respelled(&method) {
+        return refused(explanation, "method_case");
     }
     let Some(rule) = place.rule(method.as_str()) else {
-        told.rule = Some(format!("{} for {}", place.path, place.methods().join(", ")));
-        return refused(told, "method");
+        explanation.rule = Some(format!("{} for {}", place.path, place.methods().join(", ")));
+        return refused(explanation, "method");
     };
-    told.rule = Some(in_words(rule));
+    explanation.rule = Some(in_words(rule));
     let mut below = Subtree::default();
     let added = below.add(
         &routes,
@@ -166,7 +166,7 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
         RequestDepth::from_request(method.as_str(), &HeaderMap::new()),
     );
     if let Err(ambiguous) = added {
-        return refused(told, ambiguous.as_str());
+        return refused(explanation, ambiguous.as_str());
     }
     let access_request = AccessRequest {
         index,
@@ -184,15 +184,15 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
         Ok(_) => {
             let who = credential.who().filter(|_| rule.access != Access::Public);
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
-            Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..told })
+            Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..explanation })
         }
         // The gateway refuses a token of an issuer that the application does not trust before it
         // checks rules.
         Err(Refused::Unknown) if matches!(credential, Credential::Foreign(_)) => {
-            Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..told })
+            Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..explanation })
         }
-        Err(refused @ Refused::Unknown) => Ok(Explanation { reason: refused.as_str(), ..told }),
-        Err(refused) => Ok(Explanation { reason: refused.as_str(), claim: refused.claim(), ..told }),
+        Err(refused @ Refused::Unknown) => Ok(Explanation { reason: refused.as_str(), ..explanation }),
+        Err(refused) => Ok(Explanation { reason: refused.as_str(), claim: refused.claim(), ..explanation }),
     }
 }
 
@@ -250,29 +250,29 @@ fn steps_of(level: AssuranceLevel, at: UnixTime) -> AuthenticationSteps {
 
 fn identity_headers(who: Principal<'_>, format: &config::IdentityHeaders) -> Vec<IdentityHeader> {
     // The policy has already refused users whose headers cannot be written.
-    let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().iter().map(shown).collect();
-    let mut asserted = |name: &HeaderName| {
+    let mut headers: Vec<_> = headers::identity_headers(who, format).unwrap_or_default().iter().map(shown).collect();
+    let mut add_signed = |name: &HeaderName| {
         headers.push(IdentityHeader { name: name.to_string(), from: "assertion", sent: true, value: None });
     };
     if format.assertion {
-        asserted(&ASSERTION);
+        add_signed(&ASSERTION);
     }
     if format.authorization == AuthorizationHeader::Replace {
-        asserted(&AUTHORIZATION);
+        add_signed(&AUTHORIZATION);
     }
     headers
 }
 
-fn shown(told: &IdentityHeaderSet) -> IdentityHeader {
+fn shown(explanation: &IdentityHeaderSet) -> IdentityHeader {
     let text = |value: &HeaderValue| match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => text.to_owned(),
         Err(_) => value.as_bytes().escape_ascii().to_string(),
     };
     IdentityHeader {
-        name: told.name.to_string(),
-        from: told.from.as_str(),
-        sent: told.value.is_some(),
-        value: told.value.as_ref().map(text),
+        name: explanation.name.to_string(),
+        from: explanation.from.as_str(),
+        sent: explanation.value.is_some(),
+        value: explanation.value.as_ref().map(text),
     }
 }
 

@@ -25,7 +25,7 @@ use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
 
-/// Path of the decision endpoint, on every host. [`Question`] parses its query.
+/// Path of the decision endpoint, on every host. [`ProxyQuery`] parses its query.
 const PATH: &str = "/.sealgate/auth";
 
 const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
@@ -34,7 +34,7 @@ const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url
 
 /// Headers that every decision contains without a value. A proxy that copies them thus removes the
 /// ones that its client sent.
-const NOBODYS: [HeaderName; 4] = [
+const ALWAYS_EMPTY: [HeaderName; 4] = [
     HeaderName::from_static("x-sealgate-client-subject"),
     HeaderName::from_static("x-sealgate-client-fingerprint"),
     HeaderName::from_static("x-forwarded-preferred-username"),
@@ -43,35 +43,35 @@ const NOBODYS: [HeaderName; 4] = [
 
 /// Headers with the client's `Cookie` and `Authorization` without those of Sealgate. The proxy
 /// forwards them in place of the originals.
-const CLEANED: [(HeaderName, HeaderName); 2] = [
+const CLEANED_HEADERS: [(HeaderName, HeaderName); 2] = [
     (COOKIE, HeaderName::from_static("x-sealgate-cookie")),
     (AUTHORIZATION, HeaderName::from_static("x-sealgate-authorization")),
 ];
 
 /// Query parameters of a proxy's request.
 #[derive(Debug, PartialEq, Eq)]
-struct Question<'a> {
+struct ProxyQuery<'a> {
     /// Name of the application that the proxy forwards the request to.
     app: &'a str,
-    relays: bool,
+    relays_redirects: bool,
     /// Whether the cleaned `Cookie` and `Authorization` are returned under these names, for proxies
     /// that cannot rename headers.
-    in_place: bool,
+    keeps_names: bool,
 }
 
-impl<'a> Question<'a> {
+impl<'a> ProxyQuery<'a> {
     fn parse(query: &'a str) -> Result<Self, &'static str> {
-        let (mut app, mut relays, mut in_place) = (None, true, false);
+        let (mut app, mut relays_redirects, mut keeps_names) = (None, true, false);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("app", name)) if app.is_none() => app = Some(name),
-                Some(("redirect", "no")) => relays = false,
-                Some(("fields", "request")) => in_place = true,
+                Some(("redirect", "no")) => relays_redirects = false,
+                Some(("fields", "request")) => keeps_names = true,
                 _ => return Err("its query has parameters other than app, redirect=no and fields=request"),
             }
         }
         let app = app.ok_or("it does not name the application: /.sealgate/auth?app=NAME")?;
-        Ok(Self { app, relays, in_place })
+        Ok(Self { app, relays_redirects, keeps_names })
     }
 }
 
@@ -86,13 +86,15 @@ impl Gateway {
     /// Decides on the request that a proxy describes: 200 with the identity in headers, or a
     /// refusal.
     pub async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response {
-        let question = Question::parse(head.uri.query().unwrap_or_default());
-        let known = |question: Question<'_>| {
+        let question = ProxyQuery::parse(head.uri.query().unwrap_or_default());
+        let known = |question: ProxyQuery<'_>| {
             let index = self.gates.iter().position(|gate| gate.app.name == question.app);
-            index.map(|index| (index, question.relays, question.in_place)).ok_or("there is no such application")
+            index
+                .map(|index| (index, question.relays_redirects, question.keeps_names))
+                .ok_or("there is no such application")
         };
-        let read = question.and_then(known).and_then(|question| Ok((question, described(head)?)));
-        let ((app, relays, in_place), mut asked) = match read {
+        let read = question.and_then(known).and_then(|question| Ok((question, original_request(head)?)));
+        let ((app, relays_redirects, keeps_names), mut asked) = match read {
             Ok(read) => read,
             Err(why) => {
                 let peer = head.extensions.get::<Origin>().map(|origin| origin.peer.to_string());
@@ -105,28 +107,28 @@ impl Gateway {
         // rules of another application must not decide.
         if self.app_of(host(&asked)) != Some(app) {
             let refusal = Refusal::invalid_request("The host does not belong to the application.");
-            return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays);
+            return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays_redirects);
         }
         // The proxy forwards the client's headers, and the application might execute the method
         // that such a header names. The gateway, as a proxy, would remove it.
         let gate = self.gates.get(app);
-        if gate.is_some_and(AppGate::looks_at_methods) && request_fields::override_method(&asked.headers) {
+        if gate.is_some_and(AppGate::has_method_rules) && request_fields::override_method(&asked.headers) {
             let request_id = asked.extensions.get::<Origin>().map(|origin| origin.request_id.as_str());
             let app = gate.map(|gate| gate.app.name.as_str());
             tracing::info!(request_id, app, reason = "method_override", "refused");
             let refusal =
                 Refusal::new(ErrorCode::AccessDenied, "A header names a method that differs from the request's.");
-            return refused(error(StatusCode::FORBIDDEN, &refusal), relays);
+            return refused(error(StatusCode::FORBIDDEN, &refusal), relays_redirects);
         }
-        if !relays {
-            as_a_program(&mut asked.headers);
+        if !relays_redirects {
+            mark_as_program(&mut asked.headers);
         }
         match self.admit_with(sealgate, &asked, Body::Away).await {
             GateOutcome::Forward(permit) => {
                 let told = self.gates.get(app).map(|gate| gate.app.identity.as_ref());
-                permitted(&asked.headers, &permit.rewrite(&asked), told, in_place)
+                permitted(&asked.headers, &permit.rewrite(&asked), told, keeps_names)
             }
-            GateOutcome::Respond(reply) => refused(reply.response, relays),
+            GateOutcome::Respond(reply) => refused(reply.response, relays_redirects),
             // Unreachable: the gateway has no access to the body.
             GateOutcome::ReadForm => Response::empty(StatusCode::INTERNAL_SERVER_ERROR),
         }
@@ -137,9 +139,9 @@ impl Gateway {
 ///
 /// All headers with the same meaning must agree, because the client may have sent those that the
 /// proxy does not set.
-fn described(head: &Parts) -> Result<Parts, &'static str> {
+fn original_request(head: &Parts) -> Result<Parts, &'static str> {
     let headers = &head.headers;
-    let method = agreed(headers, &METHODS, "X-Forwarded-Method and X-Original-Method are missing")?;
+    let method = only_value_of(headers, &METHODS, "X-Forwarded-Method and X-Original-Method are missing")?;
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is invalid")?;
     let (mut host, mut target) = (None, None);
     for name in TARGETS {
@@ -152,14 +154,14 @@ fn described(head: &Parts) -> Result<Parts, &'static str> {
             }
             _ => (None, value),
         };
-        agree(&mut target, path)?;
+        set_or_compare(&mut target, path)?;
         if let Some(authority) = authority {
-            agree(&mut host, authority)?;
+            set_or_compare(&mut host, authority)?;
         }
     }
     for name in HOSTS {
         if let Some(value) = one(headers, name)? {
-            agree(&mut host, value)?;
+            set_or_compare(&mut host, value)?;
         }
     }
     let host = host.ok_or("X-Forwarded-Host and X-Original-URL are missing")?;
@@ -180,17 +182,17 @@ fn described(head: &Parts) -> Result<Parts, &'static str> {
     Ok(parts)
 }
 
-fn agreed<'h>(headers: &'h HeaderMap, names: &[&str], missing: &'static str) -> Result<&'h str, &'static str> {
+fn only_value_of<'h>(headers: &'h HeaderMap, names: &[&str], missing: &'static str) -> Result<&'h str, &'static str> {
     let mut found = None;
     for name in names {
         if let Some(value) = one(headers, name)? {
-            agree(&mut found, value)?;
+            set_or_compare(&mut found, value)?;
         }
     }
     found.ok_or(missing)
 }
 
-fn agree<'h>(known: &mut Option<&'h str>, value: &'h str) -> Result<(), &'static str> {
+fn set_or_compare<'h>(known: &mut Option<&'h str>, value: &'h str) -> Result<(), &'static str> {
     match known {
         Some(known) if *known != value => Err("two of its headers contradict each other"),
         _ => {
@@ -211,7 +213,7 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, &'stat
 
 /// Removes the headers that mark a browser's page load. Otherwise the gateway would redirect to the
 /// sign-in page, and this proxy does not relay redirects.
-fn as_a_program(headers: &mut HeaderMap) {
+fn mark_as_program(headers: &mut HeaderMap) {
     for name in ["sec-fetch-dest", "sec-fetch-mode"] {
         // The origin check of WebSocket handshakes needs this value.
         if headers.get(name).is_none_or(|value| value != "websocket") {
@@ -227,7 +229,7 @@ fn as_a_program(headers: &mut HeaderMap) {
 ///
 /// A header without a value is sent empty. A proxy that copies it thus overwrites the client's
 /// header.
-fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeaders>, in_place: bool) -> Response {
+fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeaders>, keeps_names: bool) -> Response {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
     let mut answer = Response::empty(StatusCode::OK);
@@ -241,22 +243,25 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeade
     for (name, _) in usual.headers.iter().filter(|(name, _)| !named.clone().any(|named| named == name)) {
         answer = answer.and(name.clone(), empty());
     }
-    for name in NOBODYS.into_iter().filter(|name| !named.clone().any(|named| named == name)) {
+    for name in ALWAYS_EMPTY.into_iter().filter(|name| !named.clone().any(|named| named == name)) {
         answer = answer.and(name, empty());
     }
-    for (name, cleaned) in CLEANED {
+    for (name, cleaned) in CLEANED_HEADERS {
         let kept = || headers.get(&name).filter(|_| !rewrite.remove.contains(&name)).cloned();
         let value = set(&name).or_else(kept).unwrap_or_else(empty);
-        answer = answer.and(if in_place { name } else { cleaned }, value);
+        answer = answer.and(if keeps_names { name } else { cleaned }, value);
     }
     answer
 }
 
-fn refused(response: Response, relays: bool) -> Response {
+fn refused(response: Response, relays_redirects: bool) -> Response {
     let status = response.status();
-    let hands_on =
-        if relays { !status.is_success() } else { status == 401 || status == 403 || status.is_server_error() };
-    if hands_on {
+    let is_relayed = if relays_redirects {
+        !status.is_success()
+    } else {
+        status == 401 || status == 403 || status.is_server_error()
+    };
+    if is_relayed {
         return response;
     }
     let refusal = Refusal::new(ErrorCode::AccessDenied, "The proxy must forward this request to Sealgate.");
@@ -272,12 +277,12 @@ mod tests {
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        let parts = described(&request.body(()).unwrap().into_parts().0)?;
+        let parts = original_request(&request.body(()).unwrap().into_parts().0)?;
         Ok(format!("{} {} {}", parts.method, parts.headers[HOST].to_str().unwrap(), parts.uri))
     }
 
     #[test]
-    fn a_request_is_read_as_each_proxy_describes_it() {
+    fn requests_of_caddy_and_ingress_are_rebuilt() {
         let caddy = [
             ("x-forwarded-method", "POST"),
             ("x-forwarded-host", "wiki.test"),
@@ -316,13 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_says_which_application_it_carries_to() {
-        let question = |app, relays, in_place| Ok(Question { app, relays, in_place });
-        assert_eq!(Question::parse("app=wiki"), question("wiki", true, false));
-        assert_eq!(Question::parse("app=wiki&redirect=no"), question("wiki", false, false));
-        assert_eq!(Question::parse("fields=request&app=wiki&"), question("wiki", true, true));
+    fn the_query_names_the_application() {
+        let question = |app, relays_redirects, keeps_names| Ok(ProxyQuery { app, relays_redirects, keeps_names });
+        assert_eq!(ProxyQuery::parse("app=wiki"), question("wiki", true, false));
+        assert_eq!(ProxyQuery::parse("app=wiki&redirect=no"), question("wiki", false, false));
+        assert_eq!(ProxyQuery::parse("fields=request&app=wiki&"), question("wiki", true, true));
         for query in ["", "redirect=no", "app", "app=a&app=b", "app=a&redirect=yes", "app=a&x=y"] {
-            assert!(Question::parse(query).is_err(), "{query}");
+            assert!(ProxyQuery::parse(query).is_err(), "{query}");
         }
     }
 

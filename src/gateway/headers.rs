@@ -20,16 +20,16 @@ use sealgate_core::web::cookie;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::{AnswerRewrite, Rewrite};
 
-const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Header with the signed assertion.
 pub(super) const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
 /// Number of headers that [`rewrite`] sets in addition to identity headers: cookies, address, host,
 /// scheme.
-const MAX_BESIDE_IDENTITY: usize = 4;
+const OTHER_HEADERS: usize = 4;
 
 /// Maximum length of the groups header, in bytes. Most servers accept 8 KiB for all headers
 /// together.
@@ -42,7 +42,7 @@ pub(super) struct Identity {
     format: Arc<config::IdentityHeaders>,
     /// Whether `Authorization` is removed, because it has the credential that proved the identity,
     /// or an access token of Sealgate.
-    spent: bool,
+    strips_authorization: bool,
     /// Whether rules of the application name methods. Headers that override the method are removed
     /// then.
     methods_ruled: bool,
@@ -52,7 +52,7 @@ pub(super) struct Identity {
 
 /// Reason why the groups of the user cannot be sent in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unwritable {
+pub(super) enum UnwritableGroups {
     TooLong,
     /// The encoding cannot represent a group's name, or the name contains the delimiter.
     Letters,
@@ -60,19 +60,29 @@ pub(super) enum Unwritable {
 
 impl Identity {
     pub(super) fn nobody(format: &Arc<config::IdentityHeaders>) -> Self {
-        Self { headers: Vec::new(), format: Arc::clone(format), spent: false, methods_ruled: false, private: false }
+        Self {
+            headers: Vec::new(),
+            format: Arc::clone(format),
+            strips_authorization: false,
+            methods_ruled: false,
+            private: false,
+        }
     }
 
     /// Creates the identity headers of an authenticated user. An attribute that the user lacks has
     /// no header.
     ///
     /// # Errors
-    /// [`Unwritable`] if the groups cannot be sent exactly. With a missing or misread group, the
-    /// application would grant other rights.
-    pub(super) fn for_principal(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
-        let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
+    /// [`UnwritableGroups`] if the groups cannot be sent exactly. With a missing or misread group,
+    /// the application would grant other rights.
+    pub(super) fn for_principal(
+        who: Principal<'_>,
+        format: &Arc<config::IdentityHeaders>,
+    ) -> Result<Self, UnwritableGroups> {
+        let headers =
+            identity_headers(who, format)?.into_iter().filter_map(|header| Some((header.name, header.value?)));
         // Capacity for the headers that an assertion and `rewrite` add.
-        let mut all = Vec::with_capacity(format.headers.len() + MAX_BESIDE_IDENTITY + 2);
+        let mut all = Vec::with_capacity(format.headers.len() + OTHER_HEADERS + 2);
         all.extend(headers);
         Ok(Self { headers: all, ..Self::nobody(format) })
     }
@@ -80,7 +90,7 @@ impl Identity {
     /// Records that the credential in `Authorization` proved the identity.
     #[must_use]
     pub(super) fn by_token(self) -> Self {
-        Self { spent: true, ..self }
+        Self { strips_authorization: true, ..self }
     }
 
     /// Adds the properties of the request and its rule.
@@ -92,7 +102,7 @@ impl Identity {
     #[must_use]
     pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route) -> Self {
         let private = rule.access != Access::Public && rule.caching == Caching::Private;
-        Self { methods_ruled, spent: self.spent || holds_token, private, ..self }
+        Self { methods_ruled, strips_authorization: self.strips_authorization || holds_token, private, ..self }
     }
 
     /// Adds a signed assertion.
@@ -121,7 +131,10 @@ pub(super) struct IdentityHeaderSet {
 }
 
 /// Returns the identity headers of a user, in the order of the configuration.
-pub(super) fn told(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<IdentityHeaderSet>, Unwritable> {
+pub(super) fn identity_headers(
+    who: Principal<'_>,
+    format: &config::IdentityHeaders,
+) -> Result<Vec<IdentityHeaderSet>, UnwritableGroups> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
         // Cannot fail: no encoding produces control characters, and header values may have all
@@ -140,7 +153,7 @@ fn value_of(
     who: Principal<'_>,
     wanted: IdentityValue,
     format: &config::IdentityHeaders,
-) -> Result<(IdentityValue, Vec<u8>), Unwritable> {
+) -> Result<(IdentityValue, Vec<u8>), UnwritableGroups> {
     let address = || who.email().and_then(|(email, _)| written(email, format.names, None));
     let value = match wanted {
         IdentityValue::Sub => who.name().into_bytes(),
@@ -161,12 +174,12 @@ fn value_of(
     Ok((wanted, value))
 }
 
-fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<u8>, Unwritable> {
+fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<u8>, UnwritableGroups> {
     let delimiter = format.groups_delimiter.as_char();
     let groups: Option<Vec<Vec<u8>>> =
         who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
-    let groups = groups.ok_or(Unwritable::Letters)?.join([delimiter as u8].as_slice());
-    if groups.len() > MAX_GROUPS_LENGTH { Err(Unwritable::TooLong) } else { Ok(groups) }
+    let groups = groups.ok_or(UnwritableGroups::Letters)?.join([delimiter as u8].as_slice());
+    if groups.len() > MAX_GROUPS_LENGTH { Err(UnwritableGroups::TooLong) } else { Ok(groups) }
 }
 
 /// Returns the changes to a request and to its response.
@@ -185,8 +198,8 @@ pub(super) fn rewrite(
     let goes = |name: &&HeaderName| request_fields::goes(name, headers, &terms);
     let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
     let mut set = identity.headers;
-    set.reserve(MAX_BESIDE_IDENTITY);
-    if identity.spent || format.authorization != AuthorizationHeader::Pass {
+    set.reserve(OTHER_HEADERS);
+    if identity.strips_authorization || format.authorization != AuthorizationHeader::Pass {
         remove.push(AUTHORIZATION);
     }
     match cookies(headers) {
@@ -195,13 +208,13 @@ pub(super) fn rewrite(
         Cookies::Ours => remove.push(COOKIE),
     }
     if let Ok(address) = HeaderValue::try_from(origin.address_text()) {
-        set.push((FOR, address));
+        set.push((FORWARDED_FOR, address));
     }
     if let Some(host) = headers.get(HOST) {
         set.push((FORWARDED_HOST, host.clone()));
     }
-    set.push((PROTO, HeaderValue::from_static(if origin.secure { "https" } else { "http" })));
-    let answer = AnswerRewrite { private: identity.private, ..cors.of_application() };
+    set.push((FORWARDED_PROTO, HeaderValue::from_static(if origin.secure { "https" } else { "http" })));
+    let answer = AnswerRewrite { private: identity.private, ..cors.rewrite() };
     Rewrite { remove, set, path_and_query, answer }
 }
 
@@ -287,12 +300,12 @@ mod tests {
         headers
     }
 
-    fn of(user: &User) -> Result<Identity, Unwritable> {
+    fn of(user: &User) -> Result<Identity, UnwritableGroups> {
         Identity::for_principal(Principal::Ours(user), &Arc::default())
     }
 
     /// Returns the headers that the application receives for this user with another encoding.
-    fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
+    fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, UnwritableGroups> {
         let format =
             config::IdentityHeaders { names, groups_delimiter: delimiter, ..config::IdentityHeaders::default() };
         Ok(arrive(&[], &Identity::for_principal(Principal::Ours(user), &Arc::new(format))?))
@@ -332,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_that_an_encoding_lacks_makes_no_other_group_and_no_other_address() {
+    fn unencodable_letters_never_change_a_group_or_address() {
         let of = |names, name: &str, email: &str, groups: &[&str]| {
             in_encoding(names, GroupsDelimiter::Comma, &user(name, email, groups))
         };
@@ -347,14 +360,14 @@ mod tests {
             (Names::Utf8, " a"),
             (Names::Utf8, "a\nb"),
         ] {
-            assert_eq!(of(names, "", "a@b.test", &[group]), Err(Unwritable::Letters), "{names:?} {group:?}");
+            assert_eq!(of(names, "", "a@b.test", &[group]), Err(UnwritableGroups::Letters), "{names:?} {group:?}");
         }
         let blanks = of(Names::AsciiPercent, "", "a@b.test", &[" staff"]).unwrap();
         assert_eq!(blanks["x-forwarded-groups"], "%20staff");
     }
 
     #[test]
-    fn a_method_is_not_named_aside_where_rules_look_at_methods() {
+    fn method_overrides_are_removed_if_rules_name_methods() {
         let fields: [(&str, &[u8]); 2] = [("x_http_method-override", b"DELETE"), ("x-http-method", b"DELETE")];
         assert_eq!(arrive(&fields, &anna())["x-http-method"], "DELETE");
         let headers = arrive(&fields, &anna().for_request(true, false, &Route::plain("/", Access::SignedIn)));
@@ -395,11 +408,11 @@ mod tests {
     fn more_groups_than_fit_are_an_error() {
         let names: Vec<String> = (0..600).map(|number| format!("group-{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert_eq!(of(&user("", "a@b.test", &names)), Err(Unwritable::TooLong));
+        assert_eq!(of(&user("", "a@b.test", &names)), Err(UnwritableGroups::TooLong));
     }
 
     #[test]
-    fn forged_headers_go_in_every_spelling() {
+    fn forged_headers_are_removed_in_every_spelling() {
         let spellings = [
             "x-forwarded-user",
             "X_Forwarded_User",
@@ -436,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_of_the_way_are_set_once() {
+    fn forwarding_headers_are_set_once() {
         let twice: [(&str, &[u8]); 2] = [("x-forwarded-for", b"1.1.1.1"), ("x-forwarded-for", b"2.2.2.2")];
         let headers = arrive(&twice, &anna());
         for (name, value) in
@@ -457,14 +470,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_token_that_we_took_goes() {
+    fn only_a_token_of_sealgate_is_removed() {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
         assert_eq!(arrive(&basic, &anna())["authorization"], "Basic dTpw");
         assert!(!arrive(&[("authorization", b"Bearer x")], &anna().by_token()).contains_key("authorization"));
     }
 
     #[test]
-    fn our_cookies_go_and_theirs_stay_byte_for_byte() {
+    fn application_cookies_are_forwarded_byte_for_byte() {
         for (sent, arrives) in [
             (b"a=1;b=\"x y\" ;  c=\xc3\xa7".as_slice(), Some(b"a=1;b=\"x y\" ;  c=\xc3\xa7".as_slice())),
             (b"a=1; __Host-sealgate=x; b=2", Some(b"a=1; b=2")),

@@ -13,7 +13,7 @@ use http::uri::PathAndQuery;
 use crate::characters;
 use crate::characters::Characters;
 use crate::reading;
-use crate::reading::{Ambiguous, Effort};
+use crate::reading::{Ambiguous, ReadingBudget};
 
 /// Path with one meaning: every escape is decoded once, and no segment is empty or a dot segment.
 ///
@@ -75,7 +75,7 @@ impl<'a> CanonicalPath<'a> {
         if !Characters::from_marked(&marked).is_any() {
             return Ok(Self { text: marked, marked: Vec::new(), readings: OnceLock::new() });
         }
-        if characters::begins_with_two(&marked) {
+        if characters::begins_with_two_slashes(&marked) {
             return Err(Ambiguous::EmptySegment);
         }
         let text = Cow::Owned(characters::as_data(&marked));
@@ -111,14 +111,15 @@ impl<'a> CanonicalPath<'a> {
 
     fn read(&self) -> Result<Readings, Ambiguous> {
         // Common case: the path has only one reading, and nothing is allocated.
-        if self.marked.is_empty() && !reading::is_odd(self.as_bytes()) {
+        if self.marked.is_empty() && !reading::has_other_readings(self.as_bytes()) {
             return Ok(Readings { texts: Vec::new(), others: Vec::new() });
         }
-        let mut effort = Effort::for_path();
-        let texts = if self.marked.is_empty() { Vec::new() } else { characters::readings(&self.marked, &mut effort)? };
+        let mut budget = ReadingBudget::for_path();
+        let texts = if self.marked.is_empty() { Vec::new() } else { characters::readings(&self.marked, &mut budget)? };
         let all = std::iter::once(self.as_bytes()).chain(texts.iter().map(Vec::as_slice));
-        let others =
-            all.map(|text| if reading::is_odd(text) { reading::readings(text, &mut effort) } else { Ok(Vec::new()) });
+        let others = all.map(|text| {
+            if reading::has_other_readings(text) { reading::readings(text, &mut budget) } else { Ok(Vec::new()) }
+        });
         let others = others.collect::<Result<_, _>>()?;
         Ok(Readings { texts, others })
     }
@@ -179,7 +180,7 @@ fn check_segments(path: &[u8]) -> Result<(), Ambiguous> {
     while let Some(segment) = segments.next() {
         match segment.first() {
             None if segments.peek().is_some() => return Err(Ambiguous::EmptySegment),
-            Some(b'.' | b' ') if reading::may_walk(segment) => return Err(Ambiguous::DotSegment),
+            Some(b'.' | b' ') if reading::may_be_dot_segment(segment) => return Err(Ambiguous::DotSegment),
             _ => {}
         }
     }
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_paths_are_read_once() {
+    fn ordinary_paths_are_decoded_once() {
         for (raw, path) in [
             ("/", "/"),
             ("/a/b/", "/a/b/"),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_escapes_of_other_encodings_pass() {
+    fn escapes_of_other_encodings_are_accepted() {
         // "ş" and "ğ" in ISO-8859-9, as old Turkish applications send them.
         assert_eq!(CanonicalPath::parse("/%FE%F0").unwrap().as_bytes(), b"/\xfe\xf0");
     }

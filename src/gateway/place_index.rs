@@ -46,7 +46,7 @@ impl PlaceIndex {
 
     /// Returns the numbers of all places whose name is that of the path or of one of its ancestors,
     /// in ascending order. Ignores letter case.
-    pub(super) fn near(&self, path: &[u8]) -> Vec<usize> {
+    pub(super) fn find(&self, path: &[u8]) -> Vec<usize> {
         // Keeps one byte more than the longest key, so that a longer path does not match a key as a
         // whole.
         let path = path.get(..=self.max_key_bytes).unwrap_or(path);
@@ -54,14 +54,14 @@ impl PlaceIndex {
         let path = if upper { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
         let above = memchr::memchr_iter(b'/', &path).filter_map(|end| path.get(..end));
         let whole = (!path.ends_with(b"/")).then_some(&*path);
-        let mut near = Vec::new();
+        let mut find = Vec::new();
         for numbers in above.chain(whole).filter_map(|name| self.numbers.get(name)) {
-            near.extend_from_slice(numbers);
+            find.extend_from_slice(numbers);
         }
-        work::count(path.len() + near.len());
-        near.sort_unstable();
-        near.dedup();
-        near
+        work::count(path.len() + find.len());
+        find.sort_unstable();
+        find.dedup();
+        find
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_depth_of_each_method_is_read_as_servers_agree_on_it() {
+    fn depth_counts_only_if_valid_for_the_method() {
         for (method, without, zero, one) in [
             ("COPY", RequestDepth::Infinity, RequestDepth::Infinity, RequestDepth::Infinity),
             ("LOCK", RequestDepth::Infinity, RequestDepth::Zero, RequestDepth::Infinity),

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::reading;
-use crate::reading::{Ambiguous, Effort};
+use crate::reading::{Ambiguous, ReadingBudget};
 use crate::work;
 
 /// Tree of an application's places. Each level is a segment as Windows reads it, in lower case.
@@ -168,7 +168,7 @@ impl PlaceTree {
         &self,
         path: &[u8],
         conditions: &Conditions<'_>,
-        effort: &mut Effort,
+        budget: &mut ReadingBudget,
     ) -> Result<Vec<usize>, Ambiguous> {
         let segments = self.segments(path);
         let mut below = Vec::new();
@@ -186,7 +186,7 @@ impl PlaceTree {
             let next = |node| Step { node, depth: step.depth + 1, is_expanded: step.is_expanded, above };
             match child {
                 Some(child) => {
-                    effort.spend(Effort::VISIT)?;
+                    budget.spend(ReadingBudget::VISIT)?;
                     steps.push(next(child));
                 }
                 None if step.is_expanded => {
@@ -206,7 +206,7 @@ impl PlaceTree {
                 continue;
             }
             for number in siblings.nodes.iter().filter(|number| Some(**number) != child) {
-                effort.spend(Effort::VISIT)?;
+                budget.spend(ReadingBudget::VISIT)?;
                 if self.nodes.get(*number).is_some_and(|node| node.name_bytes > bytes) {
                     steps.push(Step { is_expanded: true, ..next(*number) });
                 }
@@ -222,7 +222,7 @@ impl PlaceTree {
 
     fn segment(&self, name: &[u8]) -> Segment {
         let name = reading::windows_name(name);
-        let short = reading::stem(name).and_then(|stem| Some((*first_letters(stem).last()?, stem.len())));
+        let short = reading::short_name_stem(name).and_then(|stem| Some((*first_letters(stem).last()?, stem.len())));
         // Keeps one byte more than the longest segment, so that a longer one does not match as a
         // whole.
         let name = name.get(..=self.max_name_bytes).unwrap_or(name).to_ascii_lowercase();
@@ -252,7 +252,7 @@ mod tests {
         let conditions: Vec<usize> = (0..places.len()).collect();
         let tree = PlaceTree::from_paths(places.iter().copied(), &conditions);
         let conditions = Conditions { is_same: &|number| number == found, hides: &|_| false };
-        tree.expand(path, &conditions, &mut Effort::for_path())
+        tree.expand(path, &conditions, &mut ReadingBudget::for_path())
     }
 
     #[test]

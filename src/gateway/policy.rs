@@ -16,7 +16,7 @@ pub(super) use permit::Permit;
 
 use crate::cors::Cors;
 use crate::destination::Destination;
-use crate::headers::{Identity, Unwritable};
+use crate::headers::{Identity, UnwritableGroups};
 use crate::place_index::Subtree;
 use crate::principal::Principal;
 use crate::route::Rule;
@@ -188,7 +188,7 @@ pub(super) enum Refused<'r> {
     Acr(AssuranceLevel),
     TooOld(Duration),
     /// The user's groups cannot be written into a header.
-    Groups(Unwritable),
+    Groups(UnwritableGroups),
     /// The rule of the destination refuses the request.
     Destination,
     /// The request acts on everything below the path or the destination, and the rule of a path
@@ -209,8 +209,8 @@ impl Refused<'_> {
             Self::Group => "group",
             Self::Acr(_) => "acr",
             Self::TooOld(_) => "max_age",
-            Self::Groups(Unwritable::TooLong) => "too_many_groups",
-            Self::Groups(Unwritable::Letters) => "unwritable_group",
+            Self::Groups(UnwritableGroups::TooLong) => "too_many_groups",
+            Self::Groups(UnwritableGroups::Letters) => "unwritable_group",
             Self::Destination => "destination",
             Self::Below => "below",
         }
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_path_takes_a_token_and_nothing_else() {
+    fn a_bearer_path_accepts_only_tokens() {
         let rule = rule(Access::Bearer, &[], &[]);
         let headers = decided(&rule, &bearer(ours(), "openid")).unwrap();
         assert!(is_identified(&headers) && headers.contains(&"-authorization".to_owned()));
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_in_path_takes_a_token_or_a_person() {
+    fn a_signed_in_path_accepts_tokens_and_sessions() {
         let rule = rule(Access::SignedIn, &[], &[]);
         assert!(is_identified(&decided(&rule, &bearer(ours(), "openid")).unwrap()));
         let headers = decided(&rule, &browser()).unwrap();
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_alone_allows_a_body_with_get() {
+    fn only_a_rule_allows_a_body_with_get() {
         let allowed = |allow_get_body| {
             let rule = Rule { allow_get_body, ..rule(Access::Public, &[], &[]) };
             let (app, target) = (app(), PathAndQuery::from_static("/"));
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_groups_is_enough_and_letters_are_exact() {
+    fn one_group_suffices_and_letter_case_matters() {
         for credential in [bearer(ours(), "openid"), browser()] {
             assert!(decided(&rule(Access::SignedIn, &[], &["admins", "staff"]), &credential).is_ok());
             for groups in [["admins"], ["Staff"], ["staf"]] {
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_for_people_takes_their_subs_and_their_verified_addresses() {
+    fn users_are_matched_by_sub_or_verified_address() {
         let people = |list: &[&str]| Rule {
             users: list.iter().map(|text| sealgate_config::RulePerson::parse(text).unwrap()).collect(),
             ..rule(Access::SignedIn, &[], &[])
@@ -648,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_or_a_weak_sign_in_is_not_enough_where_the_rule_says_so() {
+    fn old_or_weak_sign_ins_are_refused_by_rules() {
         let aged = |seconds| Rule { max_age: Some(Duration::from_secs(seconds)), ..rule(Access::SignedIn, &[], &[]) };
         assert!(decided(&aged(3600), &browser()).is_ok());
         assert_eq!(decided(&aged(3599), &browser()), Err("max_age".into()));
@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_will_do_where_a_lower_one_is_asked_for() {
+    fn a_higher_level_satisfies_a_lower_requirement() {
         let strong = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
         let two = browser_with(&[(Password, 9), (Totp, 5)]);
         let three = browser_with(&[(Passkey, 5)]);
@@ -691,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_counts_from_the_oldest_step_of_the_level_that_is_asked_for() {
+    fn an_age_counts_from_the_oldest_step_of_the_level() {
         let rule = |acr: &[&str]| Rule {
             acr: owned(acr),
             max_age: Some(Duration::from_mins(5)),
@@ -713,7 +713,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rule_lets_in_a_sign_in_below_the_level_of_the_factors_section() {
+    fn rules_cannot_lower_the_level_of_the_factors_section() {
         let (two, three) = (AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let rule = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
         for (required, done, acr, is_enough) in [
@@ -753,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_own_audience_counts_before_the_applications() {
+    fn the_audience_of_the_rule_overrides_the_applications() {
         let own = Rule { audience: Some("https://api.test".into()), ..rule(Access::Bearer, &[], &[]) };
         assert_eq!(decided(&own, &bearer(ours(), "openid")), Err("audience".into()));
         assert!(decided(&own, &bearer(Audience::One("https://api.test".into()), "openid")).is_ok());

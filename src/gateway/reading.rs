@@ -86,9 +86,9 @@ impl Ambiguous {
 /// are data to the application give up to 40 readings. The limit keeps the cost of a request close
 /// to that of an ordinary one.
 #[derive(Debug)]
-pub(super) struct Effort(usize);
+pub(super) struct ReadingBudget(usize);
 
-impl Effort {
+impl ReadingBudget {
     const FOR_PATH: usize = 64 * 1024;
     /// Units for each folded letter.
     const LETTER: usize = 12;
@@ -111,7 +111,7 @@ impl Effort {
 }
 
 /// Returns whether a path has other readings, apart from letter case.
-pub(super) fn is_odd(path: &[u8]) -> bool {
+pub(super) fn has_other_readings(path: &[u8]) -> bool {
     let mut before = b'/';
     let odd = path.iter().any(|byte| {
         let ends_oddly = *byte == b'/' && matches!(before, b'.' | b' ');
@@ -126,10 +126,10 @@ pub(super) fn is_odd(path: &[u8]) -> bool {
 /// # Errors
 /// If a reading contains a dot segment or could be decoded again, or if the readings take too much
 /// work.
-pub(super) fn readings(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
+pub(super) fn readings(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let mut texts = vec![Cow::Borrowed(path)];
     if !path.is_ascii() {
-        for folded in folded(path, effort)? {
+        for folded in folded(path, budget)? {
             if has_escape(&folded) {
                 return Err(Ambiguous::Twice);
             }
@@ -143,14 +143,14 @@ pub(super) fn readings(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>,
         let cut = text.iter().position(|byte| matches!(byte, b'?' | b'#' | b';'));
         let cut = cut.and_then(|end| text.get(..end)).map(|text| Cow::Owned(text.to_vec()));
         for text in [Some(text), cut].into_iter().flatten() {
-            effort.spend(text.len())?;
+            budget.spend(text.len())?;
             found.push(as_windows_reads(&text));
             found.push(text.into_owned());
         }
     }
     // Most names have no other reading on Windows, and both entries are then equal.
     found.dedup();
-    found.into_iter().map(|reading| tidied(&reading)).collect()
+    found.into_iter().map(|reading| merge_slashes(&reading)).collect()
 }
 
 /// Returns the path as a server on Windows may open it, for example `/admin/` for `/admin./`.
@@ -177,7 +177,7 @@ pub(super) fn windows_name(name: &[u8]) -> &[u8] {
 
 /// Returns whether servers may read a name as `.` or `..`. Some ignore blanks and dots at its end,
 /// and the text after a colon.
-pub(super) fn may_walk(name: &[u8]) -> bool {
+pub(super) fn may_be_dot_segment(name: &[u8]) -> bool {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     !name.is_empty() && name.iter().all(|byte| matches!(byte, b'.' | b' '))
 }
@@ -186,10 +186,10 @@ pub(super) fn may_walk(name: &[u8]) -> bool {
 ///
 /// # Errors
 /// If it contains a dot segment.
-pub(super) fn tidied(reading: &[u8]) -> Result<Vec<u8>, Ambiguous> {
+pub(super) fn merge_slashes(reading: &[u8]) -> Result<Vec<u8>, Ambiguous> {
     let mut tidy = Vec::with_capacity(reading.len());
     for name in reading.split(|byte| is_slash(*byte)).filter(|name| !name.is_empty()) {
-        if may_walk(name) {
+        if may_be_dot_segment(name) {
             return Err(Ambiguous::DotSegment);
         }
         tidy.push(b'/');
@@ -220,9 +220,9 @@ fn has_escape(text: &[u8]) -> bool {
 ///
 /// A path that is not UTF-8 has two forms: all of it read as ISO-8859-9, and only the invalid parts
 /// read so. Many servers decode each name or each letter separately.
-fn folded(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
+fn folded(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
     if let Ok(text) = str::from_utf8(path) {
-        return Ok(vec![folded_text(text, effort)?]);
+        return Ok(vec![folded_text(text, budget)?]);
     }
     let latin: String = path.iter().map(|byte| latin_5(*byte)).collect();
     let mut mixed = String::with_capacity(path.len());
@@ -230,17 +230,17 @@ fn folded(path: &[u8], effort: &mut Effort) -> Result<Vec<Vec<u8>>, Ambiguous> {
         mixed.push_str(chunk.valid());
         mixed.extend(chunk.invalid().iter().map(|byte| latin_5(*byte)));
     }
-    Ok(vec![folded_text(&latin, effort)?, folded_text(&mixed, effort)?])
+    Ok(vec![folded_text(&latin, budget)?, folded_text(&mixed, budget)?])
 }
 
-fn folded_text(text: &str, effort: &mut Effort) -> Result<Vec<u8>, Ambiguous> {
+fn folded_text(text: &str, budget: &mut ReadingBudget) -> Result<Vec<u8>, Ambiguous> {
     let mut folded = String::with_capacity(text.len());
     for letter in DecomposingNormalizerBorrowed::new_nfkd().normalize_iter(text.chars()) {
-        effort.spend(Effort::LETTER)?;
+        budget.spend(ReadingBudget::LETTER)?;
         if letter.is_ascii() {
             folded.push(letter.to_ascii_lowercase());
-        } else if !is_left_out(letter) {
-            folded.extend(nearest(letter).to_uppercase().flat_map(char::to_lowercase));
+        } else if !is_ignored_in_names(letter) {
+            folded.extend(ascii_substitute(letter).to_uppercase().flat_map(char::to_lowercase));
         }
     }
     Ok(folded.into_bytes())
@@ -263,7 +263,7 @@ fn latin_5(byte: u8) -> char {
 
 /// Returns whether file systems, databases or collations ignore this character in names: marks,
 /// ignorable characters and format controls.
-fn is_left_out(letter: char) -> bool {
+fn is_ignored_in_names(letter: char) -> bool {
     let category = CodePointMapData::<GeneralCategory>::new().get(letter);
     matches!(category, GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark | GeneralCategory::Format)
         || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(letter)
@@ -271,7 +271,7 @@ fn is_left_out(letter: char) -> bool {
 
 /// Returns the ASCII character that character sets without this letter use instead. Only for
 /// letters that Unicode does not decompose.
-const fn nearest(letter: char) -> char {
+const fn ascii_substitute(letter: char) -> char {
     match letter {
         'đ' | 'Đ' | 'ð' | 'Ð' => 'd',
         'ħ' | 'Ħ' => 'h',
@@ -288,7 +288,8 @@ const fn nearest(letter: char) -> char {
 
 /// Returns whether any segment of a path looks like a short name.
 pub(super) fn has_short_name(path: &[u8]) -> bool {
-    memchr::memchr(b'~', path).is_some() && path.split(|byte| *byte == b'/').any(|segment| stem(segment).is_some())
+    memchr::memchr(b'~', path).is_some()
+        && path.split(|byte| *byte == b'/').any(|segment| short_name_stem(segment).is_some())
 }
 
 /// Number of bytes at the start of a segment that decide whether it is a short name: six letters,
@@ -296,10 +297,10 @@ pub(super) fn has_short_name(path: &[u8]) -> bool {
 const SHORT_NAME_BYTES: usize = 8;
 
 /// Returns the text before the `~` of a short name. `None` if the segment is not a short name.
-pub(super) fn stem(segment: &[u8]) -> Option<&[u8]> {
+pub(super) fn short_name_stem(segment: &[u8]) -> Option<&[u8]> {
     let tilde = segment.iter().take(SHORT_NAME_BYTES).position(|byte| *byte == b'~')?;
-    let (stem, rest) = segment.split_at_checked(tilde)?;
-    ((1..=6).contains(&tilde) && rest.get(1).is_some_and(u8::is_ascii_digit)).then_some(stem)
+    let (short_name_stem, rest) = segment.split_at_checked(tilde)?;
+    ((1..=6).contains(&tilde) && rest.get(1).is_some_and(u8::is_ascii_digit)).then_some(short_name_stem)
 }
 
 #[cfg(test)]
@@ -309,7 +310,7 @@ mod tests {
     use super::*;
 
     fn readings(path: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
-        super::readings(path, &mut Effort::for_path())
+        super::readings(path, &mut ReadingBudget::for_path())
     }
 
     fn read(path: &str) -> Vec<String> {
@@ -320,16 +321,16 @@ mod tests {
     #[test]
     fn an_ordinary_path_has_no_other_reading() {
         for path in ["/", "/a/b.c/D-e_f", "/.well-known/x", "/a..b/", "/a b/c", "/50%"] {
-            assert!(!is_odd(path.as_bytes()), "{path}");
+            assert!(!has_other_readings(path.as_bytes()), "{path}");
         }
         for path in ["/a.", "/a./b", "/a /", "/a:b", "/a?b", "/a#b", "/a~1", "/ş", "/a\u{feff}"] {
-            assert!(is_odd(path.as_bytes()), "{path}");
+            assert!(has_other_readings(path.as_bytes()), "{path}");
         }
-        assert!(is_odd(b"/adm\xfdn"));
+        assert!(has_other_readings(b"/adm\xfdn"));
     }
 
     #[test]
-    fn letters_fold_to_those_that_servers_take_them_for() {
+    fn letters_fold_to_their_ascii_forms() {
         for path in [
             "/admın/x",
             "/ADMİN/x",
@@ -368,17 +369,17 @@ mod tests {
     }
 
     #[test]
-    fn no_reading_walks_up() {
+    fn readings_with_dot_segments_are_refused() {
         for path in ["/a/．．/b", "/a/‥/b", "/a/․․／b", "/a/.\u{200b}./b", "/a/·./b", "/a/…", "/a/．", "/a/．．：x/b"]
         {
             assert_eq!(readings(path.as_bytes()), Err(Ambiguous::DotSegment), "{path}");
         }
         assert_eq!(readings("/a/％2e％2e/".as_bytes()), Err(Ambiguous::Twice));
         for name in [&b"."[..], b"..", b"...", b".. ", b" ", b". .", b"..::$DATA", b"..:x"] {
-            assert!(may_walk(name), "{name:?}");
+            assert!(may_be_dot_segment(name), "{name:?}");
         }
         for name in [&b"..a"[..], b"a..", b".a", b":x", b"", b"a ."] {
-            assert!(!may_walk(name), "{name:?}");
+            assert!(!may_be_dot_segment(name), "{name:?}");
         }
     }
 
@@ -408,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn a_reading_is_a_tidy_path(path in "(/[a-zA-Z.:?#~ ışİ／．]{0,6}){1,4}") {
+        fn readings_have_no_repeated_slashes(path in "(/[a-zA-Z.:?#~ ışİ／．]{0,6}){1,4}") {
             for reading in readings(path.as_bytes()).unwrap_or_default() {
                 prop_assert!(reading.starts_with(b"/") && !reading.windows(2).any(|two| two == b"//"), "{:?}", reading);
             }

@@ -9,7 +9,7 @@ use http::uri::PathAndQuery;
 
 use crate::app_password;
 use crate::decide::GateReply;
-use crate::headers::Unwritable;
+use crate::headers::UnwritableGroups;
 use crate::policy::{AccessRequest, Credential, Refused};
 use crate::reading::Ambiguous;
 use crate::request::AppRequest;
@@ -150,8 +150,10 @@ pub(super) async fn refuse(
         }
         (Refused::Groups(unwritable), Some(who)) => {
             let what = match unwritable {
-                Unwritable::TooLong => "the user's groups do not fit into a header; remove the user from some groups",
-                Unwritable::Letters => {
+                UnwritableGroups::TooLong => {
+                    "the user's groups do not fit into a header; remove the user from some groups"
+                }
+                UnwritableGroups::Letters => {
                     "a group of the user cannot be written in the application's encoding; rename the group"
                 }
             };
@@ -161,7 +163,7 @@ pub(super) async fn refuse(
             ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
         (Refused::Unknown, _) if rule.basic => {
-            let refused = app_password::offered(ctx, challenge(ctx, Some(rule), None));
+            let refused = app_password::with_basic_challenge(ctx, challenge(ctx, Some(rule), None));
             ctx.as_page(refused, Problem::SignInNeeded)
         }
         (Refused::Unknown, _) if rule.access == Access::SignedIn => {

@@ -10,7 +10,7 @@ use crate::path::CanonicalPath;
 use crate::place_index::PlaceIndex;
 use crate::place_tree::{Conditions, PlaceTree};
 use crate::reading;
-use crate::reading::{Ambiguous, Effort};
+use crate::reading::{Ambiguous, ReadingBudget};
 use crate::work;
 use sealgate_config::{Access, App, PathCharacters};
 
@@ -133,13 +133,13 @@ impl RoutePlace {
     ///
     /// A server may pass `/admin.php/x` to the script `/admin.php`. If `found` are the rules of the
     /// longer path, these rules would not be checked.
-    fn hides_what_follows(&self, found: &Self) -> bool {
+    fn protects_paths_below(&self, found: &Self) -> bool {
         let is_longer = self.path.len() > found.path.len();
         is_longer && !self.path.ends_with('/') && !self.is_open() && !self.asks_the_same_as(found)
     }
 
     /// Returns whether this place has exactly this path.
-    fn names(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+    fn is_exactly(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         same(path, self.path.as_bytes())
     }
 
@@ -201,7 +201,7 @@ impl Routes {
             });
         }
         places.sort_by_key(|place| Reverse(place.path.len()));
-        let characters = places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with);
+        let characters = places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::union);
         let ruled_methods = rules.iter().flat_map(|rule| &rule.methods).map(|method| method.to_ascii_uppercase());
         let index = PlaceIndex::from_paths(places.iter().map(|place| place.path.as_bytes()));
         let paths = places.iter().map(|place| place.path.as_bytes());
@@ -216,13 +216,13 @@ impl Routes {
     }
 
     /// Returns whether any rule lists methods.
-    pub(super) fn look_at_methods(&self) -> bool {
+    pub(super) fn have_method_rules(&self) -> bool {
         !self.ruled_methods.is_empty()
     }
 
     /// Returns whether the method differs only in letter case from a registered method or one in a
     /// rule.
-    pub(super) fn respells(&self, method: &Method) -> bool {
+    pub(super) fn is_respelled(&self, method: &Method) -> bool {
         let method = method.as_str();
         // Common case. No rule lists a method with lower-case letters.
         if !method.bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -240,23 +240,25 @@ impl Routes {
     ///   letter case, would serve a path whose rules have other requirements.
     /// - [`Ambiguous::Hidden`] if the path has a character that its rules do not list as data.
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&RoutePlace>, Ambiguous> {
-        let near = self.near(path.as_bytes());
-        let Some(found) = longest(&near, path.as_bytes(), |one, other| one == other) else { return Ok(None) };
-        if !found.characters().cover(path.characters()) {
+        let candidates = self.candidates(path.as_bytes());
+        let Some(found) = longest_match(&candidates, path.as_bytes(), |one, other| one == other) else {
+            return Ok(None);
+        };
+        if !found.characters().contains_all(path.characters()) {
             return Err(Ambiguous::Hidden);
         }
         let mut interpretations = path.interpretations()?;
         // The first element is the path itself, for which `found` is already known.
         if let Some((read, others)) = interpretations.next() {
-            self.check(read, others, &near, found)?;
+            self.check(read, others, &candidates, found)?;
         }
         for (read, others) in interpretations {
-            let near = self.near(read);
-            let place = longest(&near, read, |one, other| one == other);
+            let candidates = self.candidates(read);
+            let place = longest_match(&candidates, read, |one, other| one == other);
             if !place.is_some_and(|place| place.asks_the_same_as(found)) {
                 return Err(Ambiguous::Spelling);
             }
-            self.check(read, others, &near, found)?;
+            self.check(read, others, &candidates, found)?;
         }
         self.expand_short_names(path, found)?;
         Ok(Some(found))
@@ -285,8 +287,8 @@ impl Routes {
     }
 
     /// Returns the places that any reading of the path can match, longest path first.
-    fn near(&self, path: &[u8]) -> Vec<&RoutePlace> {
-        self.index.near(path).into_iter().filter_map(|number| self.places.get(number)).collect()
+    fn candidates(&self, path: &[u8]) -> Vec<&RoutePlace> {
+        self.index.find(path).into_iter().filter_map(|number| self.places.get(number)).collect()
     }
 
     /// Checks that a path and its other readings lead to the same rules as `found`. `others` are
@@ -295,24 +297,24 @@ impl Routes {
         &self,
         path: &[u8],
         others: &[Vec<u8>],
-        near: &[&RoutePlace],
+        candidates: &[&RoutePlace],
         found: &RoutePlace,
     ) -> Result<(), Ambiguous> {
         let spelled = |blind: &RoutePlace| blind.path.eq_ignore_ascii_case(&found.path);
-        match longest(near, path, <[u8]>::eq_ignore_ascii_case) {
+        match longest_match(candidates, path, <[u8]>::eq_ignore_ascii_case) {
             Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
             _ => {}
         }
-        if is_below_a_name(near, path, found) || self.is_read_otherwise(path, others, found) {
+        if is_below_exact_path(candidates, path, found) || self.other_reading_leads_elsewhere(path, others, found) {
             return Err(Ambiguous::Spelling);
         }
         Ok(())
     }
 
     /// Returns whether another reading of the path leads to other rules than `found`.
-    fn is_read_otherwise(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
+    fn other_reading_leads_elsewhere(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
-        others.iter().any(|read| self.has_other_rules(read, found, cut))
+        others.iter().any(|read| self.leads_to_other_rules(read, found, cut))
     }
 
     /// Returns the numbers of the places below every path that this path with short names may mean.
@@ -321,14 +323,14 @@ impl Routes {
     /// If it may mean a path with other rules than `found`, or too many paths.
     fn expand_short_names(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<usize>, Ambiguous> {
         let is_same = |number: usize| self.places.get(number).is_some_and(|place| place.asks_the_same_as(found));
-        let hides = |number: usize| self.places.get(number).is_some_and(|place| place.hides_what_follows(found));
+        let hides = |number: usize| self.places.get(number).is_some_and(|place| place.protects_paths_below(found));
         let conditions = Conditions { is_same: &is_same, hides: &hides };
-        let mut effort = Effort::for_path();
+        let mut budget = ReadingBudget::for_path();
         let mut below = Vec::new();
         for (_, others) in path.interpretations()? {
             // A path with a short name is contained in its own `others`.
             for read in others.iter().filter(|read| reading::has_short_name(read)) {
-                below.extend(self.tree.expand(read, &conditions, &mut effort)?);
+                below.extend(self.tree.expand(read, &conditions, &mut budget)?);
             }
         }
         Ok(below)
@@ -336,19 +338,19 @@ impl Routes {
 
     /// Returns whether a reading of the path matches other rules than `found`. `cut` is the offset
     /// of the first `?` or `#` in the path.
-    fn has_other_rules(&self, read: &[u8], found: &RoutePlace, cut: Option<usize>) -> bool {
+    fn leads_to_other_rules(&self, read: &[u8], found: &RoutePlace, cut: Option<usize>) -> bool {
         // The path of the rule is compared as Windows reads it.
         let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
         work::count(read.len());
-        let near = self.near(read);
-        let agrees = match longest(&near, read, same) {
+        let candidates = self.candidates(read);
+        let agrees = match longest_match(&candidates, read, same) {
             // A server that ends the path at `?` or `#` would serve an open path, which the client
             // may request anyway.
             Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
             Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
             None => false,
         };
-        !agrees || is_below_a_name(&near, read, found)
+        !agrees || is_below_exact_path(&candidates, read, found)
     }
 }
 
@@ -373,23 +375,23 @@ fn number_conditions(places: &[RoutePlace]) -> Vec<usize> {
 ///
 /// Many servers run the script at the exact path and pass the rest to it (`/admin.php/x`). Places
 /// that are open anyway, and those whose path is not longer than that of `found`, do not count.
-fn is_below_a_name(near: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> bool {
-    near.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
+fn is_below_exact_path(candidates: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> bool {
+    candidates.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
         let name = place.path.as_bytes();
         let below = path
             .split_at_checked(name.len())
             .is_some_and(|(start, rest)| rest.first() == Some(&b'/') && start.eq_ignore_ascii_case(name));
-        below && place.hides_what_follows(found)
+        below && place.protects_paths_below(found)
     })
 }
 
-fn longest<'p>(
-    near: &[&'p RoutePlace],
+fn longest_match<'p>(
+    candidates: &[&'p RoutePlace],
     path: &[u8],
     same: impl Fn(&[u8], &[u8]) -> bool + Copy,
 ) -> Option<&'p RoutePlace> {
-    let named = near.iter().find(|place| place.names(path, same));
-    named.or_else(|| near.iter().find(|place| place.covers(path, same))).copied()
+    let named = candidates.iter().find(|place| place.is_exactly(path, same));
+    named.or_else(|| candidates.iter().find(|place| place.covers(path, same))).copied()
 }
 
 #[cfg(test)]
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_a_slash_at_its_end_is_that_path_alone() {
+    fn a_path_without_final_slash_matches_only_itself() {
         assert_eq!(found(&wiki(), "/health"), Ok(Some("/health")));
         for raw in ["/health/", "/health/x", "/healthy", "/health%3fx"] {
             assert_eq!(found(&wiki(), raw), Ok(Some("/")), "{raw}");
@@ -451,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_does_not_lead_around_a_rule() {
+    fn escapes_do_not_bypass_a_rule() {
         for raw in ["/%61pi/x", "/ap%69/x", "/%61%70%69/"] {
             assert_eq!(found(&wiki(), raw), Ok(Some("/api/")), "{raw}");
         }
@@ -466,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn letter_case_does_not_lead_around_a_rule() {
+    fn letter_case_does_not_bypass_a_rule() {
         for raw in ["/API/x", "/Api", "/Public/x", "/HEALTH", "/public/Private/x", "/%41pi/x"] {
             assert_eq!(found(&wiki(), raw), Err(Ambiguous::Spelling), "{raw}");
         }
@@ -479,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_no_rule_of_the_longest_path_lists_has_none() {
+    fn methods_that_the_longest_path_omits_have_no_rule() {
         let for_methods = |path: &str, methods: &[&str]| Rule {
             methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             ..Rule::plain(path, Access::SignedIn)
@@ -510,7 +512,7 @@ mod tests {
         for method in ["FOO", "TRACE", "CONNECT", "PURGE", "X"] {
             assert_eq!((rule("/", method), rule("/files/x", method)), (None, None), "{method}");
         }
-        assert!(routes.look_at_methods());
+        assert!(routes.have_method_rules());
     }
 
     #[test]
@@ -534,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_with_more_behind_its_name_is_still_that_script() {
+    fn paths_below_a_script_do_not_bypass_its_rule() {
         let scripts = routes(&[
             ("/", Access::Public),
             ("/admin.php", Access::SignedIn),
@@ -575,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_fold_to_a_rules_own_do_not_lead_around_it() {
+    fn folded_letters_do_not_bypass_a_rule() {
         let open = routes(&[
             ("/", Access::Public),
             ("/admin/", Access::SignedIn),
@@ -618,17 +620,17 @@ mod tests {
     }
 
     #[test]
-    fn a_method_in_another_case_is_no_other_method() {
+    fn respelled_methods_are_detected() {
         let ruled = Routes::new(&[Rule { methods: vec!["MAKE-TEA".into()], ..Rule::plain("/", Access::Public) }]);
         for (method, respelled) in
             [("post", true), ("Get", true), ("make-Tea", true), ("POST", false), ("MAKE-TEA", false), ("brew", false)]
         {
-            assert_eq!(ruled.respells(&Method::from_bytes(method.as_bytes()).unwrap()), respelled, "{method}");
+            assert_eq!(ruled.is_respelled(&Method::from_bytes(method.as_bytes()).unwrap()), respelled, "{method}");
         }
     }
 
     #[test]
-    fn a_short_name_is_compared_with_all_that_it_may_stand_for() {
+    fn a_short_name_is_compared_with_every_name_it_may_mean() {
         let some = routes(&[
             ("/", Access::Public),
             ("/accounting/", Access::SignedIn),
@@ -696,7 +698,7 @@ mod tests {
     }
 
     /// Returns every path that a path with short names may mean, if these are all names.
-    fn long_names(raw: &str, names: &[&str]) -> Vec<String> {
+    fn long_names(raw: &str, is_exactly: &[&str]) -> Vec<String> {
         let mut paths = vec![String::new()];
         for segment in raw.split('/').skip(1) {
             let stem = segment.split_once("~1").map(|(stem, _)| stem.to_ascii_lowercase());
@@ -704,7 +706,7 @@ mod tests {
                 name.len() > stem.len() && (name.starts_with(stem) || (stem.len() > 2 && name.starts_with(&stem[..2])))
             };
             let mut written = vec![segment];
-            written.extend(stem.iter().flat_map(|stem| names.iter().filter(|name| fits(stem, name))));
+            written.extend(stem.iter().flat_map(|stem| is_exactly.iter().filter(|name| fits(stem, name))));
             paths = paths.iter().flat_map(|path| written.iter().map(move |name| format!("{path}/{name}"))).collect();
         }
         paths
@@ -712,7 +714,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_below_a_rule_escapes_it(tail in "[!-~]{0,30}") {
+        fn every_path_below_a_rule_gets_that_rule(tail in "[!-~]{0,30}") {
             let routes = routes(&[("/", Access::Public), ("/admin/", Access::SignedIn)]);
             let raw = format!("/admin/{tail}");
             if let Ok(path) = CanonicalPath::parse(&raw) {
@@ -722,7 +724,7 @@ mod tests {
 
         /// The places that the index leaves out match no reading of the path.
         #[test]
-        fn the_index_finds_all_that_a_look_at_every_rule_finds(
+        fn the_index_agrees_with_a_linear_search(
             paths in prop::collection::btree_set("(/[aAb.:]{1,3}){0,3}/?", 1..8),
             raw in "(/[aAbB.ış: ]{0,3}){1,3}/?",
         ) {
@@ -732,17 +734,17 @@ mod tests {
             let routes = Routes::new(&rules);
             let all: Vec<&RoutePlace> = routes.places.iter().collect();
             let found = |place: Option<&RoutePlace>| place.map(|place| place.path.clone());
-            for read in reading::readings(raw.as_bytes(), &mut Effort::for_path()).unwrap_or_default().into_iter().chain([raw.clone().into_bytes()]) {
-                let near = routes.near(&read);
+            for read in reading::readings(raw.as_bytes(), &mut ReadingBudget::for_path()).unwrap_or_default().into_iter().chain([raw.clone().into_bytes()]) {
+                let candidates = routes.candidates(&read);
                 let exact = |one: &[u8], other: &[u8]| one == other;
                 let windows = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
-                prop_assert_eq!(found(longest(&near, &read, exact)), found(longest(&all, &read, exact)));
+                prop_assert_eq!(found(longest_match(&candidates, &read, exact)), found(longest_match(&all, &read, exact)));
                 let blind = <[u8]>::eq_ignore_ascii_case;
-                prop_assert_eq!(found(longest(&near, &read, blind)), found(longest(&all, &read, blind)));
-                prop_assert_eq!(found(longest(&near, &read, windows)), found(longest(&all, &read, windows)));
+                prop_assert_eq!(found(longest_match(&candidates, &read, blind)), found(longest_match(&all, &read, blind)));
+                prop_assert_eq!(found(longest_match(&candidates, &read, windows)), found(longest_match(&all, &read, windows)));
                 let other = RoutePlace { path: "/".into(), rules: vec![Rule::plain("/", Access::Public)] };
                 for place in all.iter().copied().chain([&other]) {
-                    prop_assert_eq!(is_below_a_name(&near, &read, place), is_below_a_name(&all, &read, place));
+                    prop_assert_eq!(is_below_exact_path(&candidates, &read, place), is_below_exact_path(&all, &read, place));
                 }
             }
         }
@@ -750,7 +752,7 @@ mod tests {
         /// If a path with short names is accepted, all paths that it may mean have rules with the
         /// same conditions, and so do the places below them.
         #[test]
-        fn a_short_name_does_not_lead_around_a_rule(
+        fn short_names_do_not_bypass_a_rule(
             paths in prop::collection::btree_set("(/(ab|abc|abd|xyz|a|abcdefgh)){0,3}/?", 1..8),
             raw in "(/(ab|abc|Abc|xyz|a~1|ab~1|AB~1|abcdef~1|abxxxx~1|xy~1|ab~1abcdefghij)){1,4}/?",
             is_open in any::<bool>(),
@@ -767,10 +769,10 @@ mod tests {
             let below = routes.below(&path, place).unwrap();
             for long in long_names(&raw, &["ab", "abc", "abd", "xyz", "a", "abcdefgh", "abz"]) {
                 let long_path = CanonicalPath::parse(&long).unwrap();
-                let near = routes.near(long_path.as_bytes());
-                let other = longest(&near, long_path.as_bytes(), <[u8]>::eq_ignore_ascii_case);
+                let candidates = routes.candidates(long_path.as_bytes());
+                let other = longest_match(&candidates, long_path.as_bytes(), <[u8]>::eq_ignore_ascii_case);
                 prop_assert!(other.is_some_and(|other| other.asks_the_same_as(place)), "{raw} {long}");
-                prop_assert!(!is_below_a_name(&near, long_path.as_bytes(), place), "{raw} {long}");
+                prop_assert!(!is_below_exact_path(&candidates, long_path.as_bytes(), place), "{raw} {long}");
                 for under in routes.places.iter().filter(|place| is_at_or_below(&place.path, &long)) {
                     let is_known = below.iter().chain([&place]).any(|known| known.asks_the_same_as(under));
                     prop_assert!(is_known, "{raw} {long} {}", under.path);
@@ -788,8 +790,8 @@ mod tests {
             let paths = paths.iter().map(String::as_str).filter(|path| path.starts_with('/')).chain(["/"]);
             let routes = routes(&paths.zip(kinds.iter().copied().cycle()).collect::<Vec<_>>());
             let Ok(path) = CanonicalPath::parse(&raw) else { return Ok(()) };
-            let near = routes.near(path.as_bytes());
-            let place = longest(&near, path.as_bytes(), |one, other| one == other).unwrap();
+            let candidates = routes.candidates(path.as_bytes());
+            let place = longest_match(&candidates, path.as_bytes(), |one, other| one == other).unwrap();
             let all: Vec<&RoutePlace> = routes.places.iter()
                 .filter(|other| is_at_or_below(&other.path, &raw) && !other.path.eq_ignore_ascii_case(&place.path)).collect();
             let below = routes.below(&path, place).unwrap();

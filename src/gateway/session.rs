@@ -4,7 +4,7 @@
 //! A cache entry contains the user's access counter, read before everything else. Whatever revokes
 //! the user's access changes the counter; the session is then read again. The passage of time and
 //! the use of the session do not change it. So an entry also expires at the first time limit that
-//! it depends on, and after [`LONGEST`] at the latest.
+//! it depends on, and after [`MAX_ENTRY_AGE`] at the latest.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,21 +92,21 @@ pub(super) async fn enabled(ctx: &AppRequest<'_>, subject: Subject) -> Result<Op
 /// Queue of used sessions whose last use is not yet written to the store. Requests do not wait for
 /// the write. If the queue is full, the session is dropped; its next request queues it again.
 #[derive(Debug, Default)]
-pub(super) struct Uses(Mutex<HashSet<SessionId>>);
+pub(super) struct SessionUses(Mutex<HashSet<SessionId>>);
 
 /// Maximum number of queued sessions.
 const MAX_USES: usize = 10_000;
 
 /// Maximum number of concurrent writes.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_WRITES: usize = 64;
 
 /// Uses of a session within this time after the recorded one are not recorded.
-const EXACT: Duration = Duration::from_mins(1);
+const LAST_USE_PRECISION: Duration = Duration::from_mins(1);
 
-impl Uses {
+impl SessionUses {
     /// Queues the use of a session.
     pub(super) fn note(&self, session: SessionId, last_seen_at: UnixTime, now: UnixTime) {
-        if now.since(last_seen_at) < EXACT {
+        if now.since(last_seen_at) < LAST_USE_PRECISION {
             return;
         }
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,7 @@ impl Uses {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<SessionId> = waiting.into_iter().collect();
         let now = sealgate.clock.now();
-        for batch in waiting.chunks(AT_ONCE) {
+        for batch in waiting.chunks(MAX_CONCURRENT_WRITES) {
             let sessions = match sealgate.store.sessions(batch).await {
                 Ok(sessions) => sessions,
                 // The next requests of these sessions queue them again.
@@ -141,10 +141,10 @@ impl Uses {
 }
 
 /// Maximum number of cached sessions, about 2 KiB each.
-const REMEMBERED: usize = 16_384;
+const MAX_CACHED_SESSIONS: usize = 16_384;
 
 /// Maximum age of a cache entry. The last use in it may be that old.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_ENTRY_AGE: Duration = Duration::from_secs(30);
 
 /// Cache of live sessions. The key is the index of the application, the session id and the hash of
 /// the cookie's secret: the cookie of one application is not valid for another.
@@ -162,7 +162,7 @@ pub(super) struct CachedSession {
 
 impl Default for SessionCache {
     fn default() -> Self {
-        Self(Cache::new(REMEMBERED))
+        Self(Cache::new(MAX_CACHED_SESSIONS))
     }
 }
 
@@ -176,8 +176,8 @@ impl SessionCache {
         let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
         let store = &ctx.sealgate.store;
-        let stands = |known: &CachedSession| known.access_counter == store.access_counter(known.signed_in.user.sub);
-        if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && stands(known)) {
+        let is_current = |known: &CachedSession| known.access_counter == store.access_counter(known.signed_in.user.sub);
+        if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && is_current(known)) {
             return Ok(Some(known));
         }
         // Read before the session: if access is revoked after this, the counter no longer matches
@@ -193,7 +193,7 @@ impl SessionCache {
             access_counter: before.get(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, steps, required }),
             last_seen_at: parent.last_seen_at,
-            until: until.min(ctx.now.plus(LONGEST)),
+            until: until.min(ctx.now.plus(MAX_ENTRY_AGE)),
         });
         self.0.insert(key, Arc::clone(&known));
         Ok(Some(known))

@@ -67,9 +67,9 @@ pub(crate) async fn keep_and_sign_in(
     let whose = match credential.user() {
         Some(user) => Some(user.sub),
         None => match whose(ctx).await? {
-            Whose::Of(subject) => Some(subject),
-            Whose::Nobodys => None,
-            Whose::Unknown => return Ok(None),
+            FormOwner::Of(subject) => Some(subject),
+            FormOwner::NoUser => None,
+            FormOwner::Unknown => return Ok(None),
         },
     };
     match form(ctx, target, body, whose) {
@@ -160,24 +160,24 @@ fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option
 }
 
 /// User whose session has ended.
-enum Whose {
+enum FormOwner {
     Of(Subject),
     /// No user was signed in.
-    Nobodys,
+    NoUser,
     /// The user cannot be determined.
     Unknown,
 }
 
-async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
+async fn whose(ctx: &AppRequest<'_>) -> Result<FormOwner, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
         // If a page was still open when its user signed out, its form belongs to that user.
         return Ok(match ctx.cookies.left(&ctx.head.headers) {
-            SignedOutMarker::Nobody => Whose::Nobodys,
-            SignedOutMarker::By(subject) => Whose::Of(subject),
-            SignedOutMarker::Somebody => Whose::Unknown,
+            SignedOutMarker::Nobody => FormOwner::NoUser,
+            SignedOutMarker::By(subject) => FormOwner::Of(subject),
+            SignedOutMarker::Somebody => FormOwner::Unknown,
         });
     };
-    let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(Whose::Unknown) };
+    let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(FormOwner::Unknown) };
     let store = &ctx.sealgate.store;
     let subject = match ctx.sessions {
         Sessions::OfApp => {
@@ -190,5 +190,5 @@ async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
             session.and_then(|session| session.current().map(|sign_in| sign_in.subject))
         }
     };
-    Ok(subject.map_or(Whose::Unknown, Whose::Of))
+    Ok(subject.map_or(FormOwner::Unknown, FormOwner::Of))
 }

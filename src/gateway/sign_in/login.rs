@@ -40,19 +40,19 @@ use sealgate_store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
 /// Limit of started sign-ins. Each is written to disk, and clients without credentials can start
 /// them.
-const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
+const SIGN_INS: SignInLimit = SignInLimit { name: "gate_sign_in", site_name: "gate_sign_in_site", divisor: 1 };
 /// Limit of started sign-ins with a form. The store keeps few forms and evicts the oldest ones.
-const WITH_FORM: Allowance = Allowance { name: "gate_form", of_site: "gate_form_site", one_in: 10 };
+const SIGN_INS_WITH_FORM: SignInLimit = SignInLimit { name: "gate_form", site_name: "gate_form_site", divisor: 10 };
 
 /// Limit of the sign-ins that a client address (an IPv6 /64) may start per minute:
-/// `rate_limits.sign_ins` divided by `one_in`.
+/// `rate_limits.sign_ins` divided by `divisor`.
 ///
 /// An IPv6 /48, which one subscriber may have, may start twice that number.
 /// An IPv6 /48, which one subscriber may have, may start twice as many.
-struct Allowance {
+struct SignInLimit {
     name: &'static str,
-    of_site: &'static str,
-    one_in: u32,
+    site_name: &'static str,
+    divisor: u32,
 }
 
 /// First page that the provider shows.
@@ -112,25 +112,26 @@ pub(crate) async fn begin_for(
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
 ) -> Result<Response, StoreError> {
-    go(ctx, purpose, demand, rounds(ctx)).await
+    begin_unless_loop(ctx, purpose, demand, callback_count(ctx)).await
 }
 
-async fn go(
+async fn begin_unless_loop(
     ctx: &AppRequest<'_>,
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
-    rounds: RedirectLoop,
+    callback_count: RedirectLoop,
 ) -> Result<Response, StoreError> {
-    if rounds.is_loop() {
+    if callback_count.is_loop() {
         tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, "stopped a redirect loop of a browser");
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = ctx.sealgate;
-    let mut charged = if matches!(purpose, Purpose::NewForm(_)) { charge(ctx, &WITH_FORM).await } else { Ok(()) };
-    if charged.is_ok() {
-        charged = charge(ctx, &BEGUN).await;
+    let mut counted =
+        if matches!(purpose, Purpose::NewForm(_)) { count_sign_in(ctx, &SIGN_INS_WITH_FORM).await } else { Ok(()) };
+    if counted.is_ok() {
+        counted = count_sign_in(ctx, &SIGN_INS).await;
     }
-    if let Err(Exceeded(seconds)) = charged {
+    if let Err(Exceeded(seconds)) = counted {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were started. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
         let answer = ctx.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
@@ -168,11 +169,11 @@ async fn go(
 }
 
 /// Counts a new sign-in against the limits of the client address.
-async fn charge(ctx: &AppRequest<'_>, allowance: &Allowance) -> Result<(), Exceeded> {
+async fn count_sign_in(ctx: &AppRequest<'_>, allowance: &SignInLimit) -> Result<(), Exceeded> {
     let Some(all) = ctx.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
-    let limit = (all / allowance.one_in).max(1);
+    let limit = (all / allowance.divisor).max(1);
     let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
-    let site = LimitKey::site(allowance.of_site, ctx.origin.address).map(|site| (site, rule(2 * limit)));
+    let site = LimitKey::site(allowance.site_name, ctx.origin.address).map(|site| (site, rule(2 * limit)));
     let address = (LimitKey::address(allowance.name, ctx.origin.address), rule(limit));
     for (key, rule) in [address].into_iter().chain(site) {
         ctx.count(allowance.name, &key, rule).await?;
@@ -219,13 +220,13 @@ fn redirect_uri(ctx: &AppRequest<'_>) -> String {
 }
 
 /// What the browser requests after the sign-in, as stored with the sign-in.
-enum Back {
+enum SignInTarget {
     Page(ReturnPath),
     /// The page of the form that is stored under this id.
     Form(String),
 }
 
-impl Back {
+impl SignInTarget {
     fn home() -> Self {
         Self::Page(ReturnPath::home())
     }
@@ -253,13 +254,13 @@ impl Back {
 }
 
 /// Parameters of the authorization response.
-struct Returned {
+struct AuthorizationResponse {
     state: Option<String>,
     code: Option<String>,
     error: Option<String>,
 }
 
-impl Returned {
+impl AuthorizationResponse {
     fn read(params: &Params, issuer: &str) -> Result<Self, Refusal> {
         let one = |name| params.one(name).map(|value| value.map(str::to_owned));
         // RFC 9207 §2.4: a response of another issuer must be rejected.
@@ -276,21 +277,22 @@ impl Returned {
 /// # Errors
 /// If the store fails, or if too many sign-ins are pending.
 pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
-    let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
+    let returned =
+        ctx.query().and_then(|query| AuthorizationResponse::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
     let Some(attempt) = attempt(ctx, returned.state.as_deref()).await? else {
         let page = return_path::read(ctx.cookie(ctx.cookies.last), returned.state.as_deref());
-        let back = page.map_or_else(Back::home, Back::Page);
-        return stale(ctx, &back, returned.error.is_some()).await;
+        let back = page.map_or_else(SignInTarget::home, SignInTarget::Page);
+        return resume_or_restart(ctx, &back, returned.error.is_some()).await;
     };
-    let back = Back::from_attempt(&attempt.value);
+    let back = SignInTarget::from_attempt(&attempt.value);
     if attempt.value.expires_at <= ctx.now {
         // The sign-in took too long, but the requested page is still known.
         let _ = ctx.sealgate.store.finish_attempt(&attempt).await?;
-        return stale(ctx, &back, returned.error.is_some()).await;
+        return resume_or_restart(ctx, &back, returned.error.is_some()).await;
     }
     if ctx.sealgate.store.finish_attempt(&attempt).await? == Committed::Conflict {
-        return stale(ctx, &back, returned.error.is_some()).await;
+        return resume_or_restart(ctx, &back, returned.error.is_some()).await;
     }
     if let Some(error) = returned.error {
         if error == ErrorCode::UnmetAuthenticationRequirements.as_str() {
@@ -299,12 +301,12 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
         return Ok(provider_refused(ctx, &error));
     }
     let Some(code) = code(ctx, &attempt.value, returned.code.as_deref()).await? else {
-        return stale(ctx, &back, false).await;
+        return resume_or_restart(ctx, &back, false).await;
     };
     if ctx.sealgate.store.use_code(&code).await? == Committed::Conflict {
-        return stale(ctx, &back, false).await;
+        return resume_or_restart(ctx, &back, false).await;
     }
-    let Some(parent) = parent(ctx, &code.value).await? else { return stale(ctx, &back, false).await };
+    let Some(parent) = parent(ctx, &code.value).await? else { return resume_or_restart(ctx, &back, false).await };
     let demanded = &attempt.value.acr;
     let reached = demanded.is_empty() || code.value.sign_in.level().reaches_one_of(demanded);
     let user = session::enabled(ctx, code.value.sign_in.subject).await?;
@@ -320,7 +322,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
         Sessions::OfProvider => answer,
     };
     let typed = code.value.typed;
-    Ok(with_rounds(ctx, answer, if typed { None } else { Some(rounds(ctx).and_one()) }))
+    Ok(with_callback_count(ctx, answer, if typed { None } else { Some(callback_count(ctx).incremented()) }))
 }
 
 /// Responds to a sign-in that does not reach the required level. Another attempt would not reach it
@@ -329,7 +331,7 @@ async fn too_weak(
     ctx: &AppRequest<'_>,
     demanded: &[String],
     user: Option<&User>,
-    back: &Back,
+    back: &SignInTarget,
 ) -> Result<Response, StoreError> {
     let sealgate = ctx.sealgate;
     let policy = &sealgate.config.factors;
@@ -371,10 +373,10 @@ async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loa
 ///
 /// The response may come from another tab, late, twice, or from a link of an attacker. A signed-in
 /// user continues to the application. For other users a new sign-in starts.
-async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Response, StoreError> {
+async fn resume_or_restart(ctx: &AppRequest<'_>, back: &SignInTarget, refused: bool) -> Result<Response, StoreError> {
     if session::find(ctx).await?.is_some() {
         let answer = Response::redirect(StatusCode::FOUND, &back.location());
-        return Ok(with_rounds(ctx, answer, Some(rounds(ctx).and_one())));
+        return Ok(with_callback_count(ctx, answer, Some(callback_count(ctx).incremented())));
     }
     if refused {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
@@ -384,9 +386,9 @@ async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Respo
     if ctx.cookie(ctx.cookies.browser).is_none() {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
-    let rounds = rounds(ctx).and_one();
-    let answer = go(ctx, back.purpose(), SignInRequest::any(First::Needed), rounds).await?;
-    Ok(with_rounds(ctx, answer, Some(rounds)))
+    let callback_count = callback_count(ctx).incremented();
+    let answer = begin_unless_loop(ctx, back.purpose(), SignInRequest::any(First::Needed), callback_count).await?;
+    Ok(with_callback_count(ctx, answer, Some(callback_count)))
 }
 
 /// Responds to an error of the provider. A new sign-in would probably fail in the same way, so none
@@ -472,9 +474,14 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
 
 /// Adds the cookie that stores the requested page. The page of a form is not stored, because it
 /// shows the form only once.
-fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, back: &Back) -> Response {
+fn with_last_page(
+    ctx: &AppRequest<'_>,
+    answer: Response,
+    returned: &AuthorizationResponse,
+    back: &SignInTarget,
+) -> Response {
     let value = match (back, &returned.state) {
-        (Back::Page(page), Some(state)) => return_path::cookie_value(state, page),
+        (SignInTarget::Page(page), Some(state)) => return_path::cookie_value(state, page),
         _ => None,
     };
     let (name, secure) = (ctx.cookies.last, ctx.cookies.secure);
@@ -484,22 +491,25 @@ fn with_last_page(ctx: &AppRequest<'_>, answer: Response, returned: &Returned, b
     }
 }
 
-fn rounds(ctx: &AppRequest<'_>) -> RedirectLoop {
-    RedirectLoop::read(ctx.cookie(rounds_cookie(ctx)), ctx.now)
+fn callback_count(ctx: &AppRequest<'_>) -> RedirectLoop {
+    RedirectLoop::read(ctx.cookie(callback_count_cookie(ctx)), ctx.now)
 }
 
-fn rounds_cookie(ctx: &AppRequest<'_>) -> &'static str {
+fn callback_count_cookie(ctx: &AppRequest<'_>) -> &'static str {
     if ctx.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
 }
 
 /// Adds the cookie that counts completed callbacks, see [`RedirectLoop`]. `None` deletes it: the
 /// user has typed credentials, which does not happen in a redirect loop.
-fn with_rounds(ctx: &AppRequest<'_>, answer: Response, rounds: Option<RedirectLoop>) -> Response {
-    let (name, secure) = (rounds_cookie(ctx), ctx.cookies.secure);
-    match rounds {
-        Some(rounds) => {
-            answer.with_cookie(cookie::set_for(name, &rounds.value(), secure, return_path::WINDOW.as_secs()))
-        }
+fn with_callback_count(ctx: &AppRequest<'_>, answer: Response, callback_count: Option<RedirectLoop>) -> Response {
+    let (name, secure) = (callback_count_cookie(ctx), ctx.cookies.secure);
+    match callback_count {
+        Some(callback_count) => answer.with_cookie(cookie::set_for(
+            name,
+            &callback_count.value(),
+            secure,
+            return_path::COUNT_PERIOD.as_secs(),
+        )),
         None if ctx.cookie(name).is_some() => answer.with_cookie(cookie::expire(name, secure)),
         None => answer,
     }

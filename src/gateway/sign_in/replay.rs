@@ -52,7 +52,7 @@ impl Replay {
         // Browsers replace the value of `_charset_` with the name of the encoding, and omit fields
         // without a name.
         let unfit = |(name, value): &(Vec<u8>, Vec<u8>)| {
-            name.is_empty() || names_itself(name) || !survives(name) || !survives(value)
+            name.is_empty() || names_itself(name) || !is_preserved(name) || !is_preserved(value)
         };
         if pairs.len() > MAX_FIELDS || pairs.iter().any(unfit) || written(&pairs) != body {
             return None;
@@ -67,7 +67,7 @@ impl Replay {
 
 /// Returns whether HTML parsing preserves the text. It replaces NUL, and changes a single CR or LF
 /// to CRLF.
-fn survives(text: &[u8]) -> bool {
+fn is_preserved(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
         let Some(after) = rest[at..].strip_prefix(b"\r\n") else { return false };

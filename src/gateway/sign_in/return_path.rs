@@ -19,10 +19,10 @@ use sealgate_core::web::cookie;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum length of a return path, in bytes. Clients without credentials create them.
-const LONGEST: usize = 8192;
+const MAX_RETURN_PATH_BYTES: usize = 8192;
 
 /// Prefix of Sealgate's own paths on every application's host.
-const OWN: &[u8] = b"/.sealgate";
+const OWN_PREFIX: &[u8] = b"/.sealgate";
 
 /// Path and query on the host of the request, byte for byte as the client requested it.
 ///
@@ -38,7 +38,7 @@ impl ReturnPath {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let target = PathAndQuery::try_from(text).ok()?;
         // `PathAndQuery` drops a fragment.
-        let whole = target.as_str() == text && text.len() <= LONGEST;
+        let whole = target.as_str() == text && text.len() <= MAX_RETURN_PATH_BYTES;
         // All characters are accepted as data here. The rule of the path is applied when the
         // browser returns.
         let path = CanonicalPath::from_target(&target, Characters::ALL).ok()?;
@@ -57,7 +57,7 @@ impl ReturnPath {
 
 /// Returns whether a path on an application's host is one of Sealgate's own.
 pub(crate) fn is_own(path: &CanonicalPath<'_>) -> bool {
-    let rest = path.as_bytes().strip_prefix(OWN);
+    let rest = path.as_bytes().strip_prefix(OWN_PREFIX);
     rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
 }
 
@@ -73,10 +73,10 @@ pub(crate) fn read(cookie: Option<&str>, state: Option<&str>) -> Option<ReturnPa
 }
 
 /// Period in which callbacks are counted.
-pub(crate) const WINDOW: Duration = Duration::from_secs(10);
+pub(crate) const COUNT_PERIOD: Duration = Duration::from_secs(10);
 
 /// Number of callbacks in that period at which the browser is no longer redirected.
-const MOST: u32 = 3;
+const MAX_CALLBACKS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RedirectLoop {
@@ -91,18 +91,18 @@ impl RedirectLoop {
         let parsed = || {
             let (since, count) = cookie?.split_once('-')?;
             let since = UnixTime::from_seconds(since.parse().ok()?);
-            (since <= now && now.since(since) < WINDOW).then_some(Self { since, count: count.parse().ok()? })
+            (since <= now && now.since(since) < COUNT_PERIOD).then_some(Self { since, count: count.parse().ok()? })
         };
         parsed().unwrap_or(Self { since: now, count: 0 })
     }
 
     #[must_use]
-    pub(crate) fn and_one(self) -> Self {
+    pub(crate) fn incremented(self) -> Self {
         Self { count: self.count.saturating_add(1), ..self }
     }
 
     pub(crate) const fn is_loop(self) -> bool {
-        self.count >= MOST
+        self.count >= MAX_CALLBACKS
     }
 
     /// Returns the value of the cookie that stores the count.
@@ -119,7 +119,7 @@ mod tests {
     use sealgate_domain::secret::base64url;
 
     #[test]
-    fn a_page_of_the_application_is_remembered_byte_for_byte() {
+    fn return_paths_are_kept_byte_for_byte() {
         for text in [
             "/",
             "/a/b?c=d&e=%2F%2e%2e//x;y",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn another_host_or_our_own_paths_are_not() {
+    fn other_hosts_and_own_paths_are_no_return_paths() {
         for text in [
             "",
             "//evil.test",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_survives_byte_for_byte() {
+    fn the_cookie_keeps_the_page_byte_for_byte() {
         let page = ReturnPath::parse("/a?b=c&d=%2F;e").unwrap();
         let cookie = cookie_value("s", &page).unwrap();
         assert_eq!(read(Some(&cookie), Some("s")), Some(page));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_value_leads_to_no_other_host() {
+    fn a_forged_cookie_does_not_lead_to_another_host() {
         for page in ["//evil.test", "https://evil.test/", "/.sealgate/logout", "/a#b", ""] {
             let cookie = format!("s.{}", base64url(page.as_bytes()));
             assert_eq!(read(Some(&cookie), None), None, "{page}");
@@ -191,15 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn the_third_round_in_ten_seconds_is_a_loop() {
-        let mut rounds = RedirectLoop::read(None, NOW);
+    fn three_callbacks_in_ten_seconds_are_a_loop() {
+        let mut callbacks = RedirectLoop::read(None, NOW);
         for second in 1..=2 {
-            rounds = RedirectLoop::read(Some(&rounds.and_one().value()), after(second));
-            assert!(!rounds.is_loop());
+            callbacks = RedirectLoop::read(Some(&callbacks.incremented().value()), after(second));
+            assert!(!callbacks.is_loop());
         }
-        rounds = RedirectLoop::read(Some(&rounds.and_one().value()), after(9));
-        assert!(rounds.is_loop());
-        assert!(!RedirectLoop::read(Some(&rounds.value()), after(10)).is_loop());
+        callbacks = RedirectLoop::read(Some(&callbacks.incremented().value()), after(9));
+        assert!(callbacks.is_loop());
+        assert!(!RedirectLoop::read(Some(&callbacks.value()), after(10)).is_loop());
     }
 
     #[test]
@@ -207,6 +207,6 @@ mod tests {
         for cookie in ["", "-", "x-3", "3", "1800000000-", "1800000000--3", "99999999999-3", "1799999990-9", "-1-3"] {
             assert_eq!(RedirectLoop::read(Some(cookie), NOW), RedirectLoop::read(None, NOW), "{cookie}");
         }
-        assert!(RedirectLoop::read(Some("1800000000-4294967295"), NOW).and_one().is_loop());
+        assert!(RedirectLoop::read(Some("1800000000-4294967295"), NOW).incremented().is_loop());
     }
 }
