@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinSet;
 
@@ -83,7 +83,7 @@ fn refuse_wrong_password(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply
     if let Err(seconds) = ctx.sealgate.limits.count_failure_here(key, pace, ctx.now) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many wrong passwords came from this address.");
         let answer = error(StatusCode::TOO_MANY_REQUESTS, &refusal);
-        return GateReply::new("throttled", answer.with(RETRY_AFTER, &seconds.to_string()));
+        return GateReply::new("throttled", answer.retry_after(seconds));
     }
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).in_app(&ctx.app.name);
     let event = event.with_detail("application password");

@@ -3,7 +3,7 @@
 //! Tokens of this issuer, sessions and application passwords are verified in other modules.
 
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::AUTHORIZATION;
 use memchr::memmem;
 
 use crate::decide::GateReply;
@@ -114,8 +114,8 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &st
     match fault {
         // The token may be valid. A 401 would make the client discard it.
         ForeignFault::NoKeys => {
-            let wait = settings.throttle.as_secs().to_string();
-            Err(GateReply::new("no_keys", Failure::Unavailable.into_response(ctx).with(RETRY_AFTER, &wait)))
+            let answer = Failure::Unavailable.into_response(ctx).retry_after(settings.throttle.as_secs());
+            Err(GateReply::new("no_keys", answer))
         }
         _ => Err(refuse_token(ctx)),
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode};
 use serde::Serialize;
@@ -143,10 +143,10 @@ impl Failure {
                     let description = format!("Too many requests. Try again in {seconds} seconds.");
                     json(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, &description)
                 };
-                response.with(RETRY_AFTER, &seconds.to_string())
+                response.retry_after(seconds)
             }
             Self::Unavailable => {
-                ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &OVERLOADED, Problem::Unavailable).with(RETRY_AFTER, "1")
+                ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &OVERLOADED, Problem::Unavailable).retry_after(1)
             }
             // The page itself detects the sign-out and starts a sign-in.
             Self::SignedOut => Response::see_other(ctx.head.uri.path_and_query().map_or("/", PathAndQuery::as_str)),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HeaderName, LOCATION, PRAGMA, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    HeaderName, LOCATION, PRAGMA, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
 use http::{HeaderValue, Method, StatusCode};
@@ -167,6 +167,13 @@ impl Response {
             tracing::error!(header = %name, "a header value has characters that are not allowed in a header");
             self
         }
+    }
+
+    /// Tells the client when to try again, in seconds. Required for 429 and 503 (RFC 6585 §4,
+    /// RFC 9110 §10.2.3).
+    #[must_use]
+    pub fn retry_after(self, seconds: u64) -> Self {
+        self.with_value(RETRY_AFTER, seconds.into())
     }
 
     /// Sets a header field and replaces all with its name.

@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
@@ -135,7 +134,7 @@ async fn begin_unless_loop(
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were started. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
         let answer = ctx.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
-        return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
+        return Ok(answer.retry_after(seconds));
     }
     let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
     let form = match &purpose {

@@ -5,15 +5,14 @@
 
 use std::time::Duration;
 
-use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
-use crate::links::mailing;
 use crate::sign_in::guesses;
 use crate::sign_in::guesses::Guesses;
 use crate::visitor;
 use crate::visitor::Visitor;
+use sealgate_core::limits::LimitScope;
 use sealgate_core::password::{Line, PasswordError};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -57,7 +56,7 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
         Ok(Err(seconds)) => {
             let problem = PasswordProblem::Throttled { seconds };
             let page = show(ctx, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(problem));
-            return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+            return Ok(page.retry_after(seconds));
         }
     };
     // Check the new password only after counting the attempt: the check costs as much as verifying
@@ -77,8 +76,9 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
     // finishes it, so sessions opened with the old password end in any case.
     let revocation = ctx.sealgate.store.new_revocation(visitor.user.sub, EndReason::PasswordChanged, ctx.now);
     match change(ctx, guesses.line(ctx), &visitor.user, &revocation, (&current, &new)).await {
-        Ok(PasswordChange::TooMany) => {
-            Ok(show(ctx, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(PasswordProblem::TooManyChanges)))
+        Ok(PasswordChange::TooMany { seconds }) => {
+            let page = show(ctx, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(PasswordProblem::TooManyChanges));
+            Ok(page.retry_after(seconds))
         }
         Ok(PasswordChange::Set) => {
             guesses.give_back(ctx);
@@ -100,7 +100,7 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
 /// Returns the page for an overloaded server, which has not checked the password.
 fn busy(ctx: &RequestContext<'_>, visitor: &Visitor) -> Response {
     let page = show(ctx, visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
-    page.with(RETRY_AFTER, "1")
+    page.retry_after(1)
 }
 
 /// Returns the current and the new password, or the problem with the form.
@@ -132,8 +132,10 @@ async fn judge(
 enum PasswordChange {
     Set,
     WrongCurrent,
-    /// The account exceeded [`CHANGES`].
-    TooMany,
+    /// The account exceeded [`CHANGES`]. The next change is allowed after this time.
+    TooMany {
+        seconds: u64,
+    },
 }
 
 /// Sets the new password if the current one is correct.
@@ -149,8 +151,10 @@ async fn change(
     if !passwords.verify(line, Some(old), SecretString::from(current.expose())).await? {
         return Ok(PasswordChange::WrongCurrent);
     }
-    if !mailing::allows(ctx, &LimitKey::text("password_changes", user.sub.as_bytes()), CHANGES).await {
-        return Ok(PasswordChange::TooMany);
+    let key = LimitKey::text("password_changes", user.sub.as_bytes());
+    let status = ctx.sealgate.limits.take(LimitScope::Cluster, &key, CHANGES, ctx.now).await;
+    if let Some(seconds) = status.retry_after {
+        return Ok(PasswordChange::TooMany { seconds });
     }
     let hash = passwords.hash(SecretString::from(new.expose()), ctx.random()).await?;
     // Keep a password that another request set while this one computed the hashes.

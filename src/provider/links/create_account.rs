@@ -5,7 +5,6 @@
 //! response and the work are the same for every address: whether an account has it is checked when
 //! the mail is sent (`app::mail_lookup`).
 
-use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::links::mailing;
@@ -263,7 +262,7 @@ fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Response {
     tracing::debug!("too many registrations are pending or messages queued; refused a registration");
     ctx.sealgate.metrics.registered(RegistrationOutcome::Dropped);
     let page = page(ctx, waiting, typed, Some(CreateAccountProblem::Busy));
-    Response::page(StatusCode::SERVICE_UNAVAILABLE, page, None).with(RETRY_AFTER, "60")
+    Response::page(StatusCode::SERVICE_UNAVAILABLE, page, None).retry_after(60)
 }
 
 fn show(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, problem: Option<CreateAccountProblem>) -> Response {

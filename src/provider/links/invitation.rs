@@ -4,7 +4,6 @@
 //! who prints a link vouches for it. The page does not sign the user in: they then sign in with the
 //! new credential, and that sign-in applies its other requirements.
 
-use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
 use crate::links;
@@ -93,7 +92,7 @@ async fn password(
         }
         Err(problem @ NewPasswordProblem::Busy) => {
             let page = show_password(ctx, link, invited, StatusCode::SERVICE_UNAVAILABLE, Some(problem)).await?;
-            Ok(page.with(RETRY_AFTER, "1"))
+            Ok(page.retry_after(1))
         }
         Err(problem) => show_password(ctx, link, invited, StatusCode::OK, Some(problem)).await,
     }

@@ -5,7 +5,6 @@
 //! credential counts as the first step of the sign-in that the user had begun in this browser. The
 //! sign-in then applies its other requirements.
 
-use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
 use crate::links::create_account::{FINISH, MAX_TRIES, Registering, forgotten, require_open};
@@ -201,7 +200,7 @@ fn show_password(
     // The form's response may redirect to the application immediately.
     let then = proven.registering.waiting.then();
     if problem == Some(NewPasswordProblem::Busy) {
-        return Response::page(StatusCode::SERVICE_UNAVAILABLE, page, then.as_deref()).with(RETRY_AFTER, "1");
+        return Response::page(StatusCode::SERVICE_UNAVAILABLE, page, then.as_deref()).retry_after(1);
     }
     Response::page(StatusCode::OK, page, then.as_deref())
 }

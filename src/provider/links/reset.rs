@@ -8,7 +8,6 @@
 //! The response and the work are the same for every address: one sealed mail is committed. Whether
 //! an account has the address is checked when the mail is sent (`app::mail_lookup`).
 
-use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::links;
@@ -63,7 +62,7 @@ pub(crate) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
         Ok(hash) => hash,
         Err(NewPasswordProblem::Busy) => {
             let page = show(ctx, &link, user, StatusCode::SERVICE_UNAVAILABLE, Some(NewPasswordProblem::Busy));
-            return Ok(page.with(RETRY_AFTER, "1"));
+            return Ok(page.retry_after(1));
         }
         Err(problem) => return Ok(show(ctx, &link, user, StatusCode::OK, Some(problem))),
     };

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::protocol::authorize;
@@ -143,10 +142,10 @@ fn show(
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
     let options = if chosen == FactorChoice::Key { key_options(ctx, waiting, candidate)? } else { None };
-    let status = match problem {
-        Some(FactorProblem::Wait { .. }) => StatusCode::TOO_MANY_REQUESTS,
-        Some(FactorProblem::Busy) => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::OK,
+    let (status, retry_after) = match problem {
+        Some(FactorProblem::Wait { seconds }) => (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
+        Some(FactorProblem::Busy) => (StatusCode::SERVICE_UNAVAILABLE, Some(1)),
+        _ => (StatusCode::OK, None),
     };
     let page = FactorPage {
         frame: ctx.frame(),
@@ -161,9 +160,9 @@ fn show(
         start_over: &waiting.address(ctx, SIGN_IN),
     };
     let response = Response::page(status, html(&page), waiting.then().as_deref());
-    Ok(match problem {
-        Some(FactorProblem::Wait { seconds }) => response.with(RETRY_AFTER, &seconds.to_string()),
-        _ => response,
+    Ok(match retry_after {
+        Some(seconds) => response.retry_after(seconds),
+        None => response,
     })
 }
 

@@ -3,7 +3,6 @@
 //! A wrong password and an unknown address or username get the same response in the same time.
 //! Guesses are counted before any hashing; see [`Guesses`].
 
-use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
@@ -49,7 +48,7 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
             let problem = LoginProblem::Throttled { seconds };
             let page = show_login(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem))?;
-            return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+            return Ok(page.retry_after(seconds));
         }
     };
     match is_right(ctx, guesses.line(ctx), user.as_ref(), password.clone()).await {
@@ -76,7 +75,7 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
 /// Answers that the password could not be checked now.
 fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
     let page = show_login(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
-    Ok(page.with(RETRY_AFTER, "1"))
+    Ok(page.retry_after(1))
 }
 
 fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Result<Response, Failure> {

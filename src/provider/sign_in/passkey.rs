@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
 use crate::sign_in;
@@ -44,7 +43,7 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
             ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
             let problem = LoginProblem::Throttled { seconds };
             let page = show_login(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, "", Some(problem))?;
-            return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+            return Ok(page.retry_after(seconds));
         }
     };
     let (waiting, proceeded) = sign_in_with(ctx, waiting, sent).await?;
@@ -141,7 +140,8 @@ async fn refused(
 
 /// Returns the relying party, or `None` if browsers allow no WebAuthn at the issuer's URL.
 pub(crate) fn relying_party(ctx: &RequestContext<'_>) -> Option<RelyingParty> {
-    RelyingParty::of_issuer(ctx.sealgate.config.issuer.url())
+    let config = &ctx.sealgate.config;
+    RelyingParty::new(config.issuer.url(), config.factors.rp_id.as_deref())
 }
 
 /// Returns a new random challenge.

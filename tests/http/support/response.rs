@@ -12,7 +12,10 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
+    /// Panics if the server refuses to answer now, and does not say when to try again.
     pub(crate) fn new(response: Response<Bytes>) -> Self {
+        let is_late = [429, 503].contains(&response.status().as_u16());
+        assert!(!is_late || response.headers().contains_key("retry-after"), "no Retry-After: {response:?}");
         Self { status: response.status().as_u16(), response }
     }
 
