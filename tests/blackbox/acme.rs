@@ -12,6 +12,7 @@ use std::thread;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::init;
 use crate::postgres_server::PostgresServer;
 use crate::program::program;
 use crate::support::{Instance, Node, Settings, free_port, wait_until};
@@ -104,13 +105,20 @@ impl Pebble {
         file.to_str().unwrap().to_owned()
     }
 
+    /// Returns the URL of the authority's directory.
+    fn url(&self) -> String {
+        format!("https://localhost:{}/dir", self.ports.directory)
+    }
+
+    /// Returns the file of the CA that signed the certificate of the directory's server.
+    fn ca(&self) -> String {
+        self.files.path().join("ca.pem").display().to_string()
+    }
+
     /// Returns the section of the configuration.
     fn section(&self, more: &str) -> String {
-        format!(
-            "[acme]\ndirectory = \"https://localhost:{}/dir\"\nca_file = \"{}\"\nagree_to_terms = true\n{more}\n",
-            self.ports.directory,
-            self.files.path().join("ca.pem").display()
-        )
+        let (url, ca) = (self.url(), self.ca());
+        format!("[acme]\ndirectory = \"{url}\"\nca_file = \"{ca}\"\nagree_to_terms = true\n{more}\n")
     }
 }
 
@@ -150,8 +158,7 @@ fn shown(instance: &Instance, host: &str) -> String {
 }
 
 /// Returns whether a client that trusts the root reaches the host.
-fn is_trusted(instance: &Instance, root: &str, host: &str) -> bool {
-    let port = instance.port;
+fn is_trusted(port: u16, root: &str, host: &str) -> bool {
     let mut client = Command::new("curl");
     client.args(["-sS", "--max-time", "10", "--cacert", root, "-o", "/dev/null"]);
     client.args(["--resolve", &format!("{host}:{port}:127.0.0.1"), &format!("https://{host}:{port}/")]);
@@ -190,11 +197,11 @@ fn each_host_gets_a_certificate_once_the_authority_is_there() {
     pebble.start();
     let root = pebble.root();
     for host in ["id.test", "app.test", "127.0.0.1"] {
-        wait_until("the host has a certificate", || is_trusted(&instance, &root, host));
+        wait_until("the host has a certificate", || is_trusted(instance.port, &root, host));
     }
     wait_until("the authority refuses a host", || orders(&instance, "rejected") > 0);
     instance.tells("no certificate was issued");
-    assert!(!is_trusted(&instance, &root, "blocked.test"));
+    assert!(!is_trusted(instance.port, &root, "blocked.test"));
     assert_eq!((orders(&instance, "issued"), value(&instance, "sealgate_acme_failing_hosts")), (3, 1));
     // Pebble is a Go program: its library is independent of ours.
     for peer in ["client", "server"] {
@@ -223,7 +230,7 @@ fn a_validation_over_plain_http_is_answered() {
     pebble.start();
     let root = pebble.root();
     instance.start();
-    wait_until("the host has a certificate", || is_trusted(&instance, &root, "id.test"));
+    wait_until("the host has a certificate", || is_trusted(instance.port, &root, "id.test"));
     assert_eq!((orders(&instance, "issued"), orders(&instance, "rejected")), (1, 0));
 }
 
@@ -233,7 +240,7 @@ fn a_certificate_is_renewed_under_load_and_after_the_authority_was_lost() {
     pebble.start();
     instance.start();
     let root = pebble.root();
-    wait_until("the host has a certificate", || is_trusted(&instance, &root, "id.test"));
+    wait_until("the host has a certificate", || is_trusted(instance.port, &root, "id.test"));
 
     let (stop, failed, done) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let instance = Arc::new(instance);
@@ -264,7 +271,7 @@ fn a_certificate_is_renewed_under_load_and_after_the_authority_was_lost() {
         assert_eq!(shown(&instance, "id.test"), old);
         pebble.start();
         let root = pebble.root();
-        wait_until("the host has a certificate of the new authority", || is_trusted(&instance, &root, "id.test"));
+        wait_until("the host has a certificate of the new authority", || is_trusted(instance.port, &root, "id.test"));
         stop.store(true, Ordering::Relaxed);
     });
     assert_eq!(failed.load(Ordering::Relaxed), 0);
@@ -301,7 +308,7 @@ fn one_node_of_a_cluster_orders_and_every_node_serves() {
     pebble.start();
     let root = pebble.root();
     for node in [&first, &second] {
-        wait_until("the node has a certificate", || is_trusted(node, &root, "id.test"));
+        wait_until("the node has a certificate", || is_trusted(node.port, &root, "id.test"));
     }
     assert!(orders(&first, "issued") > 0);
     assert_eq!(orders(&second, "issued"), 0);
@@ -309,5 +316,28 @@ fn one_node_of_a_cluster_orders_and_every_node_serves() {
     // The other node continues with the account and the certificates of the first.
     first.kill();
     wait_until("the second node orders", || orders(&second, "issued") > 0);
-    wait_until("the second node has a certificate", || is_trusted(&second, &root, "id.test"));
+    wait_until("the second node has a certificate", || is_trusted(second.port, &root, "id.test"));
+}
+
+#[test]
+fn init_sets_up_a_server_that_obtains_its_certificates() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let port = free_port();
+    let mut pebble = Pebble::prepare(port, free_port(), 7_776_000);
+    pebble.start();
+    let root = pebble.root();
+    let (issuer, listen) = (format!("https://id.test:{port}"), format!("127.0.0.1:{port}"));
+    let (authority, ca) = (format!("--acme={}", pebble.url()), pebble.ca());
+    let mut init = vec!["init", "--state", "state", "--issuer", &issuer, "--listen", &listen, &authority];
+    init.extend(["--acme-ca", &ca, "--protect", "app.test=http://127.0.0.1:9", "--admin", "anna@example.test"]);
+    let made = init::json(directory.path(), &init);
+    let state = "ordered by the server, which logs each result";
+    let certificates = json!({"step": "certificates", "object": "id.test, app.test", "state": state});
+    assert!(made["steps"].as_array().unwrap().contains(&certificates), "{made}");
+
+    let server = init::Server::start(directory.path());
+    for host in ["id.test", "app.test"] {
+        wait_until("the host has a certificate", || is_trusted(port, &root, host));
+    }
+    drop(server);
 }

@@ -8,7 +8,16 @@ use serde_json::Value;
 use crate::support::{Browser, PASSWORD, Upstream, free_port, wait_until};
 
 /// A server process. It is killed when dropped.
-struct Server(Child);
+pub(crate) struct Server(Child);
+
+impl Server {
+    /// Starts the server of an installation in `directory`, and waits until it answers.
+    pub(crate) fn start(directory: &Path) -> Self {
+        let server = Self(sealgate(directory, &["serve"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        wait_until("the server answers", || sealgate(directory, &["status"]).output().unwrap().status.success());
+        server
+    }
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -24,7 +33,8 @@ fn sealgate(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn json(directory: &Path, arguments: &[&str]) -> Value {
+/// Runs a command in an installation, and returns its JSON.
+pub(crate) fn json(directory: &Path, arguments: &[&str]) -> Value {
     let output = sealgate(directory, arguments).arg("--json").output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -43,13 +53,7 @@ async fn an_empty_directory_becomes_a_protected_application_with_one_command() {
     let link = made["link"].as_str().unwrap().to_owned();
     assert!(link.starts_with(&format!("{issuer}/oauth/invitation?token=")), "{link}");
 
-    let serve = || {
-        let server =
-            Server(sealgate(directory, &["serve"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        wait_until("the server answers", || sealgate(directory, &["status"]).output().unwrap().status.success());
-        server
-    };
-    let server = serve();
+    let server = Server::start(directory);
     let browser = Browser::at(port);
     let page = browser.open(&link).await;
     let page = browser.submit(&page, &[("new-password", PASSWORD)]).await;

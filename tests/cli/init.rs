@@ -163,13 +163,16 @@ fn a_lost_pin_and_another_issuer_are_reported_and_nothing_is_replaced() {
 fn wrong_arguments_leave_nothing_behind() {
     let place = Place::new();
     let init = ["init", "--state", "state", "--admin", "anna@example.test"];
-    let cases: [(&[&str], i32, &str); 7] = [
+    let cases: [(&[&str], i32, &str); 10] = [
         (&[], 2, "give --issuer URL"),
-        (&["--issuer", "https://id.example.com"], 2, "--tls CERT,KEY or --behind-proxy"),
+        (&["--issuer", "https://id.example.com"], 2, "--tls CERT,KEY, --acme or --behind-proxy"),
         (&["--issuer", "http://id.example.com"], 1, "--issuer: http is only allowed on localhost"),
         (&["--issuer", ISSUER, "--protect", "wiki.localhost=ftp://x"], 1, "app[0].upstreams"),
         (&["--issuer", ISSUER, "--protect", "wiki.localhost"], 2, "write HOST=URL"),
         (&["--issuer", ISSUER, "--tls", "a,b", "--behind-proxy"], 2, "cannot be used with"),
+        (&["--issuer", ISSUER, "--acme", "--behind-proxy"], 2, "cannot be used with"),
+        (&["--issuer", "https://id.example.com", "--acme=ftp://ca"], 1, "acme.directory"),
+        (&["--issuer", ISSUER, "--acme-ca", "ca.pem"], 2, "--acme"),
         (&["--issuer", ISSUER, "--listen", "here"], 1, "server.listen"),
     ];
     for (more, code, told) in cases {
@@ -194,6 +197,17 @@ fn a_dry_run_shows_the_configuration_and_creates_nothing() {
     assert!(
         config.contains("trusted_proxies = [\"10.0.0.0/8\"]\n") && config.contains("listen = [\"127.0.0.1:8080\"]")
     );
+}
+
+#[test]
+fn a_dry_run_with_acme_shows_the_authority() {
+    let place = Place::new();
+    let made = place.init(&["--issuer", "https://id.localhost", "--acme", "--dry-run"]);
+    let config = made["configuration"].as_str().unwrap();
+    assert!(config.contains("[acme]\nagree_to_terms = true\n\n[hsm]"), "the default authority: {config}");
+    assert!(config.contains("listen = [\"0.0.0.0:443\"]\nredirect_listen = [\"0.0.0.0:80\"]\n"), "{config}");
+    let certificates = json!({"step": "certificates", "object": "id.localhost", "state": "would be ordered"});
+    assert!(made["steps"].as_array().unwrap().contains(&certificates), "{made}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ use super::outside;
 use super::provision::{Provisioned, email};
 use crate::cli::output::printable;
 use sealgate_admin::hex;
-use sealgate_config::{Config, read_secret_file};
+use sealgate_config::{Config, LETS_ENCRYPT, read_secret_file};
 use sealgate_domain::user::Email;
 use sealgate_system::clock::{OsEntropy, random};
 
@@ -74,6 +74,13 @@ pub(super) struct InitArguments {
     /// Certificate chain and private key, PEM files that the service's user can read
     #[arg(long, value_name = "CERT,KEY", value_parser = pair, group = "transport")]
     tls: Option<(PathBuf, PathBuf)>,
+    /// Obtain certificates from Let's Encrypt, or from the authority with this directory, and accept its terms of service
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = LETS_ENCRYPT,
+        group = "transport")]
+    acme: Option<String>,
+    /// CA of the authority's server, PEM, if this machine does not trust it
+    #[arg(long, value_name = "FILE", requires = "acme")]
+    acme_ca: Option<PathBuf>,
     /// A reverse proxy terminates TLS; its address or network
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1",
         group = "transport")]
@@ -125,6 +132,13 @@ impl Report {
     fn step(&mut self, what: &'static str, object: impl Display, state: &'static str) {
         self.steps.push(Step { what, object: object.to_string(), state });
     }
+
+    /// Adds the hosts that get certificates by ACME.
+    fn certificates(&mut self, config: &Config, state: &'static str) {
+        if let Some(acme) = &config.acme {
+            self.step("certificates", acme.hosts.join(", "), state);
+        }
+    }
 }
 
 pub(super) fn run(mut arguments: InitArguments, file: &Path, output: &Output) -> Result<(), CommandFailure> {
@@ -152,6 +166,7 @@ pub(super) fn run(mut arguments: InitArguments, file: &Path, output: &Output) ->
     write_config(&place, new.as_deref(), &mut report)?;
     let done = provision(&arguments, &place, makes_token)?;
     tell(&done, &config, makes_token, &mut report);
+    report.certificates(&config, "ordered by the server, which logs each result");
     report.warnings.extend(outside::survey(&config, done.is_served));
     let is_running = start(&place, done.is_served, &mut report)?;
     show(&done, &place, &config, is_running, &report, output)
@@ -174,13 +189,16 @@ fn draft(arguments: &mut InitArguments, place: &Place, questions: Questions) -> 
     {
         arguments.admin = Some(email(&answer).map_err(CommandFailure::line)?);
     }
-    let transport = match (arguments.tls.take(), arguments.behind_proxy.take()) {
-        (Some((certificate, key)), _) => TlsTermination::tls(&certificate, &key)?,
-        (None, Some(proxy)) => TlsTermination::BehindProxy(proxy),
-        (None, None) if issuer.starts_with("http://") => TlsTermination::Http,
-        (None, None) => {
-            let asked = "Certificate chain and key, as CERT,KEY (or nothing, behind a proxy that terminates TLS)";
-            match questions.choice("--tls CERT,KEY or --behind-proxy", asked)? {
+    let transport = match (arguments.tls.take(), arguments.acme.take(), arguments.behind_proxy.take()) {
+        (Some((certificate, key)), ..) => TlsTermination::tls(&certificate, &key)?,
+        (_, Some(directory), _) => TlsTermination::acme(directory, arguments.acme_ca.as_deref())?,
+        (_, _, Some(proxy)) => TlsTermination::BehindProxy(proxy),
+        _ if issuer.starts_with("http://") => TlsTermination::Http,
+        _ => {
+            let asked = "Certificate chain and key, as CERT,KEY; acme to obtain certificates from Let's Encrypt and accept its \
+                         terms of service (or nothing, behind a proxy that terminates TLS)";
+            match questions.choice("--tls CERT,KEY, --acme or --behind-proxy", asked)? {
+                Some(answer) if answer == "acme" => TlsTermination::acme(LETS_ENCRYPT.to_owned(), None)?,
                 Some(answer) => {
                     let (certificate, key) = pair(&answer).map_err(CommandFailure::line)?;
                     TlsTermination::tls(&certificate, &key)?
@@ -430,6 +448,7 @@ fn show_plan(
     if let Some(admin) = &arguments.admin {
         report.step("administrator", admin.as_str(), "would be invited, unless the user exists");
     }
+    report.certificates(config, "would be ordered");
     if place.has_service() {
         report.step("service", "sealgate", "would be enabled and started");
     }

@@ -7,7 +7,7 @@ use toml_edit::DocumentMut;
 use super::place::Place;
 use crate::cli::config_file::{NewApp, Protected, add_app, quoted};
 use crate::cli::failure::CommandFailure;
-use sealgate_config::{Config, IssuerUrl};
+use sealgate_config::{Config, IssuerUrl, LETS_ENCRYPT};
 
 /// Where distributions install SoftHSM's module.
 const SOFTHSM_MODULES: [&str; 6] = [
@@ -33,17 +33,27 @@ pub(super) enum TlsTermination {
         certificate: PathBuf,
         key: PathBuf,
     },
+    /// The server, with certificates that it obtains by ACME.
+    Acme {
+        directory: String,
+        ca: Option<PathBuf>,
+    },
     /// A proxy with this address or network.
     BehindProxy(String),
 }
 
 impl TlsTermination {
     pub(super) fn tls(certificate: &Path, key: &Path) -> Result<Self, CommandFailure> {
-        let absolute = |path: &Path| {
-            std::path::absolute(path).map_err(|error| CommandFailure::line(format_args!("{}: {error}", path.display())))
-        };
         Ok(Self::Tls { certificate: absolute(certificate)?, key: absolute(key)? })
     }
+
+    pub(super) fn acme(directory: String, ca: Option<&Path>) -> Result<Self, CommandFailure> {
+        Ok(Self::Acme { directory, ca: ca.map(absolute).transpose()? })
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, CommandFailure> {
+    std::path::absolute(path).map_err(|error| CommandFailure::line(format_args!("{}: {error}", path.display())))
 }
 
 /// Settings of a new configuration.
@@ -66,17 +76,27 @@ impl Draft {
         let mut text = format!("{HEAD}\nissuer = {}\n\n[server]\n", quoted(&self.issuer));
         let listen = self.listen.clone().unwrap_or_else(|| match &self.transport {
             TlsTermination::Http => format!("127.0.0.1:{port}"),
-            TlsTermination::Tls { .. } => format!("0.0.0.0:{port}"),
+            TlsTermination::Tls { .. } | TlsTermination::Acme { .. } => format!("0.0.0.0:{port}"),
             TlsTermination::BehindProxy(_) => "127.0.0.1:8080".to_owned(),
         });
         let mut line = |line: String| text.extend([line.as_str(), "\n"]);
         line(format!("listen = [{}]", quoted(&listen)));
+        let terminates_tls = matches!(self.transport, TlsTermination::Tls { .. } | TlsTermination::Acme { .. });
+        if terminates_tls && port == 443 && self.listen.is_none() {
+            line("redirect_listen = [\"0.0.0.0:80\"]".to_owned());
+        }
         match &self.transport {
             TlsTermination::Http => {}
-            TlsTermination::Tls { certificate, key } => {
-                if port == 443 && self.listen.is_none() {
-                    line("redirect_listen = [\"0.0.0.0:80\"]".to_owned());
+            TlsTermination::Acme { directory, ca } => {
+                line("\n[acme]\nagree_to_terms = true".to_owned());
+                if directory != LETS_ENCRYPT {
+                    line(format!("directory = {}", quoted(directory)));
                 }
+                if let Some(ca) = ca {
+                    line(format!("ca_file = {}", quoted(ca.display())));
+                }
+            }
+            TlsTermination::Tls { certificate, key } => {
                 let (certificate, key) = (quoted(certificate.display()), quoted(key.display()));
                 line(format!("tls = {{ certificate = {certificate}, key = {key} }}"));
             }
