@@ -1,6 +1,6 @@
 //! Check at a start whether existing security keys and passkeys work under this issuer.
 //!
-//! They contain their host (WebAuthn's RP ID is the issuer's host), which cannot be changed.
+//! They contain their host (WebAuthn's RP ID), which cannot be changed.
 
 use sealgate_config::Config;
 use sealgate_core::audit::AuditLog;
@@ -14,8 +14,9 @@ use sealgate_store::{Store, StoreError};
 pub(crate) enum RelyingPartyFault {
     #[error(
         "issuer: its host changes from \"{from}\" to \"{to}\". {who} security keys or passkeys, which \
-         browsers only use at \"{from}\"; they would stop working. Restore the issuer, or write \
-         abandon_keys_of = \"{from}\" into [factors]: the next start removes these keys \
+         browsers only use at \"{from}\"; they would stop working. Write rp_id = \"{from}\" into [factors] \
+         and serve https://{from}/.well-known/webauthn to keep them, restore the issuer, or write \
+         abandon_keys_of = \"{from}\": the next start removes these keys \
          (docs/how-to/second-factors.md, Another host)"
     )]
     OtherHost { from: String, to: String, who: String },
@@ -54,7 +55,7 @@ pub(crate) fn compare(
         Some(people) => format!("{people} users have"),
         None => "Users have".to_owned(),
     };
-    Err(RelyingPartyFault::OtherHost { from, to: config.issuer.host().to_owned(), who })
+    Err(RelyingPartyFault::OtherHost { from, to: config.rp_id().to_owned(), who })
 }
 
 /// Removes the keys whose loss the operator has accepted, and sets the issuer's host for new ones.
@@ -71,7 +72,7 @@ pub(crate) async fn apply(
     now: UnixTime,
 ) -> Result<(), RelyingPartyFault> {
     check(config, store).await?;
-    let to = config.issuer.host();
+    let to = config.rp_id();
     if store.keys_of().await?.is_some_and(|from| from != to) {
         let mut removed = 0;
         loop {
@@ -94,5 +95,5 @@ pub(crate) async fn apply(
 
 /// Returns whether keys for this host would stop working without the operator's consent.
 fn would_die(config: &Config, keys_of: Option<&str>) -> bool {
-    keys_of.is_some_and(|from| from != config.issuer.host() && config.factors.abandon_keys_of.as_deref() != Some(from))
+    keys_of.is_some_and(|from| from != config.rp_id() && config.factors.abandon_keys_of.as_deref() != Some(from))
 }

@@ -34,6 +34,9 @@ pub enum AcmeChallenge {
     Http01,
 }
 
+/// URL of Let's Encrypt's directory, the default of `acme.directory`.
+pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+
 /// End of the file names of certificates that the server obtains itself.
 pub const ACME_SUFFIX: &str = ".acme.pem";
 

@@ -27,9 +27,9 @@ use super::disk::Files;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, AuditConfig, Config, Console, IssuerUrl, KeysConfig, Language, Log, LogFormat, LoginConfig,
-    PagesConfig, PeopleRegistration, PeopleRegistrationMode, RateLimits, Registration, RegistrationMode, ServerAddress,
-    ServerConfig, SessionsConfig, StoreConfig, TokensConfig, appearance,
+    Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, IssuerUrl, KeysConfig, Language, Log,
+    LogFormat, LoginConfig, PagesConfig, PeopleRegistration, PeopleRegistrationMode, RateLimits, Registration,
+    RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, StoreConfig, TokensConfig, appearance, host_name,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
@@ -137,11 +137,12 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         trusted: &trusted,
     };
     let apps = apps::apps(root.sections("app"), &own, files);
-    let acme =
-        acme.map(|section| acme::acme(section, files, issuer.as_ref(), apps.as_deref(), store.as_ref(), &mut server));
+    let hosts = hosts(issuer.as_ref(), apps.as_deref(), &factors);
+    let acme = acme.map(|section| acme::acme(section, files, issuer.as_ref(), &hosts, store.as_ref(), &mut server));
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
     let ordered = acme.iter().flatten().flat_map(|acme| &acme.hosts);
-    let mut warnings = tls::coverage(&certificates, &issuer, &apps, &ordered.map(String::as_str).collect::<Vec<_>>());
+    let mut warnings = tls::coverage(&certificates, &hosts, &ordered.map(String::as_str).collect::<Vec<_>>());
+    warnings.extend(factors::rp_id_of_an_application(&factors, &apps));
     warnings.extend(hsm::one_call_at_a_time(&hsm));
     Some(Config {
         issuer,
@@ -171,6 +172,20 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         warnings,
         certificate_ends: tls::ends(&certificates),
     })
+}
+
+/// Returns each host that needs a certificate, once: the issuer's first. Empty if one of them is
+/// invalid.
+fn hosts(issuer: Option<&IssuerUrl>, apps: Option<&[App]>, factors: &FactorsConfig) -> Vec<String> {
+    let (Some(issuer), Some(apps)) = (issuer, apps) else { return Vec::new() };
+    let mut hosts: Vec<String> = Vec::new();
+    let apps = apps.iter().map(|app| host_name(&app.host));
+    for host in std::iter::once(issuer.host()).chain(apps).chain(factors.rp_id.as_deref()) {
+        if !hosts.iter().any(|known| known == host) {
+            hosts.push(host.to_owned());
+        }
+    }
+    hosts
 }
 
 fn server(

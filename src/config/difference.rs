@@ -45,7 +45,7 @@ const SECTIONS: &[Keys] = &[
     ("rate_limits", &[], &["register", "pages"]),
     ("login", &["password_threads"], &["failures_per_account", "failures_per_address", "window_seconds"]),
     ("login", &["password_queue"], &[]),
-    ("factors", &[], &["level", "groups", "enrol_by", "enrolment", "abandon_keys_of"]),
+    ("factors", &["rp_id"], &["level", "groups", "enrol_by", "enrolment", "abandon_keys_of"]),
     ("registration", &[], &["mode", "max_clients", "unused_seconds", "notify"]),
     ("pages", &[], &["operator", "default_language", "logo", "accent"]),
     ("mail", &[], &["host", "port", "tls", "from", "reply_to", "username", "password_file", "hello"]),

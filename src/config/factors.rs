@@ -19,6 +19,9 @@ pub struct FactorsConfig {
     /// grace period when absent.
     pub enrol_by: Option<UnixTime>,
     pub enrolment: EnrolmentChoice,
+    /// Host to which security keys and passkeys are bound (WebAuthn's RP ID), if it is not the
+    /// issuer's: the issuer's earlier host.
+    pub rp_id: Option<String>,
     /// Host whose security keys and passkeys the operator gives up after a change of the issuer.
     pub abandon_keys_of: Option<String>,
 }
@@ -83,6 +86,7 @@ mod tests {
             groups,
             enrol_by: None,
             enrolment: EnrolmentChoice::InSignIn,
+            rp_id: None,
             abandon_keys_of: None,
         };
         for (groups, level) in
@@ -103,6 +107,7 @@ mod tests {
             groups: groups.clone(),
             enrol_by,
             enrolment: EnrolmentChoice::InSignIn,
+            rp_id: None,
             abandon_keys_of: None,
         };
         assert!(factors(None).enrolment_is_due(UnixTime::from_seconds(0)));

@@ -30,7 +30,7 @@ use disk::Files;
 use sealgate_domain::client::Client;
 use sealgate_domain::redirect_uri::RedirectUri;
 
-pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig};
+pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig, LETS_ENCRYPT};
 pub use app::{
     Access, App, AuthorizationHeader, Caching, GroupsDelimiter, IdentityHeaders, IdentityValue, Names, PathCharacters,
     Route, RulePerson, Upstream, UpstreamTls, host_name,
@@ -64,6 +64,11 @@ impl Config {
         let is_own =
             |host: &str| host == self.issuer.host() || self.apps.iter().any(|app| host_name(&app.host) == host);
         client.is_some_and(is_known) || !uri.remote_host().is_some_and(|host| is_own(&host))
+    }
+
+    /// Returns the host to which security keys and passkeys are bound (WebAuthn's RP ID).
+    pub fn rp_id(&self) -> &str {
+        self.factors.rp_id.as_deref().unwrap_or_else(|| self.issuer.host())
     }
 
     /// Reads a file and checks everything that can be checked before a socket opens, including the

@@ -79,6 +79,7 @@ enum Endpoint {
     Account(AccountSection),
     ChangePassword,
     PasskeyEndpoints,
+    RelatedOrigins,
     Console(Area),
 }
 
@@ -126,6 +127,7 @@ const ROUTES: &[ProviderRoute] = &[
     json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
     json("/.well-known/sealgate/keys",              Endpoint::Keys,         "keys",         GET,      Some(Bucket::Jwks)),
     json("/.well-known/passkey-endpoints",          Endpoint::PasskeyEndpoints, "passkey_endpoints", GET, Some(Bucket::Discovery)),
+    json("/.well-known/webauthn",                   Endpoint::RelatedOrigins, "related_origins", GET,  Some(Bucket::Discovery)),
     json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
     json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
     json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
@@ -232,11 +234,12 @@ impl ProviderRoute {
         self.body
     }
 
-    /// Returns whether the endpoint is a public document that is the same for every user: discovery
-    /// and keys, which name the configured issuer regardless of the Host header, and the stylesheet
-    /// and logo of the page for an unknown host.
+    /// Returns whether the endpoint is a public document that is the same for every user: discovery,
+    /// keys and related origins, which name the configured issuer regardless of the Host header, and
+    /// the stylesheet and logo of the page for an unknown host.
     pub fn is_public_document(&self) -> bool {
-        [Endpoint::Discovery, Endpoint::Jwks, Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)
+        let documents = [Endpoint::Discovery, Endpoint::Jwks, Endpoint::RelatedOrigins];
+        documents.contains(&self.endpoint) || [Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)
     }
 
     /// Returns the route of a path below the issuer's path. Compares byte for byte: a path has no
@@ -255,6 +258,7 @@ impl ProviderRoute {
         match self.endpoint {
             Endpoint::Console(_) => config.console.enabled,
             Endpoint::Home => visitor::has_home(config),
+            Endpoint::RelatedOrigins => config.factors.rp_id.is_some(),
             _ => true,
         }
     }
@@ -270,7 +274,8 @@ Every path of the provider on the issuer's host, below the issuer's path; `*` is
 
 - **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
 - Another method is answered 405 with `Allow`, and a body above the maximum 413.
-- The paths of the console exist only with `console.enabled`.
+- The paths of the console exist only with `console.enabled`, and `/.well-known/webauthn` only with `factors.rp_id`. It is served at the root of every host that is
+  not an application's.
 
 | path | methods | errors as | maximum body |
 |---|---|---|---|
@@ -293,7 +298,12 @@ fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(config.issuer.path_prefix()).or_else(|| {
         // RFC 8414 §3.1 puts the well-known path before the issuer's path.
         let metadata = "/.well-known/oauth-authorization-server";
-        (path.strip_prefix(metadata)? == config.issuer.path_prefix()).then_some(metadata)
+        let related_origins = "/.well-known/webauthn";
+        match path {
+            // Browsers request it at the root of the RP ID's host.
+            _ if path == related_origins => Some(path),
+            _ => (path.strip_prefix(metadata)? == config.issuer.path_prefix()).then_some(metadata),
+        }
     })
 }
 
@@ -469,6 +479,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Account(section) => Box::pin(account::account_page(ctx, section)).await,
         Endpoint::ChangePassword => Ok(account::change_password(ctx)),
         Endpoint::PasskeyEndpoints => Ok(account::passkey_endpoints(ctx)),
+        Endpoint::RelatedOrigins => Ok(account::related_origins(ctx)),
         Endpoint::Console(area) => console::console_page(ctx, area).await,
     }
 }

@@ -145,6 +145,15 @@ async fn keys_of_another_host_stop_the_start_until_their_loss_is_accepted() {
         ];
         assert!(words.iter().all(|word| said.contains(word)), "{command}: {said}");
     }
+    // The keys stay bound to the earlier host, which has to permit the new origin.
+    replace_in_config(&site, "http://id.localhost:8080", "https://id.localhost:8080");
+    replace_in_config(&site, "[admin]", "[factors]\nrp_id = \"localhost\"\n\n[admin]");
+    site.text(&["check"]);
+    assert_eq!(Server::start(&site).stop().0, Some(0));
+    assert_eq!(kinds(&site, "anna@example.test").len(), 3);
+    replace_in_config(&site, "[factors]\nrp_id = \"localhost\"\n\n", "");
+    replace_in_config(&site, "https://id.localhost:8080", "http://id.localhost:8080");
+
     replace_in_config(&site, "[admin]", "[factors]\nabandon_keys_of = \"other.localhost\"\n\n[admin]");
     assert!(refused(&site, &["serve"]).contains("they would stop working"));
     assert_eq!(kinds(&site, "anna@example.test"), ["totp Phone", "security_key Blue", "passkey Laptop"]);

@@ -184,7 +184,7 @@ const LIVE: [&str; 58] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 46] = [
+const RESTART: [&str; 47] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -227,6 +227,7 @@ const RESTART: [&str; 46] = [
     "sessions.max_forms",
     "login.password_threads",
     "login.password_queue",
+    "factors.rp_id",
     "log.format",
     "audit.keep_days",
     "audit.max_records",

@@ -2,7 +2,7 @@
 
 use sealgate_config::EnrolmentChoice;
 
-use super::{REQUIRED, fault, parse, starts, warnings};
+use super::{APP, REQUIRED, fault, parse, starts, warnings};
 
 fn with(section: &str) -> String {
     format!("{REQUIRED}[factors]\n{section}\n")
@@ -27,6 +27,17 @@ fn one_factor_is_enough_unless_the_file_says_more() {
 }
 
 #[test]
+fn the_earlier_host_of_the_issuer_needs_https_and_a_place_for_its_file() {
+    let rp_id = "[factors]\nrp_id = \"wiki.example.com\"\n";
+    let plain = REQUIRED.replace("https://id.example.com", "http://localhost");
+    starts(&fault(&format!("{plain}{rp_id}")), "factors.rp_id: requires an issuer with https");
+    let config = parse(&format!("{REQUIRED}{rp_id}{APP}"));
+    assert_eq!(config.rp_id(), "wiki.example.com");
+    let warnings = warnings(&config);
+    assert!(warnings[0].starts_with("factors.rp_id: is the host of the application wiki"), "{warnings:?}");
+}
+
+#[test]
 fn levels_groups_and_days_that_cannot_be_meant_are_faults() {
     for (section, start) in [
         ("level = 2", "factors.level: is an integer; write \"1\", \"2\" or \"3\""),
@@ -48,9 +59,11 @@ fn levels_groups_and_days_that_cannot_be_meant_are_faults() {
         ("level = \"2\"\nenrol_by = \"1960-01-31\"", "factors.enrol_by: \"1960-01-31\" is not a date since 1970; "),
         ("level = \"2\"\nenrol_by = \"31.01.2027\"", "factors.enrol_by: \"31.01.2027\" is not a date since 1970; "),
         ("enrolment = \"admin\"", "factors.enrolment: \"admin\" is not known; write \"self\" or \"administrator\""),
+        ("rp_id = \"127.0.0.1\"", "factors.rp_id: \"127.0.0.1\" is an address; "),
+        ("rp_id = \"Login.test\"", "factors.rp_id: \"Login.test\" is not the form that browsers send; "),
         (
             "required = true",
-            "factors.required: unknown key; the keys here are abandon_keys_of, enrol_by, enrolment, groups, level",
+            "factors.required: unknown key; the keys here are abandon_keys_of, enrol_by, enrolment, groups, level, rp_id",
         ),
     ] {
         starts(&fault(&with(section)), start);

@@ -51,3 +51,16 @@ async fn a_service_worker_does_not_control_the_pages_of_the_provider() {
         assert!(answer.append.is_empty(), "{url}");
     }
 }
+
+#[tokio::test]
+async fn the_issuers_earlier_host_names_the_issuer_as_its_related_origin() {
+    let world = World::with("[factors]\nrp_id = \"login.test\"\n").await;
+    for host in ["login.test", "id.test"] {
+        let reply = world.call("GET", &format!("https://{host}/.well-known/webauthn"), &[]).await;
+        assert_eq!((reply.status, reply.json()["origins"][0].as_str()), (200, Some("https://id.test")), "{host}");
+    }
+    assert_eq!(world.call("GET", "https://login.test/.well-known/webauthn/x", &[]).await.status, 421);
+    assert_ne!(world.call("GET", "https://wiki.test/.well-known/webauthn", &[]).await.status, 200, "an application's");
+    let world = World::new().await;
+    assert_eq!(world.call("GET", "https://login.test/.well-known/webauthn", &[]).await.status, 421);
+}

@@ -220,6 +220,16 @@ async fn the_document_may_be_kept_and_ignores_queries() {
 }
 
 #[tokio::test]
+async fn browsers_find_the_issuer_as_related_origin_of_its_earlier_host() {
+    const PATH: &str = "/.well-known/webauthn";
+    let provider = Provider::with("[factors]\nrp_id = \"login.test\"\n").await;
+    let reply = provider.get(PATH).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
+    assert_eq!(reply.json(), serde_json::json!({ "origins": [ISSUER] }));
+    assert_eq!(Provider::new().await.get(PATH).await.status, 404, "not without rp_id");
+}
+
+#[tokio::test]
 async fn password_managers_find_the_pages_for_passkeys() {
     let provider = Provider::new().await;
     let reply = provider.get("/.well-known/passkey-endpoints").await;

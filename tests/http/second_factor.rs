@@ -77,7 +77,9 @@ fn challenge(page: &Reply) -> CeremonyChallenge {
 
 /// Returns a key's answer to the page, modified before it is signed.
 pub(crate) fn answer(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
-    let ceremony = bend(authenticator.assertion(ORIGIN, "id.test", &challenge(page)));
+    let text = page.text().replace("&#34;", "\"");
+    let rp_id = between(&text, "\"rpId\":\"", "\"").unwrap();
+    let ceremony = bend(authenticator.assertion(ORIGIN, rp_id, &challenge(page)));
     ceremony.asserted(authenticator).to_string()
 }
 
@@ -330,7 +332,7 @@ async fn a_passkey_is_the_whole_sign_in_with_nothing_typed() {
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
     // The page reveals no user's keys.
-    assert!(page.text().contains("&#34;allowCredentials&#34;:[]"), "{page:?}");
+    assert!(page.text().contains("&#34;rpId&#34;:&#34;id.test&#34;,&#34;allowCredentials&#34;:[]"), "{page:?}");
     let signed = answer(&page, &key, |ceremony| ceremony);
     let end = passkey(&browser, &page, &signed).await;
     let claims = claims(&provider, &on_to_client(&browser, end).await).await;
@@ -341,6 +343,25 @@ async fn a_passkey_is_the_whole_sign_in_with_nothing_typed() {
     let page = other.open(&provider.c1().authorize(&[])).await;
     let refused = passkey(&other, &page, &signed).await;
     assert!(is_login(&refused) && other.cookie(SESSION).is_none(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn passkeys_of_the_issuers_earlier_host_still_work() {
+    let provider = Provider::with("[factors]\nrp_id = \"login.test\"\n").await;
+    let (_, key) = with_key(&provider, "passkey").await;
+    provider.wait(60);
+    let with = async |bend: fn(Ceremony) -> Ceremony| {
+        let browser = provider.browser();
+        let page = browser.open(&provider.c1().authorize(&[])).await;
+        assert!(page.text().contains("&#34;rpId&#34;:&#34;login.test&#34;"), "{page:?}");
+        passkey(&browser, &page, &answer(&page, &key, bend)).await
+    };
+    let refused = with(|ceremony| Ceremony { rp_id: "id.test".to_owned(), ..ceremony }).await;
+    assert!(is_login(&refused), "the key is bound to the earlier host: {refused:?}");
+    let refused = with(|ceremony| ceremony.saying(ORIGIN, "https://login.test")).await;
+    assert!(is_login(&refused), "pages of the earlier host may not use it: {refused:?}");
+    let end = with(|ceremony| ceremony).await;
+    assert_code(&end);
 }
 
 /// Answer that an attacker makes from a page's challenge.

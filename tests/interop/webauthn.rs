@@ -146,7 +146,7 @@ const DIFFERENCES: &[Difference] = &[
 ];
 
 fn relying_party() -> RelyingParty {
-    RelyingParty::of_issuer(&ORIGIN.parse().unwrap()).unwrap()
+    RelyingParty::new(&ORIGIN.parse().unwrap(), None).unwrap()
 }
 
 fn registration(what: &str, answer: &Value, kind: CredentialKind) -> Case {

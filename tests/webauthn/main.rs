@@ -26,7 +26,7 @@ const RP_ID: &str = "id.example.test";
 const CHALLENGE: CeremonyChallenge = CeremonyChallenge::from_random([5; 32]);
 
 fn relying_party() -> RelyingParty {
-    RelyingParty::of_issuer(&ORIGIN.parse().unwrap()).unwrap()
+    RelyingParty::new(&ORIGIN.parse().unwrap(), None).unwrap()
 }
 
 fn authenticator(algorithm: KeyAlgorithm) -> Authenticator {

@@ -63,7 +63,7 @@ fn challenge(hex: &str, client_data: &str) -> (CeremonyChallenge, Vec<u8>) {
 
 /// Returns the result of a vector: of its registration and, if that is accepted, of its assertion.
 fn outcome(vector: &Vector) -> Result<(), CeremonyError> {
-    let relying_party = RelyingParty::of_issuer(&"https://example.org".parse().unwrap()).unwrap();
+    let relying_party = RelyingParty::new(&"https://example.org".parse().unwrap(), None).unwrap();
     let made = &vector.registration;
     let (made_challenge, client_data) = challenge(&made.challenge, &made.client_data);
     let id = bytes(&made.credential_id);

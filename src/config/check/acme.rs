@@ -5,26 +5,24 @@ use std::path::{Path, PathBuf};
 use url::Url;
 
 use super::super::{
-    AcmeChallenge, AcmeConfig, App, IssuerUrl, Presence, ServerConfig, StoreConfig, TlsConfig, host_name,
+    AcmeChallenge, AcmeConfig, IssuerUrl, LETS_ENCRYPT, Presence, ServerConfig, StoreConfig, TlsConfig,
 };
 use super::address;
 use crate::disk::Files;
 use crate::file::Section;
 use sealgate_domain::user::Email;
 
-const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
-
 /// Maximum length of a profile's name, bytes.
 const MAX_PROFILE_LENGTH: usize = 64;
 
 /// Parses the section, and adds the certificates to those of the listeners.
 ///
-/// Without `hosts`, the issuer and each application get a certificate.
+/// Without `hosts`, `all_hosts` get a certificate: those of the issuer and of each application.
 pub(super) fn acme(
     mut section: Section<'_, '_>,
     files: &Files,
     issuer: Option<&IssuerUrl>,
-    apps: Option<&[App]>,
+    all_hosts: &[String],
     store: Option<&StoreConfig>,
     server: &mut ServerConfig,
 ) -> Option<AcmeConfig> {
@@ -71,7 +69,7 @@ pub(super) fn acme(
     let config = AcmeConfig {
         directory: directory.unwrap_or_else(|| LETS_ENCRYPT.to_owned()),
         contact,
-        hosts: hosts.or_else(|| Some(all_hosts(issuer?, apps?)))?,
+        hosts: hosts.or_else(|| (!all_hosts.is_empty()).then(|| all_hosts.iter().map(|host| bare(host)).collect()))?,
         profile,
         challenge,
         ca_file,
@@ -91,15 +89,9 @@ fn beside(store: &StoreConfig) -> Option<PathBuf> {
     }
 }
 
-fn all_hosts(issuer: &IssuerUrl, apps: &[App]) -> Vec<String> {
-    let mut hosts: Vec<String> = Vec::new();
-    for host in std::iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        if !hosts.contains(&host) {
-            hosts.push(host);
-        }
-    }
-    hosts
+/// Removes the brackets of an IPv6 address.
+fn bare(host: &str) -> String {
+    host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
 }
 
 fn directory(text: &str) -> Result<String, String> {

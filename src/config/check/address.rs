@@ -129,7 +129,7 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn host_name(text: &str) -> Result<(), String> {
+pub(super) fn host_name(text: &str) -> Result<(), String> {
     let problem = || format!("{text:?} is not a host name; write one such as \"wiki.example.com\", without wildcards");
     let host = Host::parse(text).map_err(|_| problem())?;
     if host.to_string() != text {

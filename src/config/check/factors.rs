@@ -1,9 +1,11 @@
 //! Checks of the required levels and the enrolment deadline.
 
+use std::net::IpAddr;
+
 use chrono::{NaiveDate, NaiveTime};
 
 use super::super::file::Section;
-use super::super::{EnrolmentChoice, FactorsConfig, IssuerUrl};
+use super::super::{App, ConfigFault, EnrolmentChoice, FactorsConfig, IssuerUrl, app};
 use super::address;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::time::UnixTime;
@@ -29,6 +31,7 @@ pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) 
         groups: groups.unwrap_or_default().into_iter().collect(),
         enrol_by: section.text("enrol_by", DATE, end_of_day),
         enrolment: section.choice("enrolment", &choices).unwrap_or(EnrolmentChoice::InSignIn),
+        rp_id: section.text("rp_id", "write the earlier host name of the issuer", |host| rp_id(host, issuer)),
         abandon_keys_of: section.text("abandon_keys_of", "write a host name", |host| Ok(host.to_owned())),
     };
     let nobody = lowest == AssuranceLevel::One && factors.groups.values().all(|level| *level == lowest);
@@ -39,7 +42,7 @@ pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) 
         );
     }
     let highest = AssuranceLevel::PhishingResistant;
-    if issuer.is_some_and(|issuer| RelyingParty::of_issuer(issuer.url()).is_none()) {
+    if issuer.is_some_and(|issuer| RelyingParty::new(issuer.url(), None).is_none()) {
         let key = if lowest == highest { "level" } else { "groups" };
         if lowest == highest || factors.groups.values().any(|level| *level == highest) {
             section.warn(
@@ -50,6 +53,29 @@ pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) 
         }
     }
     factors
+}
+
+/// Parses the RP ID. Browsers fetch its list of related origins over https.
+fn rp_id(text: &str, issuer: Option<&IssuerUrl>) -> Result<String, String> {
+    address::host_name(text)?;
+    if text.parse::<IpAddr>().is_ok() || text.starts_with('[') {
+        return Err(format!("{text:?} is an address; browsers bind credentials to host names only"));
+    }
+    if issuer.is_some_and(|issuer| !issuer.is_https() || RelyingParty::new(issuer.url(), None).is_none()) {
+        return Err("requires an issuer with https and a host name; leave it out".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// Warns if the server cannot serve the list of related origins, because the host is an application's.
+pub(super) fn rp_id_of_an_application(factors: &FactorsConfig, apps: &[App]) -> Option<ConfigFault> {
+    let rp_id = factors.rp_id.as_deref()?;
+    let app = apps.iter().find(|app| app::host_name(&app.host) == rp_id)?;
+    let problem = format!(
+        "is the host of the application {}, which has to serve /.well-known/webauthn with the issuer's origin itself",
+        app.name
+    );
+    Some(ConfigFault::new("factors.rp_id".to_owned(), None, problem))
 }
 
 fn level(text: &str) -> Result<AssuranceLevel, String> {

@@ -1,14 +1,9 @@
 //! Checks of the certificates and keys that the file names.
 
-use std::iter;
-
 use super::address;
 use crate::disk::{Files, Mismatch};
 use crate::file::Section;
-use crate::{
-    App, CertificateEnd, ClientCertificates, ConfigFault, IssuerUrl, Presence, TlsConfig, Upstream, UpstreamTls, disk,
-    host_name,
-};
+use crate::{CertificateEnd, ClientCertificates, ConfigFault, Presence, TlsConfig, Upstream, UpstreamTls, disk};
 
 const CHAIN: &str = "write the path of the certificate chain, PEM";
 const KEY: &str = "write the path of the private key, PEM";
@@ -53,18 +48,7 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -
 ///
 /// Returns nothing if no file was read. The warnings may be intended behind a load balancer that
 /// does not verify certificates. `ordered`: hosts whose certificates the server obtains itself.
-pub(super) fn coverage(
-    certificates: &[CertificateChain],
-    issuer: &IssuerUrl,
-    apps: &[App],
-    ordered: &[&str],
-) -> Vec<ConfigFault> {
-    let mut hosts: Vec<&str> = Vec::new();
-    for host in iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
-        if !hosts.contains(&host) {
-            hosts.push(host);
-        }
-    }
+pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], ordered: &[&str]) -> Vec<ConfigFault> {
     let read = || certificates.iter().filter(|certificate| certificate.chain.was_read());
     let mut warnings = Vec::new();
     for CertificateChain { chain, path, .. } in read() {

@@ -38,7 +38,7 @@ pub use registration::{RegistrationResponse, RegistrationTerms, VerifiedRegistra
 /// A TPM's attestation statement, which some browsers send without a request, takes a few thousand.
 pub(crate) const MAX_CEREMONY_RESPONSE_LENGTH: usize = 16 * 1024;
 
-/// Relying party: one host at one origin.
+/// Relying party: the host that credentials are bound to, and the origin that uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelyingParty {
     id: String,
@@ -48,19 +48,19 @@ pub struct RelyingParty {
 
 impl RelyingParty {
     /// Creates the relying party of an issuer. Returns `None` if browsers support no credentials
-    /// for it.
+    /// for it: for IP addresses, and over plain HTTP except on the local device.
     ///
-    /// Its id is the host itself. With a parent domain, each application behind the gateway could
-    /// request assertions. Browsers support no credentials for IP addresses, nor over plain HTTP
-    /// except on the local device.
-    pub fn of_issuer(issuer: &Url) -> Option<Self> {
+    /// `id` is the RP ID, if it is not the issuer's host. With a parent domain, each application
+    /// behind the gateway could request assertions.
+    pub fn new(issuer: &Url, id: Option<&str>) -> Option<Self> {
         let Some(Host::Domain(host)) = issuer.host() else { return None };
         let on_this_device = host == "localhost" || host.ends_with(".localhost");
         if issuer.scheme() != "https" && !(issuer.scheme() == "http" && on_this_device) {
             return None;
         }
         let origin = issuer.origin().ascii_serialization();
-        Some(Self { id: host.to_owned(), origin, id_hash: Sha256::digest(host).into() })
+        let id = id.unwrap_or(host);
+        Some(Self { id: id.to_owned(), origin, id_hash: Sha256::digest(id).into() })
     }
 
     /// Returns the RP ID. Credentials are permanently bound to it.
@@ -115,7 +115,7 @@ mod tests {
             ("http://localhost:8080", "localhost", "http://localhost:8080"),
             ("http://id.localhost", "id.localhost", "http://id.localhost"),
         ] {
-            let party = RelyingParty::of_issuer(&Url::parse(issuer).unwrap()).unwrap();
+            let party = RelyingParty::new(&Url::parse(issuer).unwrap(), None).unwrap();
             assert_eq!((party.id(), party.origin()), (id, origin));
         }
         for none in [
@@ -126,8 +126,16 @@ mod tests {
             "ftp://localhost",
             "unix:/x",
         ] {
-            assert_eq!(RelyingParty::of_issuer(&Url::parse(none).unwrap()), None, "{none}");
+            assert_eq!(RelyingParty::new(&Url::parse(none).unwrap(), None), None, "{none}");
         }
+    }
+
+    #[test]
+    fn a_moved_issuer_keeps_its_earlier_host_as_rp_id() {
+        let party =
+            RelyingParty::new(&Url::parse("https://id.example.test").unwrap(), Some("old.example.test")).unwrap();
+        assert_eq!((party.id(), party.origin()), ("old.example.test", "https://id.example.test"));
+        assert_eq!(party.id_hash, *Sha256::digest("old.example.test"));
     }
 
     #[test]

@@ -60,6 +60,13 @@ pub(super) fn passkey_endpoints(ctx: &RequestContext<'_>) -> Response {
     Response::public_json(&document, 3600)
 }
 
+/// Permits the issuer's pages to use credentials of its earlier host, `factors.rp_id` (WebAuthn
+/// Level 3 §5.11.1).
+pub(super) fn related_origins(ctx: &RequestContext<'_>) -> Response {
+    let origins: Vec<_> = relying_party(ctx).iter().map(|party| party.origin().to_owned()).collect();
+    Response::public_json(&json!({ "origins": origins }), 3600)
+}
+
 pub(super) async fn account_page(ctx: &RequestContext<'_>, section: AccountSection) -> Result<Response, Failure> {
     match section {
         AccountSection::Profile => profile::profile_page(ctx).await,
