@@ -1,10 +1,10 @@
-//! The edge: sockets, TLS and HTTP framing.
+//! The edge: sockets, TLS, HTTP framing and upstream connections.
 //!
-//! It reads a request, asks the [`Front`] for a [`RouteDecision`], and either writes the answer or
-//! forwards the request to an upstream. It limits slow, greedy and malformed peers (deadlines,
-//! sizes, counts). It contains no access policy.
+//! The edge reads a request and asks the [`Front`] for a [`RouteDecision`]. It then writes the
+//! response of the front or forwards the request to an upstream. Deadlines and limits protect it
+//! from slow, greedy and malformed peers. It contains no access policy.
 //!
-//! This module and `app::server` are the only code that uses Pingora.
+//! Only this crate and `app::server` use Pingora.
 
 mod listen;
 mod monitoring;
@@ -47,61 +47,63 @@ pub use crate::proxy::transport_security::Redirect;
 pub use crate::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::Resolver;
 
-/// Decides on requests and answers them.
+/// Decides on requests and answers those that are not forwarded.
 ///
-/// `head.extensions` holds the [`Origin`].
+/// The extensions of each `head` contain the [`Origin`].
 #[async_trait]
 pub trait Front: EdgeObserver + Policy + 'static {
     /// Decides on a request from its head, before any byte of its body is read.
     ///
-    /// `Host` is present exactly once and valid. `Cookie` is present at most once, also over
-    /// HTTP/2. [`Reauthorization`] in the extensions marks a request that was permitted before and is still
-    /// in progress.
+    /// `Host` is valid and occurs exactly once. `Cookie` occurs at most once, also over HTTP/2. If
+    /// the extensions contain [`Reauthorization`], the request was permitted before and is still in
+    /// progress.
     async fn decide(&self, head: &request::Parts) -> RouteDecision;
 
-    /// Answers a request that was decided on.
+    /// Returns the response to a request after [`RouteDecision::Local`], or if its upstream did not
+    /// answer.
     ///
-    /// `None` makes the edge send its own plain response.
+    /// If the result is `None`, the edge sends a plain response of its own.
     async fn answer(&self, head: &request::Parts, occasion: AnswerReason) -> Option<Response<Bytes>>;
 }
 
 /// Receives events about requests, connections, certificates and upstreams, for metrics and the
 /// access log.
 ///
-/// Its methods run on the request path and must not block.
+/// The methods run while requests are processed and must not block.
 pub trait EdgeObserver: Send + Sync {
-    /// Called once for each exchange, at its end.
+    /// Called once for each exchange, when it ends.
     fn finished(&self, exchange: &Finished<'_>);
 
     fn connection(&self, _event: ConnectionEvent) {}
 
-    /// Called every second with the file of each certificate in use and its expiry, in seconds
-    /// since 1970.
+    /// Called every second. Each item is the file of a certificate in use, and its expiry in
+    /// seconds since 1970.
     fn certificates(&self, _shown: &[(&Path, i64)]) {}
 
-    /// Called every few seconds with the application, the server and whether the server accepts
-    /// connections.
+    /// Called every few seconds. Each item is an application, one of its servers, and whether that
+    /// server accepts connections.
     fn upstreams(&self, _states: Vec<(String, String, bool)>) {}
 }
 
-/// Policy questions of the edge that concern no single request.
+/// Policy of the edge that does not depend on a single request.
 pub trait Policy {
     /// Returns a number that grows with every change that may revoke access.
     ///
-    /// A permitted request stays permitted until the number grows or its access expires.
+    /// The edge asks [`Front::decide`] again about a permitted request when this number has grown.
     fn epoch(&self) -> u64 {
         0
     }
 
-    /// Returns the public origin (scheme, host and port) of the service that answers on `host`, or
-    /// `None` for an unknown host.
+    /// Returns the public origin (scheme, host and port) of the service on `host`, or `None` for an
+    /// unknown host.
     ///
     /// `host` is in lower case and may have a port.
     fn public_origin(&self, _host: &str) -> Option<String> {
         None
     }
 
-    /// Returns whether an application may set this cookie, given the value of a `Set-Cookie` field.
+    /// Returns whether an application may set this cookie. `_line` is the value of its
+    /// `Set-Cookie`.
     fn may_set_cookie(&self, _line: &HeaderValue) -> bool {
         true
     }
@@ -110,11 +112,9 @@ pub trait Policy {
 /// Decision on a request.
 #[derive(Debug)]
 pub enum RouteDecision {
-    /// Answer the request with this response and ignore its body.
+    /// Send this response and ignore the body of the request.
     Answer(Response<Bytes>),
-    /// Read the body, at most `body_limit` bytes, and call [`Front::answer`] with the route.
-    ///
-    /// A longer body is refused with 413.
+    /// Read the body, then call [`Front::answer`] with `route`. A longer body is refused with 413.
     Local {
         /// Maximum length of the body, in bytes.
         body_limit: usize,
@@ -123,68 +123,67 @@ pub enum RouteDecision {
     Forward(Forward),
 }
 
-/// Handle of the route that the front found for a request. Only the front knows its type.
+/// Handle of the route that the front found for a request. The edge does not know its type.
 pub type RouteHandle = &'static (dyn Any + Send + Sync);
 
-/// Reason why the edge asks the front for an answer.
+/// Reason why the edge asks the front for a response.
 #[derive(Debug)]
 pub enum AnswerReason {
-    /// A request that [`RouteDecision::Local`] claimed, with its body.
+    /// The body of a request was read after [`RouteDecision::Local`].
     Local(RouteHandle, Bytes),
-    /// A request that [`RouteDecision::Local`] claimed, whose body was too long (413) or too slow (408).
+    /// The body of a request after [`RouteDecision::Local`] was too long (413) or too slow (408).
     ///
-    /// The connection closes after the answer.
+    /// The edge closes the connection after the response.
     NoBody(StatusCode),
-    /// A request that its upstream did not answer: 502, 503 or 504.
+    /// The upstream of the request did not answer: 502, 503 or 504.
     Unanswered(StatusCode),
 }
 
 /// Instructions for forwarding a request to an upstream.
 ///
-/// In addition to the rewrite, the edge sets `X-Request-Id`, and `Host` where the application
-/// expects its own address there. It removes the client's hop-by-hop fields first.
+/// The edge first removes the client's hop-by-hop fields. In addition to the rewrite, it sets
+/// `X-Request-Id`, and `Host` if the application expects its own address there.
 #[derive(Debug, Clone)]
 pub struct Forward {
-    /// Application, as an index into the configured ones.
+    /// Index of the application in the configuration.
     pub app: usize,
-    /// Changes to the head of the request and of the answer.
+    /// Changes to the heads of the request and of the response.
     pub rewrite: Rewrite,
-    /// Whether a GET, HEAD or OPTIONS may have a body.
+    /// Whether a GET, HEAD or OPTIONS request may have a body.
     pub allow_get_body: bool,
 }
 
-/// An exchange that has ended.
+/// Report on an exchange that has ended.
 #[derive(Debug)]
 pub struct Finished<'a> {
     pub origin: &'a Origin,
     pub method: &'a Method,
     /// `Host` of the request; empty if it was missing or invalid.
     pub host: &'a str,
-    /// Path of the request.
-    ///
-    /// It omits the query, which may contain codes and tokens, and path segments that look like
+    /// Path of the request, without the query and without segments that may be secrets.
     /// secrets.
     pub path: &'a str,
     /// HTTP version of the client.
     pub version: Version,
-    /// Status of the answer; `None` if the client disconnected before it was sent.
+    /// Status of the response; `None` if the client disconnected before it was sent.
     pub status: Option<StatusCode>,
     pub answered_by: AnsweredBy,
-    /// Application that the request was forwarded to, as an index into the configured ones.
+    /// Index of the application that the request was forwarded to.
     pub app: Option<usize>,
-    /// Time from the head of the request to the last byte of the answer.
+    /// Time from the head of the request to the last byte of the response.
     pub duration: Duration,
     /// Length of the request's body, in bytes.
     pub request_bytes: u64,
-    /// Length of the answer's body, in bytes.
+    /// Length of the response's body, in bytes.
     pub response_bytes: u64,
-    /// Reason why the edge refused the request or the upstream did not answer it, as a sentence.
+    /// Reason why the edge refused the request or why the upstream did not answer it, as a
+    /// sentence.
     pub reason: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnsweredBy {
-    /// The edge: a malformed request, a body that is too long, or an upstream that is down.
+    /// The edge, for example because the request is malformed or its upstream is down.
     Edge,
     /// The [`Front`].
     Front,
@@ -196,9 +195,10 @@ pub enum AnsweredBy {
 pub enum ConnectionEvent {
     Opened,
     Closed,
-    /// A connection was refused because its address has reached its limit.
+    /// A connection was refused because its client address has too many connections.
     TooManyFromPeer,
-    /// An HTTP/2 request was refused because its address, or the server, has reached its limit.
+    /// An HTTP/2 request was refused because its client address or the server has too many
+    /// requests.
     TooManyStreams,
     /// The TLS handshake failed or took too long.
     HandshakeFailed,
@@ -206,15 +206,15 @@ pub enum ConnectionEvent {
     HeadTooSlow,
     /// The request head exceeded the size limit.
     HeadTooLarge,
-    /// The request head was not HTTP, or had a form used for request smuggling.
+    /// The request head was not HTTP, or had a form that is used for request smuggling.
     HeadMalformed,
-    /// An open exchange was cut off because its access was revoked or expired.
+    /// An open exchange was aborted because its access was revoked or had expired.
     AccessEnded,
-    /// A connection was closed because the certificate of its client is no longer valid.
+    /// A connection was closed because its client certificate is no longer valid.
     CertificateEnded,
 }
 
-/// Data that the admin listener reports.
+/// Data for the listener with `/metrics`, `/healthz` and `/readyz`.
 pub trait Health: Send + Sync + 'static {
     /// Returns all metrics in the Prometheus text format 0.0.4.
     fn metrics(&self) -> String;
@@ -222,16 +222,15 @@ pub trait Health: Send + Sync + 'static {
     /// Checks whether the server can serve requests now.
     ///
     /// # Errors
-    /// A sentence for the operator that names the missing part.
+    /// A sentence for the operator that names what is missing.
     fn ready(&self) -> Result<(), String>;
 
-    /// Returns the host and path to probe, or `None` to send no probe.
+    /// Returns the host and path for the readiness probe, or `None` if there is nothing to probe.
     fn probe(&self) -> Option<(String, String)> {
         None
     }
 
-    /// Returns problems that the operator should fix although requests can be served, one line
-    /// each.
+    /// Returns problems that the operator should fix although the server is ready, one line each.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
 //! Endpoints for monitoring: `/metrics`, `/healthz` and `/readyz`.
 //!
-//! They have a listener of their own, which only the operator should be able to reach.
+//! They have a separate listener, which should be reachable only for the operator.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use super::proxy::body::respond;
 /// Phase of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Listeners may not accept yet, and a stop signal would not be handled.
+    /// Listeners may not accept connections yet, and a stop signal is not handled yet.
     Starting,
     Serving,
-    /// Requests in flight are finished; new ones are not accepted.
+    /// Requests in progress are completed. New ones are not accepted.
     Stopping,
 }
 
-/// Creates the application of the admin listener.
+/// Creates the application of the monitoring listener.
 ///
-/// It is ready while the phase is [`Phase::Serving`], the store is healthy and the probe is
-/// answered.
+/// It reports ready if the phase is [`Phase::Serving`], `health` reports ready, and the probe
+/// succeeds.
 pub const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Probe) -> MonitoringService {
     MonitoringService { health, phase, probe }
 }

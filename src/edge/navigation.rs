@@ -1,10 +1,8 @@
-//! Classifies the sender of a request: a user who opens a page, a page that frames another one, a
-//! browser that looks ahead, or a program.
+//! Classification of a request's sender: a user who opens a page, a page that shows another one in
+//! a frame, a browser that preloads a page, or a program. Pure.
 //!
-//! The gateway, the provider and the edge use the same functions, which are pure.
-//!
-//! Only a user can be sent to sign in, and gets a page where a program gets JSON. A script that is
-//! redirected instead of answered 401 would get the sign-in page as data.
+//! Only a user can be redirected to the sign-in. A script that is redirected would receive the
+//! sign-in page as data, so programs get a 401 instead. Users get pages where programs get JSON.
 
 use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE, USER_AGENT};
 use http::request::Parts;
@@ -13,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use crate::origin::Reauthorization;
 use sealgate_domain::error::{ErrorCode, Refusal};
 
-/// Refusal for a browser that looks ahead at a page that only its user may open.
+/// Refusal of a preload of a page that only the user may open.
 pub const AHEAD: Refusal = Refusal::new(ErrorCode::AccessDenied, "A browser cannot preload this page. Open it.");
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -21,8 +19,8 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// Header fields of requests that browsers send before their user opens a page, in current and
-/// older versions.
+/// Fields with which current and older browsers mark requests that they send before the user opens
+/// the page.
 const PURPOSES: [HeaderName; 4] = [
     HeaderName::from_static("sec-purpose"),
     HeaderName::from_static("purpose"),
@@ -30,23 +28,23 @@ const PURPOSES: [HeaderName; 4] = [
     HeaderName::from_static("x-moz"),
 ];
 
-/// Sender of a request, who reads its response.
+/// Sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requester {
     /// A user who opens a page in a window or a tab.
     Window,
     /// A page that shows another one in a frame.
     Frame,
-    /// A browser that fetches a page before its user opens it (prefetch, prerendering, preview).
+    /// A browser that fetches a page before the user opens it (prefetch, prerendering, preview).
     LookAhead,
-    /// A script, an image, a program, or the handshake of a WebSocket.
+    /// A program, a script, an image, or a WebSocket handshake.
     Program,
 }
 
 impl Requester {
     /// Classifies a request by its header fields.
     ///
-    /// Uses Fetch Metadata, which no script can set; otherwise the accepted media types.
+    /// Uses Fetch Metadata, which scripts cannot set. For clients without it, `Accept` decides.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         if headers.contains_key(UPGRADE) || is_by_script(headers) {
             return Self::Program;
@@ -58,8 +56,8 @@ impl Requester {
             let in_frame = ["iframe", "frame", "object", "embed", "fencedframe"];
             return match () {
                 () if !is(headers, &FETCH_MODE, "navigate") => Self::Program,
-                // A service worker that forwards a navigation has no destination of its own. No
-                // script can make such a request.
+                // The destination is `empty` if a service worker forwards a navigation. Scripts
+                // cannot send `navigate`.
                 () if is(headers, &FETCH_DEST, "document") || is(headers, &FETCH_DEST, "empty") => Self::Window,
                 () if in_frame.iter().any(|dest| is(headers, &FETCH_DEST, dest)) => Self::Frame,
                 () => Self::Program,
@@ -68,31 +66,31 @@ impl Requester {
         if names_html(headers) && !is_java(headers) { Self::Window } else { Self::Program }
     }
 
-    /// Returns whether the response is shown as a page.
+    /// Returns whether the browser shows the response as a page.
     pub const fn reads_pages(self) -> bool {
         matches!(self, Self::Window | Self::Frame)
     }
 }
 
-/// Returns whether a user opens a page with this request, and can be sent to sign in first.
+/// Returns whether a user opens a page with this request, and can be redirected to sign in.
 pub fn is_navigation(head: &Parts) -> bool {
-    // The re-evaluation of an open exchange has no response that could redirect the user.
+    // When an open exchange is checked again, there is no response that could be a redirect.
     matches!(head.method, Method::GET | Method::HEAD)
         && head.extensions.get::<Reauthorization>().is_none()
         && Requester::from_headers(&head.headers) == Requester::Window
 }
 
-/// Returns whether the response is shown as a page; includes responses to forms.
+/// Returns whether the browser shows the response as a page. Includes responses to forms.
 pub fn reads_pages(head: &Parts) -> bool {
     head.extensions.get::<Reauthorization>().is_none() && Requester::from_headers(&head.headers).reads_pages()
 }
 
-/// Returns whether a GET or POST that changes state was made by the user.
+/// Returns whether the user sent this GET or POST deliberately, so that it may change state.
 ///
-/// That is a POST, or a page that the user opened according to the browser. Images, frames,
-/// prefetches and link scanners also send GETs. A client without Fetch Metadata could be any of
-/// them, so its user is asked to confirm. That is one more click in browsers from before 2023. A
-/// navigation that a service worker forwards may be a look-ahead too.
+/// True for a POST, and for a GET that opens a page according to Fetch Metadata. Images, frames,
+/// prefetches and link scanners also send GETs. Without Fetch Metadata, or if a service worker
+/// forwards the navigation, the sender is unknown. The user is then asked for confirmation, which
+/// costs one more click in browsers from before 2023.
 pub fn is_act_of_user(head: &Parts) -> bool {
     let opened = || {
         Requester::from_headers(&head.headers) == Requester::Window
@@ -102,10 +100,10 @@ pub fn is_act_of_user(head: &Parts) -> bool {
     head.method == Method::POST || (head.method == Method::GET && opened())
 }
 
-/// Returns whether Microsoft Office opens a link from a document.
+/// Returns whether Microsoft Office follows a link in a document.
 ///
-/// Office follows redirects with its own cookies and passes the last URL to the browser, which has
-/// started no sign-in there.
+/// Office follows redirects with its own cookies, and then passes the last URL to the browser. The
+/// browser has started no sign-in and could not complete that one.
 pub fn is_office(head: &Parts) -> bool {
     let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     let names = [&b"ms-office"[..], b"Microsoft Office"];
@@ -113,24 +111,24 @@ pub fn is_office(head: &Parts) -> bool {
     opens && names.iter().any(|name| memchr::memmem::find(agent, name).is_some())
 }
 
-/// Returns whether a browser fetches this before its user opens it.
+/// Returns whether a browser preloads this page before the user opens it.
 pub fn is_look_ahead(head: &Parts) -> bool {
     Requester::from_headers(&head.headers) == Requester::LookAhead
 }
 
-/// Returns whether a browser sent this. Browsers open a password dialog when they are offered
-/// Basic.
+/// Returns whether a browser sent this request. Browsers would show a password prompt for a Basic
+/// challenge.
 ///
-/// Every browser sends the site of the request's origin. Node.js sends only the mode.
+/// Every browser sends `Sec-Fetch-Site`. Node.js sends only `Sec-Fetch-Mode`.
 pub fn is_by_browser(headers: &HeaderMap) -> bool {
     [FETCH_SITE, REQUESTED_WITH].iter().any(|name| headers.contains_key(name))
         || Requester::from_headers(headers).reads_pages()
 }
 
-/// Returns whether a page of the origin `own` sends a form with this request and a user waits for
-/// the response.
+/// Returns whether a page of the origin `own` submits a form with this request, and the user waits
+/// for the response.
 ///
-/// Browsers send that in Fetch Metadata; for older ones, `Origin` decides.
+/// Fetch Metadata decides. For browsers without it, `Origin` does.
 pub fn is_own_form(head: &Parts, own: &str) -> bool {
     let headers = &head.headers;
     let waits =
@@ -140,7 +138,7 @@ pub fn is_own_form(head: &Parts, own: &str) -> bool {
     }
     let origin = headers.get(ORIGIN);
     if has_fetch_metadata(headers) {
-        // A page that sends no referrer sends no origin either (Fetch Standard, "append a request
+        // A page without referrer sends the origin `null` (Fetch Standard, "append a request
         // `Origin` header").
         return is(headers, &FETCH_SITE, "same-origin")
             && origin.is_none_or(|origin| origin == "null" || is_own(headers, origin, own));
@@ -156,8 +154,8 @@ pub fn is_cross_site(headers: &HeaderMap) -> bool {
 /// Returns whether a page of another origin than `own` caused this request, according to the
 /// browser.
 ///
-/// `Origin: null` says nothing: browsers send it with the forms of a page without referrer (Fetch
-/// Standard, "append a request `Origin` header").
+/// `Origin: null` is ignored: forms of a page without referrer send it too (Fetch Standard, "append
+/// a request `Origin` header").
 pub fn is_cross_origin(headers: &HeaderMap, own: &str) -> bool {
     let has_other_site = ["cross-site", "same-site"].iter().any(|site| is(headers, &FETCH_SITE, site));
     let is_other = |origin: &HeaderValue| origin != "null" && !is_own(headers, origin, own);
@@ -166,12 +164,12 @@ pub fn is_cross_origin(headers: &HeaderMap, own: &str) -> bool {
 
 /// Returns whether this is a WebSocket handshake from a page of another origin (RFC 6455 §10.2).
 ///
-/// Scripts of other sites could open one with the user's cookies and read the messages; the
-/// `Origin` reveals that. `own` returns the application's origin.
+/// Without this check, scripts of other sites could open a WebSocket with the user's cookies and
+/// read the messages. `own` returns the application's origin.
 pub fn is_foreign_websocket(headers: &HeaderMap, own: impl FnOnce() -> String) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
-    // A forward-auth proxy may have dropped `Upgrade`, because it is a hop-by-hop field. Some
-    // browsers send no `Sec-Fetch-Mode`, and none sends it to plain HTTP.
+    // A forward-auth proxy may have removed `Upgrade`, which is a hop-by-hop field. Some browsers
+    // send no `Sec-Fetch-Mode`, and none sends it over plain HTTP.
     let upgrades = is(headers, &FETCH_MODE, "websocket")
         || headers.contains_key(SEC_WEBSOCKET_VERSION)
         || headers.get_all(UPGRADE).iter().any(|value| {
@@ -180,11 +178,12 @@ pub fn is_foreign_websocket(headers: &HeaderMap, own: impl FnOnce() -> String) -
     upgrades && !is_own(headers, origin, &own())
 }
 
-/// Returns whether an `Origin` names the application itself.
+/// Returns whether `Origin` is the application's own origin.
 fn is_own(headers: &HeaderMap, origin: &HeaderValue, own: &str) -> bool {
     let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
     let Some((own_scheme, own_host)) = own.split_once("://") else { return false };
-    // `Host` has the port of the public address, which may be a load balancer's and not configured.
+    // `Host` has the public port, which may be that of a load balancer and unknown to the
+    // configuration.
     let asked = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(own_host);
     let same_host = [own_host, asked].iter().any(|known| known.eq_ignore_ascii_case(host));
     scheme == own_scheme && same_host
@@ -199,8 +198,8 @@ fn has_fetch_metadata(headers: &HeaderMap) -> bool {
     [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name))
 }
 
-/// Returns whether the value marks a look-ahead: `prefetch`, `prefetch;prerender` (a structured
-/// field) or `preview`.
+/// Returns whether the value marks a preload: `prefetch`, `prefetch;prerender` (a structured field)
+/// or `preview`.
 fn is_ahead(purpose: &HeaderValue) -> bool {
     let words = purpose.as_bytes().split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
     words
@@ -208,10 +207,10 @@ fn is_ahead(purpose: &HeaderValue) -> bool {
         .any(|word| [&b"prefetch"[..], b"prerender", b"preview"].iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// Returns whether a script sent this, by the convention of `XMLHttpRequest`.
+/// Returns whether a script sent this request, according to `X-Requested-With`.
 ///
-/// In the same field, an Android `WebView` sends its app's package name with each page that its
-/// user opens, or nothing.
+/// An Android `WebView` uses the same field for pages that its user opens: it sends the package
+/// name of the app, or an empty value.
 fn is_by_script(headers: &HeaderMap) -> bool {
     let is_package = |name: &[u8]| {
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -225,8 +224,8 @@ fn is_by_script(headers: &HeaderMap) -> bool {
         .any(|value| !value.is_empty() && !is_package(value))
 }
 
-/// Returns whether `Accept` is the default of Java's `HttpURLConnection`: HTML first, in a form
-/// that no browser sends.
+/// Returns whether `Accept` is the default of Java's `HttpURLConnection`, which names HTML first.
+/// No browser sends this value.
 fn is_java(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(ACCEPT).iter();
     let (Some(only), None) = (accept.next(), accept.next()) else { return false };
@@ -234,7 +233,7 @@ fn is_java(headers: &HeaderMap) -> bool {
     tight.starts_with(b"text/html,image/gif,image/jpeg,*")
 }
 
-/// Returns whether `Accept` names text/html itself (RFC 9110 §12.5.1). `*/*` is sent by programs.
+/// Returns whether `Accept` names text/html explicitly (RFC 9110 §12.5.1). Programs send `*/*`.
 fn names_html(headers: &HeaderMap) -> bool {
     let ranges = headers.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     ranges.into_iter().any(|range| {
@@ -265,7 +264,7 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    /// A client, its header fields and its expected class.
+    /// Name of a client, its header fields, and its expected class.
     type Client = (&'static str, &'static [(&'static str, &'static str)], Requester);
 
     /// Header fields of real clients: browsers, their subresource requests, and programs.

@@ -1,4 +1,5 @@
-//! Origin of a request. The edge determines it once and stores it in the request's extensions.
+//! Network origin of a request, which the edge determines once and stores in the request's
+//! extensions.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,13 +9,13 @@ use http::request::Parts;
 /// Network origin of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Client's address; behind a trusted proxy, the address that the proxy reports.
+    /// Address of the client. Behind a trusted proxy, the address that the proxy reports.
     pub address: IpAddr,
-    /// Peer of the connection: the client, or a proxy in front of the server.
+    /// Address of the connection's peer: the client, or a proxy in front of the server.
     pub peer: IpAddr,
-    /// Whether the client used TLS, to this server or to a trusted proxy.
+    /// Whether the client used TLS, to this server or to the trusted proxy.
     pub secure: bool,
-    /// Identifies the request in logs, in responses and to the application.
+    /// Id of the request in the log, in responses and for the application.
     pub request_id: String,
 }
 
@@ -32,7 +33,8 @@ impl Origin {
 
     /// Returns the client's address as text.
     ///
-    /// The standard library's formatter for IPv4 takes as long as a whole decision of the gateway.
+    /// For IPv4, the formatter of the standard library takes as long as a whole decision of the
+    /// gateway.
     pub fn address_text(&self) -> String {
         let IpAddr::V4(address) = self.address else { return self.address.to_string() };
         let mut text = String::with_capacity(15);
@@ -50,9 +52,9 @@ impl Origin {
     }
 }
 
-/// Request extension for the re-evaluation of an open exchange.
+/// Request extension that marks the check of an open exchange.
 ///
-/// The client did not send a new request, so this counts neither as use of a session nor as a
+/// The client has sent no new request, so it counts neither as a use of the session nor as a
 /// decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Reauthorization;

@@ -1,8 +1,8 @@
-//! Readiness probe: sends a request through each public accept loop.
+//! Readiness probe: sends a request through the accept loop of each public listener.
 //!
-//! The same threads, service, front and decision handle it as a client's request. It skips only TCP
-//! and TLS, because it uses a socket pair of this process. The access log and the connection
-//! metrics omit it.
+//! The request uses a socket pair of this process instead of TCP and TLS. The same threads, service
+//! and front handle it as a client's request. The access log and the connection metrics do not
+//! contain it.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use tokio::time::{Instant, timeout};
 use super::Health;
 use super::listen::service::LoopbackConnector;
 
-/// Timeout for an answer.
+/// Timeout for the response of one listener.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time that a result is cached, so frequent readiness checks cause no additional requests.
+/// Time for which a result is cached, so that frequent readiness checks cause no additional
+/// requests.
 const KEPT: Duration = Duration::from_secs(1);
-/// Length of the status line up to the status, `HTTP/1.1 200`, in bytes.
+/// Length of the start of a status line, `HTTP/1.1 200`, in bytes.
 const STATUS_END: usize = 12;
 
 pub struct Probe {
@@ -29,18 +30,18 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Creates a probe of these listeners. `health` names the host and path.
+    /// Creates a probe of these listeners. `health` determines the host and path of the request.
     pub fn new(doors: Vec<LoopbackConnector>, health: Arc<dyn Health>) -> Self {
         Self { doors, health, last: Mutex::new(None) }
     }
 
-    /// Returns whether every listener answered, now or within the last second.
+    /// Checks that every listener answered, now or within the last second.
     ///
     /// # Errors
     /// A sentence for the operator that names the listener without an answer.
     pub async fn ask(&self) -> Result<(), String> {
         let Some((host, path)) = self.health.probe() else { return Ok(()) };
-        // Concurrent callers wait for the same result.
+        // Concurrent callers wait for this lock and then use the same result.
         let mut last = self.last.lock().await;
         if let Some((at, outcome)) = &*last
             && at.elapsed() < KEPT
@@ -78,7 +79,7 @@ async fn through(door: &LoopbackConnector, request: &[u8]) -> Result<(), String>
     ours.write_all(request).await.map_err(broke_off)?;
     let mut head = [0; STATUS_END];
     ours.read_exact(&mut head).await.map_err(broke_off)?;
-    // A refusal, for example for too many requests, also counts as an answer.
+    // A refusal counts as an answer too, for example because of too many requests.
     match head.get(9..) {
         Some([b'1'..=b'4', ..]) => Ok(()),
         status => Err(format!("the response is {}", String::from_utf8_lossy(status.unwrap_or_default()))),

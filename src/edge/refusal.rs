@@ -1,7 +1,7 @@
-//! Error responses of the edge: JSON for programs, and a short page in Turkish and English for
+//! Error responses of the edge: JSON for programs, a short page in Turkish and English for
 //! browsers.
 //!
-//! They contain the request id and nothing about upstreams.
+//! They contain the request id, but nothing about upstreams.
 
 use std::io;
 use std::sync::LazyLock;
@@ -20,8 +20,7 @@ use crate::navigation::Requester;
 
 const MALFORMED_CHUNK: &str = HeadFault::Chunk.reason().1;
 
-/// Returns the error response with this status in wire format, for failures before a request was
-/// parsed.
+/// Returns the bytes of an error response, for failures before a request was parsed.
 pub(crate) fn raw_refusal(status: StatusCode, why: Option<&'static str>, request_id: &str) -> String {
     let (error, sentence) = wording(status);
     let sentence = why.unwrap_or(sentence);
@@ -33,7 +32,7 @@ pub(crate) fn raw_refusal(status: StatusCode, why: Option<&'static str>, request
     )
 }
 
-/// Returns the error response with this status. `why` replaces the default sentence of the status.
+/// Returns an error response. `why` replaces the sentence that belongs to the status.
 pub(crate) fn refusal(
     status: StatusCode,
     why: Option<&'static str>,
@@ -60,10 +59,10 @@ pub(crate) fn refusal(
     response
 }
 
-/// Returns the page for browsers, in both languages, because the edge does not determine the user's
+/// Returns the page for browsers. It has both languages, because the edge does not know the user's
 /// language.
 ///
-/// All parts are safe for HTML: fixed text, and a request id of letters, digits and `._-`.
+/// No escaping is needed: the parts are fixed texts, and a request id of letters, digits and `._-`.
 fn page(status: StatusCode, english: &str, request_id: &str) -> String {
     let turkish = turkish(status);
     format!(
@@ -77,8 +76,8 @@ fn page(status: StatusCode, english: &str, request_id: &str) -> String {
     )
 }
 
-/// Excerpt of the pages' stylesheet for this page. It is inline, because the requested host may
-/// have no identity provider to serve the stylesheet.
+/// Style of this page, copied from the stylesheet of the other pages. It is inline because the
+/// requested host may not serve the stylesheet.
 const STYLE: &str = ":root{color-scheme:light dark;--page:#edf1f0;--card:#fff;--text:#15211f;--quiet:#4f5d5a;--line:#d8dfdd}\
     @media(prefers-color-scheme:dark){:root{--page:#0e1514;--card:#17201e;--text:#e7edeb;--quiet:#a6b4b0;--line:#2c3936}}\
     body{display:grid;align-content:center;min-height:100vh;margin:0;background:var(--page);color:var(--text);\
@@ -88,7 +87,7 @@ const STYLE: &str = ":root{color-scheme:light dark;--page:#edf1f0;--card:#fff;--
     h2{font-size:1.125rem}p{margin:0 0 1.5rem}.reference{margin:0;padding-top:1rem;border-top:1px solid var(--line);\
     color:var(--quiet);font-size:.875rem}code{display:block;color:var(--text)}";
 
-/// Content security policy that allows only the page's inline style (CSP level 2, hash source).
+/// Content security policy that allows only this inline style (CSP level 2, hash source).
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
@@ -97,7 +96,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 });
 
-/// Returns the reason for a refusal that the client caused. It consists of fixed text only.
+/// Returns the sentence for a refusal that the client caused. It is always a fixed text.
 pub(crate) fn why(error: &Error) -> Option<&'static str> {
     match (error.esource(), error.etype(), &error.context) {
         (ErrorSource::Downstream, ErrorType::HTTPStatus(_), Some(ImmutStr::Static(why))) => Some(why),
@@ -105,7 +104,7 @@ pub(crate) fn why(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// Returns the reason for an error response. The access log contains it.
+/// Returns the reason of an error response for the access log.
 pub(crate) fn reason(error: &Error, status: StatusCode) -> &'static str {
     match (&error.context, error.etype()) {
         (Some(ImmutStr::Static(why)), ErrorType::HTTPStatus(_)) => why,
@@ -114,13 +113,13 @@ pub(crate) fn reason(error: &Error, status: StatusCode) -> &'static str {
     }
 }
 
-/// Returns whether reading the request's body failed at a malformed chunk.
+/// Returns whether reading the request body failed at a malformed chunk.
 fn is_malformed_chunk(error: &Error) -> bool {
     let cause = error.root_cause().downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     cause.and_then(|cause| cause.downcast_ref::<MalformedChunk>()).is_some()
 }
 
-/// Returns the status to answer an error with, or `None` if the client disconnected.
+/// Returns the status of the error response. `None` if the client has disconnected.
 pub(crate) fn status_of(error: &Error) -> Option<StatusCode> {
     use ErrorType::{
         ConnectTimedout, ConnectionClosed, HTTPStatus, ReadError, ReadTimedout, TLSHandshakeTimedout, WriteError,

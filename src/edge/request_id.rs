@@ -1,4 +1,4 @@
-//! Request ids, for logs, clients and upstreams.
+//! Ids of requests, for the log, for clients and for upstreams.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,9 +8,9 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Generator of request ids: unique, 16 bytes in hexadecimal.
+/// Generator of unique request ids of 16 bytes, in hexadecimal.
 ///
-/// They are not secret, but reveal no pattern from which the amount of traffic could be derived.
+/// Request ids are not secret, but their order reveals nothing about the amount of traffic.
 pub struct RequestIds {
     process: u64,
     next: AtomicU64,
@@ -36,7 +36,8 @@ impl RequestIds {
 
     /// Returns a number that was not returned before.
     fn number(&self) -> u64 {
-        // SplitMix64's finaliser is a bijection, so the values of a counter never repeat.
+        // The finalizer of SplitMix64 is a bijection. So the numbers are as distinct as the values
+        // of the counter.
         let mut mixed = self.next.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -45,8 +46,8 @@ impl RequestIds {
 
     /// Sets the request id and the trace context for an upstream.
     ///
-    /// A single valid `traceparent` of the client is forwarded unchanged. An invalid or repeated
-    /// one is replaced by a new trace.
+    /// The client's `traceparent` is forwarded if there is exactly one and it is valid. Otherwise a
+    /// new trace replaces it.
     pub(crate) fn tell(&self, fields: &mut HeaderMap, request_id: &str) {
         if let Ok(id) = HeaderValue::from_str(request_id) {
             fields.insert(REQUEST_ID, id);
@@ -62,20 +63,20 @@ impl RequestIds {
         }
     }
 
-    /// Returns the start of a new trace, without the sampled flag (W3C Trace Context).
+    /// Returns the `traceparent` of a new trace, without the sampled flag (W3C Trace Context).
     fn traceparent(&self) -> String {
         let mut trace = String::with_capacity(55);
         trace.push_str("00-");
         self.write(&mut trace);
         trace.push('-');
-        // All zeros, with a probability of 1 in 2^64, would be invalid.
+        // A parent id of all zeros would be invalid.
         push_hex(&mut trace, self.number().max(1));
         trace.push_str("-00");
         trace
     }
 }
 
-/// Appends 16 hexadecimal digits. The standard formatter would take longer than the access
+/// Appends a number as 16 hexadecimal digits. The standard formatter takes longer than the access
 /// decision.
 fn push_hex(text: &mut String, number: u64) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -86,8 +87,8 @@ fn push_hex(text: &mut String, number: u64) {
     text.push_str(str::from_utf8(&digits).unwrap_or_default());
 }
 
-/// Returns whether a `traceparent` is valid (W3C Trace Context §3.2.2): known version, trace id and
-/// parent id.
+/// Returns whether a `traceparent` is valid: version 00, trace id, parent id and flags (W3C Trace
+/// Context §3.2.2).
 fn is_traceparent(text: &str) -> bool {
     let hex =
         |part: &str, length| part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -96,7 +97,7 @@ fn is_traceparent(text: &str) -> bool {
     matches!(parts.as_slice(), ["00", trace, parent, flags] if some(trace, 32) && some(parent, 16) && hex(flags, 2))
 }
 
-/// Returns whether a proxy's `X-Request-Id` is safe for logs, pages and header fields.
+/// Returns whether the `X-Request-Id` of a trusted proxy is safe in logs, pages and header fields.
 pub(crate) fn is_request_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (8..=64).contains(&id.len()) && id.bytes().all(plain)

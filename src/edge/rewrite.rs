@@ -1,28 +1,27 @@
-//! Changes to a request on its way to an application and to the response, decided by the gateway
-//! and applied by the edge.
+//! Changes to a request and to its response. The gateway decides them, and the edge applies them.
 
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
 
-/// Changes to a request's head. Fields are removed first, then set.
+/// Changes to the head of a request. Fields are removed first, then set.
 #[derive(Debug, Clone)]
 pub struct Rewrite {
     pub remove: Vec<HeaderName>,
-    /// Each value replaces all fields of its name.
+    /// Each value replaces all fields with its name.
     pub set: Vec<(HeaderName, HeaderValue)>,
-    /// Target that the decision was made for; the upstream receives exactly this.
+    /// Target for the upstream: exactly the one for which the decision was made.
     pub path_and_query: PathAndQuery,
-    /// Changes to the response, including one that the edge creates instead of the upstream.
+    /// Changes to the response, even if the edge creates it because the upstream did not answer.
     pub answer: AnswerRewrite,
 }
 
-/// Changes to a response's head. Fields are removed first, then set, then appended.
+/// Changes to the head of a response. Fields are removed first, then set, then appended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerRewrite {
     pub remove: Vec<HeaderName>,
-    /// Each value replaces all fields of its name.
+    /// Each value replaces all fields with its name.
     pub set: Vec<(HeaderName, HeaderValue)>,
     pub append: Vec<(HeaderName, HeaderValue)>,
-    /// Whether the response is specific to one user, so that shared caches must not store it.
+    /// Whether the response is personal, so that shared caches must not store it.
     pub private: bool,
 }

@@ -1,7 +1,6 @@
-//! The servers of an application: IP addresses, Unix sockets, and names that are resolved
-//! periodically.
+//! Servers of an application: IP addresses, Unix sockets, and host names.
 //!
-//! Resolution runs apart from requests. Peers are built in advance. Requests are distributed
+//! Host names are resolved periodically, independently of requests. Requests are distributed
 //! round-robin over the servers that accept connections.
 
 mod lanes;
@@ -36,29 +35,29 @@ use trust::{UpstreamTrust, stamps};
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Time that a start waits for name lookups. Slower lookups continue while requests are served.
+/// Maximum time that a start waits for name lookups. Slower lookups continue in the background.
 const FIRST_LOOKUP: Duration = Duration::from_secs(3);
 
-/// The servers of one application.
+/// Servers of one application, with the limits on its concurrent requests.
 pub struct Upstreams {
     app: App,
     resolver: Resolver,
     sources: Vec<UpstreamSource>,
-    /// Current servers of all sources.
+    /// Current servers of all upstreams in the configuration.
     servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
     lanes: Arc<FairQueue>,
-    /// Locked while the list of servers is rebuilt.
+    /// File stamps and trust settings. Locked while the list of servers is rebuilt.
     trust: Mutex<(Vec<Stamp>, UpstreamTrust)>,
 }
 
 impl Upstreams {
     /// Creates the servers of the application and reads the certificates.
     ///
-    /// Servers known only by name are missing until [`Upstreams::find_names`].
+    /// Upstreams with a host name have no server until [`Upstreams::find_names`].
     ///
     /// # Errors
-    /// One line that names the fault.
+    /// One line with the reason.
     pub fn new(app: &App, resolver: &Resolver) -> Result<Self, String> {
         let fault = |why: String| format!("app {}: {why}", app.name);
         if app.upstreams.is_empty() {
@@ -89,28 +88,27 @@ impl Upstreams {
         &self.app.name
     }
 
-    /// Returns whether an upstream connection that has carried a body may carry the next request.
+    /// Returns whether an upstream connection may be reused after a request with a body.
     pub(super) const fn read_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
     }
 
-    /// Returns whether the configuration contains this upstream.
+    /// Returns whether the configuration still contains this upstream.
     pub(super) fn name(&self, upstream: &Upstream) -> bool {
         self.app.upstreams.contains(upstream)
     }
 
-    /// Returns whether `app` has exactly these upstreams and treats them alike.
+    /// Returns whether `app` has the same upstreams with the same settings.
     pub(super) fn are_those_of(&self, app: &App) -> bool {
-        // Copies the fields that only concern access and identity. A new field of `App` is compared
-        // until it is listed here.
+        // The listed fields concern only access and identity, so they are not compared. A new field
+        // of `App` is compared unless it is added here.
         let App { host, url, routes, audience, clients, trusted_issuers, identity, .. } = self.app.clone();
         self.app == App { host, url, routes, audience, clients, trusted_issuers, identity, ..app.clone() }
     }
 
-    /// Copies the known addresses of names, and the health of servers, from upstreams of an earlier
-    /// snapshot.
+    /// Copies the known addresses of names, and the health of servers, from an earlier snapshot.
     ///
-    /// They are used until the first lookup and check.
+    /// They are used until the first lookup and the first health check.
     pub(super) fn inherit(&self, others: &[Arc<Self>]) {
         for source in &self.sources {
             let UpstreamPlace::Named { host, port, found } = &source.place else { continue };
@@ -138,10 +136,10 @@ impl Upstreams {
         }
     }
 
-    /// Resolves all names, with a short wait for the answers. Blocking, so only for the start and
-    /// for separate threads.
+    /// Resolves all names. Waits only briefly for the answers, but blocks, so it must not run on an
+    /// async thread.
     ///
-    /// [`Upstreams::watch`] repeats the lookup of names without an answer by then.
+    /// [`Upstreams::watch`] repeats lookups that were not answered in time.
     pub fn find_names(all: &[Arc<Self>]) {
         let (pending, answered) = mpsc::channel::<Infallible>();
         for upstreams in all {
@@ -155,7 +153,7 @@ impl Upstreams {
             }
         }
         drop(pending);
-        // Nothing is sent: the channel closes when all callbacks have dropped their sender.
+        // Nothing is sent. The channel closes when all callbacks have dropped their sender.
         let _ = answered.recv_timeout(FIRST_LOOKUP);
         for upstreams in all {
             for (index, source) in upstreams.sources.iter().enumerate() {
@@ -168,7 +166,7 @@ impl Upstreams {
         }
     }
 
-    /// Waits for a request's turn. Returns `None` if it does not come in time. See [`FairQueue::turn`].
+    /// Waits for a request's turn. `None` if the wait takes too long; see [`FairQueue::turn`].
     pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<QueueSlot> {
         self.lanes.turn(client).await
     }
@@ -180,8 +178,8 @@ impl Upstreams {
 
     /// Returns the next server, or `None` while no address is known.
     ///
-    /// Prefers a server that is alive and not `avoid`, then any except `avoid`, then any. A health
-    /// check can be outdated, so a server considered dead is tried if there is no better one.
+    /// Prefers a server that is alive and not `avoid`, then any other than `avoid`, then any. A
+    /// server that seems dead is better than none, because the health check may be outdated.
     pub(super) fn pick(&self, avoid: Option<&Arc<UpstreamServer>>) -> Option<Arc<UpstreamServer>> {
         let servers = self.current();
         if let [only] = &*servers {
@@ -189,8 +187,8 @@ impl Upstreams {
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let avoided = |server: &Arc<UpstreamServer>| avoid.is_some_and(|avoid| avoid.address == server.address);
-        // The modulus is the number of suitable servers, so that a dead server's share is
-        // distributed evenly.
+        // The turn is taken modulo the number of suitable servers, so that they share the requests
+        // of a dead server evenly.
         let among = |fits: &dyn Fn(&Arc<UpstreamServer>) -> bool| {
             let count = servers.iter().filter(|server| fits(server)).count();
             servers.iter().filter(|server| fits(server)).nth(turn.checked_rem(count)?).map(Arc::clone)
@@ -202,7 +200,7 @@ impl Upstreams {
 
     /// Returns the server of a client's own upstream connection, if it is alive and not `avoid`.
     ///
-    /// The application identifies the client by this connection.
+    /// The application knows the client by this connection.
     pub(super) fn pinned(
         &self,
         pinned: &PinnedConnection,
@@ -212,7 +210,7 @@ impl Upstreams {
         self.current().iter().find(|server| server.address == address && server.is_alive()).map(Arc::clone)
     }
 
-    /// Returns the application, address and last known health of each server.
+    /// Returns the application, the address and the last known health of each server.
     pub(super) fn states(&self) -> Vec<(String, String, bool)> {
         let state =
             |server: &Arc<UpstreamServer>| (self.app.name.clone(), server.address.to_string(), server.is_alive());
@@ -223,8 +221,8 @@ impl Upstreams {
         Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Checks the servers, resolves names and reloads certificates until `stop` turns true or its
-    /// sender is dropped.
+    /// Checks the servers, resolves names and reloads certificates, until `stop` becomes true or
+    /// its sender is dropped.
     pub async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut lookups = JoinSet::new();
         for index in 0..self.sources.len() {
@@ -247,7 +245,7 @@ impl Upstreams {
         }
     }
 
-    /// Resolves a source's name periodically. An unanswered lookup delays this name only.
+    /// Resolves the name of one upstream periodically. A slow lookup delays only this name.
     async fn follow_name(self: Arc<Self>, index: usize, mut stop: watch::Receiver<bool>) {
         let Some(source) = self.sources.get(index) else { return };
         let UpstreamPlace::Named { host, port, found } = &source.place else { return };
@@ -258,7 +256,7 @@ impl Upstreams {
                 return;
             }
             let (tell, told) = oneshot::channel();
-            // The receiver is dropped after a stop, so errors are ignored.
+            // Sending fails only after a stop, when nothing waits for the answer.
             self.resolver.begin(host, *port, move |answer| drop(tell.send(answer)));
             let answer = tokio::select! {
                 answer = told => answer,
@@ -268,7 +266,7 @@ impl Upstreams {
         }
     }
 
-    /// Applies the result of a name lookup. On failure, the last good addresses stay in use.
+    /// Applies the result of a name lookup. If it failed, the last known addresses remain in use.
     fn learn(&self, index: usize, answer: LookupAnswer) {
         let Some(UpstreamSource { place: UpstreamPlace::Named { host, found, .. }, .. }) = self.sources.get(index)
         else {
@@ -303,7 +301,7 @@ impl Upstreams {
         }
     }
 
-    /// Reloads the certificates if their files changed. Blocking I/O.
+    /// Reloads the certificates if their files have changed. Blocking I/O.
     fn look_at_files(&self) {
         let (app, stamps) = (&self.app.name, stamps(&self.app.upstream_tls));
         {
@@ -330,7 +328,7 @@ impl Upstreams {
         }
     }
 
-    /// Rebuilds the list of servers from the current sources.
+    /// Rebuilds the list of servers from the addresses that are known now.
     fn assemble(&self) -> Result<(), String> {
         let trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();

@@ -1,7 +1,7 @@
-//! A server certificate that is reloaded when its files change.
+//! Server certificate that is reloaded when its files change.
 //!
-//! A renewal needs no notification. If the new files cannot be used, for example because they are
-//! partly written, the current certificate stays in use.
+//! If the new files cannot be used, for example because they are only partly written, the current
+//! certificate stays in use.
 
 use std::fs;
 use std::path::Path;
@@ -17,16 +17,16 @@ use x509_parser::extensions::GeneralName;
 use sealgate_config::{TlsConfig, not_after};
 use sealgate_system::tls;
 
-/// A certificate in use and its files.
+/// Certificate in use, with its files.
 #[derive(Debug)]
 pub(crate) struct Certificate {
     files: TlsConfig,
     current: RwLock<Arc<LoadedCertificate>>,
-    /// Stamps of the chain and the key, taken before the last read.
+    /// Stamps of both files, taken before they were last read.
     read: RwLock<[Stamp; 2]>,
 }
 
-/// A chain with its key and the names it is valid for.
+/// Certificate chain with its key and the names for which it is valid.
 #[derive(Debug)]
 pub(crate) struct LoadedCertificate {
     pub(crate) key: Arc<CertifiedKey>,
@@ -36,13 +36,13 @@ pub(crate) struct LoadedCertificate {
 }
 
 impl LoadedCertificate {
-    /// Returns whether the certificate contains exactly this name.
+    /// Returns whether the certificate contains this exact name.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    /// Returns whether a wildcard on the certificate matches the name. It matches exactly one whole
-    /// label, the first (RFC 6125 §6.4.3).
+    /// Returns whether a wildcard of the certificate matches the name. A wildcard stands for
+    /// exactly the first label (RFC 6125 §6.4.3).
     pub(crate) fn covers(&self, name: &str) -> bool {
         let Some((_, parent)) = name.split_once('.') else { return false };
         self.names.iter().any(|own| own.strip_prefix("*.").is_some_and(|own| own.eq_ignore_ascii_case(parent)))
@@ -56,7 +56,7 @@ impl Certificate {
     /// Reads the files.
     ///
     /// # Errors
-    /// One line that names the file and the fault.
+    /// One line that names the file and the error.
     pub(crate) fn load(files: &TlsConfig) -> Result<Self, String> {
         let stamp = stamps(files);
         let current = RwLock::new(Arc::new(read(files)?));
@@ -95,7 +95,7 @@ fn stamps(files: &TlsConfig) -> [Stamp; 2] {
     [stamp(&files.certificate), stamp(&files.key)]
 }
 
-/// Returns the current stamp of a file, or `None` if its metadata cannot be read.
+/// Returns the stamp of a file, or `None` if its metadata cannot be read.
 pub(crate) fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
 }
@@ -107,15 +107,13 @@ pub(crate) fn read(files: &TlsConfig) -> Result<LoadedCertificate, String> {
     let key = CertifiedKey::from_der(certificates, key, &tls::provider())
         .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
-    // Only the expiry of the leaf counts. Browsers may know another certificate for an authority
-    // whose own has expired.
+    // Only the expiry of the leaf matters. If an intermediate certificate has expired, browsers may
+    // know a newer one.
     let ends = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
     Ok(LoadedCertificate { key: Arc::new(key), names, ends })
 }
 
-/// Returns the DNS names on a certificate.
-///
-/// A certificate without names, or one that cannot be parsed, matches no server name.
+/// Returns the DNS names of a certificate; none if the certificate cannot be parsed.
 fn names(leaf: &[u8]) -> Vec<String> {
     let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
     let Ok(Some(names)) = leaf.subject_alternative_name() else { return Vec::new() };
@@ -126,10 +124,10 @@ fn names(leaf: &[u8]) -> Vec<String> {
     names.value.general_names.iter().filter_map(name).collect()
 }
 
-/// Reads a chain, leaf first, and a key. Does not check whether they match.
+/// Reads a certificate chain, leaf first, and a key. Does not check whether they match.
 ///
 /// # Errors
-/// One line that names the file and the fault.
+/// One line that names the file and the error.
 pub(crate) fn read_pair(files: &TlsConfig) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     for file in [&files.certificate, &files.key] {
         fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
@@ -143,10 +141,10 @@ pub(crate) fn read_pair(files: &TlsConfig) -> Result<(Vec<CertificateDer<'static
     })
 }
 
-/// Reads the certificates of authorities, at least one.
+/// Reads the CA certificates in a file, which must contain at least one.
 ///
 /// # Errors
-/// One line that names the file and the fault.
+/// One line that names the file and the error.
 pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let name = file.display();
     let content = fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
@@ -165,7 +163,7 @@ pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, S
     Ok(certificates)
 }
 
-/// Checks that Pingora can parse the certificate; it panics otherwise.
+/// Checks that Pingora can parse the certificate. Pingora panics if it cannot.
 pub(crate) fn readable(certificate: &[u8]) -> Result<(), String> {
     x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| {
         format!(

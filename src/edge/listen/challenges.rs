@@ -1,4 +1,6 @@
-//! Answers to the challenges of a certificate authority (RFC 8555 §8), which prove control over a host.
+//! Answers to the challenges of an ACME certificate authority (RFC 8555 §8).
+//!
+//! The challenges prove to the authority that the server controls a host.
 
 use std::sync::Arc;
 
@@ -11,10 +13,10 @@ use sealgate_system::tls;
 /// Protocol that a validation by TLS-ALPN-01 negotiates (RFC 8737 §6.2).
 pub(crate) const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Path before the token of a validation by HTTP-01 (RFC 8555 §8.3).
+/// Path prefix of HTTP-01 validations; the token follows (RFC 8555 §8.3).
 const HTTP_PATH: &str = "/.well-known/acme-challenge/";
 
-/// Challenges that are being validated.
+/// Answers to the challenges that the authority is validating.
 #[derive(Default)]
 pub struct Challenges(ArcSwap<Vec<ChallengeAnswer>>);
 
@@ -27,12 +29,14 @@ pub struct ChallengeAnswer {
 }
 
 impl ChallengeAnswer {
-    /// Creates an answer: a certificate with its private key, DER, for a handshake with this server name,
-    /// and the body for a request with this token.
+    /// Creates an answer.
+    ///
+    /// A handshake with `server_name` gets `certificate` with `key` (both DER). A request with
+    /// `token` gets `key_authorization` as its body.
     ///
     /// # Errors
-    /// If the key cannot be used. The certificate is not parsed, because the extension of such certificates
-    /// is critical and only authorities know it.
+    /// If the key cannot be used. The certificate is not parsed: it has a critical extension that
+    /// only certificate authorities know.
     pub fn new(
         server_name: String,
         certificate: Vec<u8>,
@@ -53,14 +57,15 @@ impl Challenges {
         self.0.store(Arc::new(answers));
     }
 
-    /// Returns the certificate for a validation with this server name.
+    /// Returns the certificate for a TLS-ALPN-01 validation of this server name.
     pub(super) fn certificate(&self, server_name: &str) -> Option<Arc<CertifiedKey>> {
         let answers = self.0.load();
         let answer = answers.iter().find(|answer| answer.server_name.eq_ignore_ascii_case(server_name))?;
         Some(Arc::clone(&answer.certificate))
     }
 
-    /// Returns the body for a request to this path.
+    /// Returns the body of the response to a request for this path, if it belongs to an HTTP-01
+    /// validation.
     pub(crate) fn key_authorization(&self, path: &str) -> Option<String> {
         let token = path.strip_prefix(HTTP_PATH)?;
         let answers = self.0.load();

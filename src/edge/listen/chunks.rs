@@ -1,8 +1,8 @@
-//! Checks the chunk lines of a request's body before a parser reads them (RFC 9112 §7.1).
+//! Checks the chunk lines of a request's body before Pingora parses them (RFC 9112 §7.1).
 //!
-//! Pingora's parser accepts a size without digits as the last chunk, white space after a size, and
-//! any byte in an extension, including line feeds. A proxy in front that ends the line at such a
-//! line feed reads a different body. What it forwards as data would be a request here.
+//! Pingora accepts a size without digits as the last chunk, white space after a size, and any byte
+//! in an extension, including line feeds. A proxy in front might end the line at such a line feed
+//! and read a different body. Bytes that it forwards as data would then be a request here.
 
 use std::fmt;
 use std::io;
@@ -19,10 +19,10 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Maximum number of hexadecimal digits of a chunk size, which must fit into 64 bits.
+/// Maximum number of hexadecimal digits of a chunk size, so that it fits into 64 bits.
 const MAX_SIZE_DIGITS: u8 = 16;
 
-/// The error of a body whose chunks are malformed.
+/// Error of a request body with a malformed chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MalformedChunk;
 
@@ -37,30 +37,30 @@ impl std::error::Error for MalformedChunk {}
 /// Role of the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// A digit of a size with this many digits so far, or the byte after the size.
+    /// A digit of the size, or the byte after it. The size has this many digits so far.
     Size(u8),
     Extension,
-    /// The line feed of a chunk line.
+    /// The line feed at the end of a chunk line.
     SizeEnd,
     Data,
     DataCr,
     DataLf,
-    /// The first byte of a trailer field, or of the empty line at the body's end.
+    /// The first byte of a trailer field or of the empty line that ends the body.
     TrailerStart,
     Trailer,
     TrailerLf,
-    /// The line feed of the empty line.
+    /// The line feed of the empty line that ends the body.
     LastLf,
-    /// Bytes after the body.
+    /// The body has ended.
     Nothing,
 }
 
-/// State machine that checks a chunked body. It skips chunk data and reads all other bytes one by
-/// one.
+/// State machine that checks a chunked body. Skips the data of chunks.
 #[derive(Debug)]
 pub(crate) struct ChunkChecker {
     next: Next,
-    /// The size of the current chunk while it is parsed, then the number of its remaining bytes.
+    /// Size of the current chunk as far as it was parsed. Then the number of bytes that remain of
+    /// it.
     remaining: u64,
 }
 
@@ -72,7 +72,7 @@ impl ChunkChecker {
     /// Checks the next bytes of the body.
     ///
     /// # Errors
-    /// The bytes do not continue a chunked body.
+    /// If these bytes are malformed.
     pub(crate) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
         while let Some((byte, rest)) = bytes.split_first() {
             match self.next {
@@ -118,7 +118,7 @@ impl ChunkChecker {
     }
 }
 
-/// A connection during a request with a chunked body. Reading fails at the first malformed chunk.
+/// Connection during a request with a chunked body. Reading fails at the first malformed chunk.
 #[derive(Debug)]
 pub(crate) struct CheckedChunks {
     stream: Stream,
@@ -221,7 +221,7 @@ impl GetSocketDigest for CheckedChunks {
 mod tests {
     use super::*;
 
-    /// Checks a body that arrives in pieces of this many bytes.
+    /// Checks a body that arrives in pieces of `piece` bytes.
     fn checked(body: &[u8], piece: usize) -> Result<Next, MalformedChunk> {
         let mut checker = ChunkChecker::new();
         for bytes in body.chunks(piece) {

@@ -1,7 +1,7 @@
-//! Client certificates: their verification, and the fields that describe them to applications.
+//! Verification of client certificates, and the header fields that describe them to applications.
 //!
-//! Revocation lists are not checked. The authority for clients is the operator's own and should
-//! issue short-lived certificates.
+//! Revocation lists are not checked. The operator's own authority issues client certificates, and
+//! should give them a short lifetime.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -22,22 +22,23 @@ use super::certificate::authorities;
 use sealgate_config::{ClientCertificates, Presence, not_after};
 use sealgate_system::tls::listener_provider;
 
-/// Field with the subject of the certificate (RFC 4514), in ASCII.
+/// Field with the subject of the client certificate (RFC 4514), in ASCII.
 const SUBJECT: HeaderName = HeaderName::from_static("x-sealgate-client-subject");
-/// Field with the SHA-256 of the certificate, in hexadecimal.
+/// Field with the SHA-256 digest of the client certificate, in hexadecimal.
 const FINGERPRINT: HeaderName = HeaderName::from_static("x-sealgate-client-fingerprint");
 
-/// Maximum length of a forwarded subject, in bytes. Servers typically accept 8 KiB for all fields.
+/// Maximum length of a forwarded subject, in bytes.
 ///
-/// A longer subject is omitted: a truncated one could be the subject of another client.
+/// Servers typically accept 8 KiB for all fields. A longer subject is not sent: cut off, it could
+/// equal the subject of another client.
 const MAX_SUBJECT_LENGTH: usize = 1024;
 
-/// A certificate whose key the client has proven to own.
+/// Certificate of a client, which has proved that it has the private key.
 #[derive(Debug)]
 pub(crate) struct VerifiedClientCertificate {
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
-    /// Certificate chain, leaf first. It is verified again while the connection is open.
+    /// Certificate chain, leaf first. Verified again while the connection is open.
     chain: Vec<CertificateDer<'static>>,
     /// Expiry of each certificate of the chain, in seconds since 1970.
     ends: Vec<u64>,
@@ -49,16 +50,15 @@ impl VerifiedClientCertificate {
         tls.extension.get::<Self>()
     }
 
-    /// Returns the first second after `time` at which a certificate of the chain is no longer
-    /// valid.
+    /// Returns the first second after `time` at which a certificate of the chain has expired.
     pub(crate) fn next_end(&self, time: UnixTime) -> Option<u64> {
         self.ends.iter().map(|end| end.saturating_add(1)).filter(|end| *end > time.as_secs()).min()
     }
 }
 
-/// Replaces the fields that describe the client certificate.
+/// Sets the fields that describe the client certificate.
 ///
-/// Without a certificate it only removes them, so that clients cannot set them.
+/// Removes them if there is no certificate, so that clients cannot set them.
 pub(crate) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
@@ -69,7 +69,7 @@ pub(crate) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.insert(FINGERPRINT, shown.fingerprint.clone());
 }
 
-/// Callback that reads the verified certificate once for each connection.
+/// Callback that stores the verified certificate of a new connection.
 pub(crate) struct Witness;
 
 #[async_trait]
@@ -95,10 +95,10 @@ impl TlsAccept for Witness {
 pub(crate) struct ClientVerifier(Arc<dyn ClientCertVerifier>);
 
 impl ClientVerifier {
-    /// Reads the authorities.
+    /// Creates a verifier with the authorities in the configured file.
     ///
     /// # Errors
-    /// One line that names the file and the fault.
+    /// One line that names the file and the error.
     pub(crate) fn new(clients: &ClientCertificates) -> Result<Self, String> {
         let mut roots = rustls::RootCertStore::empty();
         for certificate in authorities(&clients.ca)? {
@@ -113,7 +113,7 @@ impl ClientVerifier {
         builder.build().map(Self).map_err(|error| format!("{}: {error}", clients.ca.display()))
     }
 
-    /// Returns whether a client with this certificate, or with none, would be admitted at `now`.
+    /// Returns whether a client with this certificate, or without one, would be accepted at `now`.
     pub(crate) fn admits(&self, shown: Option<&VerifiedClientCertificate>, now: UnixTime) -> bool {
         match shown.map(|shown| shown.chain.split_first()) {
             None => !self.client_auth_mandatory(),
@@ -143,7 +143,7 @@ impl ClientCertVerifier for ClientVerifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.0.verify_client_cert(leaf, intermediates, now)?;
-        // Pingora parses it again with this parser, and panics if that fails.
+        // Pingora parses the certificate with this parser too, and panics if it cannot.
         x509_parser::parse_x509_certificate(leaf).map_err(|_| CertificateError::BadEncoding)?;
         Ok(verified)
     }
@@ -171,7 +171,7 @@ impl ClientCertVerifier for ClientVerifier {
     }
 }
 
-/// Formats a distinguished name as a string (RFC 4514 §2.1), most significant part last.
+/// Formats a distinguished name (RFC 4514 §2.1), most specific attribute first.
 fn subject(name: &X509Name<'_>) -> String {
     let mut parts: Vec<_> = name.iter().map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+")).collect();
     parts.reverse();
@@ -180,11 +180,11 @@ fn subject(name: &X509Name<'_>) -> String {
 
 /// Formats an attribute as `TYPE=value`.
 ///
-/// A value that is not text, or whose type has no name, is written as its bytes (RFC 4514 §2.4).
+/// If the type has no name or the value is not text, the value is written in DER (RFC 4514 §2.4).
 fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     let number = attribute.attr_type().to_id_string();
-    // Names of RFC 4514 §3, and `emailAddress`, which RFC 4514 lacks but certificates often
-    // contain.
+    // The names of RFC 4514 §3. `emailAddress` is not among them, but certificates often contain
+    // it.
     let name = match number.as_str() {
         "2.5.4.3" => "CN",
         "2.5.4.6" => "C",
@@ -204,7 +204,7 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     }
 }
 
-/// Escapes a value so that no part of it looks like its end.
+/// Escapes a value so that it cannot be read as several attributes.
 ///
 /// For example, `O=a\,CN=admin` is one organisation with an unusual name.
 fn escaped(text: &str) -> String {
@@ -216,8 +216,7 @@ fn escaped(text: &str) -> String {
             b'#' | b' ' if at == 0 => written.extend(['\\', char::from(byte)]),
             b' ' if at == last => written.push_str("\\ "),
             b' '..=b'~' => written.push(char::from(byte)),
-            // Non-ASCII bytes are escaped too, because header fields have no defined encoding for
-            // them.
+            // Non-ASCII bytes are escaped because header fields have no defined encoding.
             _ => {
                 written.push('\\');
                 written.push_str(&hexadecimal(&[byte]));
@@ -227,7 +226,7 @@ fn escaped(text: &str) -> String {
     written
 }
 
-/// Formats `#` and the DER of the value: tag, length and content.
+/// Formats a value as `#` and its DER encoding: tag, length and content.
 fn encoded(attribute: &AttributeTypeAndValue<'_>) -> String {
     let content = attribute.as_slice();
     let tag = u8::try_from(attribute.attr_value().tag().0).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! A client's TCP connection, as a Pingora stream.
+//! TCP connection of a client, as a Pingora stream.
 //!
-//! It counts towards the quota while it exists, and it has a timeout for a peer that does not read.
-//! If it is closed with unread bytes of the peer, it lingers for a short time. Otherwise the kernel
-//! would send a reset, which can overtake the answer that gives the reason.
+//! It counts towards the quota until it is closed. Writing fails if the peer does not read for too
+//! long. When a connection with unread input is closed, it first reads some of that input.
+//! Otherwise the kernel would send a reset, which can overtake the response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,14 +23,14 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use super::quota::ConnectionPermit;
 
-/// Size of the write buffer, in bytes. A head and a small body are sent in one packet.
+/// Size of the write buffer, in bytes. A response head and a small body fit into one packet.
 pub(crate) const WRITE_BUFFER: usize = 4096;
-/// Maximum time and number of bytes for reading from a closed connection.
+/// Limits for reading the remaining input of a closed connection.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct Connection {
-    /// `None` only while the connection is dropped.
+    /// `None` only while the connection is being dropped.
     io: Option<BufWriter<TcpStream>>,
     socket: Arc<SocketDigest>,
     id: i32,
@@ -43,8 +43,9 @@ pub(crate) struct Connection {
 impl Connection {
     /// Creates a connection.
     ///
-    /// `patience` is the maximum time without progress of a write. `buffer` is the size of the
-    /// write buffer; 0 below TLS, which has a buffer above it.
+    /// `patience` is the maximum time in which a write makes no progress. `buffer` is the size of
+    /// the write buffer in bytes. It is 0 if TLS is used, because [`super::gathering`] then has the
+    /// buffer.
     pub(crate) fn new(
         io: TcpStream,
         peer: SocketAddr,
@@ -63,7 +64,8 @@ impl Connection {
         self.io.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Returns the outcome of a write, or an error if the peer has accepted no byte for too long.
+    /// Returns the outcome of a write. Replaces it with an error if the peer has accepted no byte
+    /// for too long.
     fn unless_stalled<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.stall = None;
@@ -81,8 +83,8 @@ impl AsyncRead for Connection {
         let before = buf.filled().len();
         let outcome = self.io()?.poll_read(cx, buf);
         // An exchange that waits for input has nothing more to write, so the buffer is flushed.
-        // Pingora flushes a head with a length only at the end of the body, which may be seconds
-        // later.
+        // Pingora itself would flush a head with a length only at the end of the body, which may be
+        // seconds later.
         if outcome.is_pending()
             && self.io.as_ref().is_some_and(|io| !io.buffer().is_empty())
             && let Poll::Ready(Err(error)) = self.as_mut().poll_flush(cx)
@@ -136,8 +138,8 @@ impl Drop for Connection {
     }
 }
 
-/// Shuts down the write side, then reads the remaining input. The connection still counts towards
-/// the quota.
+/// Shuts down the sending side, then reads the remaining input. The connection counts towards the
+/// quota until then.
 async fn linger(mut socket: TcpStream, _ticket: ConnectionPermit) {
     let _ = socket.shutdown().await;
     let end = Instant::now() + LINGER;

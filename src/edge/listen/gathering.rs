@@ -1,7 +1,7 @@
-//! Write buffer above TLS.
+//! Write buffer on top of TLS.
 //!
-//! A head and a small body are encrypted as one record. Over HTTP/2, the answers of several streams
-//! are sent in one record and one system call.
+//! A response head and a small body are encrypted as one record. Over HTTP/2, the responses of
+//! several streams are sent in one record, with one system call.
 
 use std::io;
 use std::pin::Pin;
@@ -20,30 +20,31 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
 
 use super::connection::WRITE_BUFFER;
 
-/// Maximum plaintext length of a TLS record, in bytes (RFC 8446 §5.1).
+/// Size of the write buffer for HTTP/2, in bytes: the maximum length of a TLS record (RFC 8446
+/// §5.1).
 const HTTP2_BUFFER: usize = 16 * 1024;
 
 /// A TLS stream with a write buffer above it.
 #[derive(Debug)]
 pub(crate) struct GatheringStream {
-    /// Bytes that were read from the stream before and are returned first.
+    /// Bytes that were already read from the stream. Reading returns them first.
     first: BytesMut,
     io: BufWriter<Stream>,
     /// Whether several exchanges share the stream (HTTP/2).
     shared: bool,
-    /// Whether anything was written since the last request to flush.
+    /// Whether anything was written since the last `poll_flush`.
     fresh: bool,
 }
 
 impl GatheringStream {
-    /// Creates a stream for one exchange after another.
+    /// Creates a stream for HTTP/1: one exchange after another.
     pub(crate) fn http1(stream: Stream) -> Self {
         let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
         Self { first: BytesMut::new(), io, shared: false, fresh: false }
     }
 
-    /// Creates a stream for concurrent exchanges. `first` was read from the stream and is returned
-    /// by the next reads.
+    /// Creates a stream for HTTP/2: concurrent exchanges. `first` was already read from the stream
+    /// and is returned by the next reads.
     pub(crate) fn http2(first: BytesMut, stream: Stream) -> Self {
         Self { first, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, fresh: false }
     }
@@ -53,7 +54,7 @@ impl AsyncRead for GatheringStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.first.is_empty() {
             let outcome = Pin::new(&mut self.io).poll_read(cx, buf);
-            // As on a connection without TLS: an exchange that waits for input has nothing more to
+            // As in [`super::connection`]: an exchange that waits for input has nothing more to
             // write.
             if outcome.is_pending()
                 && !self.shared
@@ -77,10 +78,11 @@ impl AsyncWrite for GatheringStream {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
-    /// Flushes the buffer. Over HTTP/2, each answer requests a flush.
+    /// Flushes the buffer.
     ///
-    /// While new answers arrive, the task yields to other tasks first, by waking itself. The buffer
-    /// is flushed once no answer was added meanwhile, or when it is full.
+    /// Over HTTP/2, each response requests a flush. If something was written since the last
+    /// request, the task first yields to other tasks, which may add their responses. The buffer is
+    /// flushed when nothing was added meanwhile, or when it is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.shared && std::mem::take(&mut self.fresh) && !self.io.buffer().is_empty() {
             cx.waker().wake_by_ref();
@@ -103,7 +105,7 @@ impl AsyncWrite for GatheringStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        // The buffer accepts slices one after another, even if the stream below does not.
+        // The buffer copies all slices, even if the stream below cannot write several at once.
         true
     }
 }

@@ -1,43 +1,41 @@
-//! Checks of the raw head of an HTTP/1 request, before a parser reads it.
+//! Checks of the raw head of an HTTP/1 request, before Pingora parses it. Does no I/O.
 //!
 //! Finds the end of the head and refuses forms that two parsers may read differently (RFC 9112
-//! §11). Does no I/O.
-//!
-//! Pingora's parser is lenient: it escapes spaces in the target, accepts bare line feeds as line
-//! ends and drops a `Content-Length` next to a `Transfer-Encoding`. A second server may read such a
-//! head differently.
+//! §11). Pingora's parser is lenient: it escapes spaces in the target, accepts bare line feeds as
+//! line ends, and drops a `Content-Length` next to a `Transfer-Encoding`.
 
 use std::sync::LazyLock;
 
 use http::uri::Authority;
 use memchr::memmem::Finder;
 
-/// State of a head after the bytes read so far.
+/// Whether the bytes that were read so far contain a whole head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// The head is incomplete.
     Partial,
-    /// The head is complete and has this many bytes, including its empty line.
+    /// The head is complete. Its length in bytes includes the empty line.
     Complete(usize),
 }
 
-/// Limits of Pingora's parser, which rejects larger heads without a message and without a log line.
+/// Limits of Pingora's parser, which rejects larger heads without a response and without a log
+/// line.
 ///
-/// A head that passes here must pass the parser (`accepted_heads_pass_the_parser`).
+/// The test `accepted_heads_pass_the_parser` compares these checks with the parser.
 const MAX_FIELDS: usize = 256;
 const MAX_TARGET_LENGTH: usize = u16::MAX as usize - 1;
 const MAX_NAME_LENGTH: usize = u16::MAX as usize - 1;
 
 /// Finds the end of a head.
 ///
-/// `seen` is the number of bytes that an earlier call has searched.
+/// `seen` is the number of bytes that an earlier call has already searched.
 pub(crate) fn find_end(bytes: &[u8], seen: usize) -> Head {
     const END: &[u8] = b"\r\n\r\n";
     static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(END));
     let from = seen.saturating_sub(END.len() - 1);
     let tail = bytes.get(from..).unwrap_or_default();
-    // A bare line feed before an empty line does not end a head here. `check` refuses every bare
-    // line feed. The caller's limit and deadline bound the bytes up to the next CR LF CR LF.
+    // Two bare line feeds do not end the head. [`check`] refuses them later. Until then, the size
+    // limit and the deadline of the caller apply.
     match FINDER.find(tail) {
         Some(at) => Head::Complete(from + at + END.len()),
         None => Head::Partial,
@@ -58,24 +56,25 @@ pub enum HeadFault {
     /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target contains bytes that
     /// must be percent-encoded.
     RequestLine,
-    /// A line does not end in CR LF, or contains a further CR or LF, or a NUL.
+    /// A line does not end in CR LF, or contains another CR or LF, or NUL.
     LineEnd,
-    /// A field line has no valid name, or continues the previous line.
+    /// A field line has no valid name, continues the previous line, or has a control character. Or
+    /// there are too many fields.
     Field,
-    /// `Content-Length` and `Transfer-Encoding` are both present, one is repeated, or a value is
-    /// neither a length in digits nor `chunked`.
+    /// `Content-Length` and `Transfer-Encoding` are both present, one of them is repeated, or a
+    /// value is neither a number nor `chunked`.
     Framing,
     /// `Host` is repeated, or differs from the host of the target (RFC 9112 §3.2).
     Host,
-    /// The method is CONNECT, which opens a tunnel, or TRACE, which would reveal the fields sent to
-    /// an upstream.
+    /// The method is CONNECT, which opens a tunnel, or TRACE, which would reveal the fields that an
+    /// upstream receives.
     Method,
-    /// The body should be chunked but contains no valid chunk.
+    /// A chunk of the body is malformed.
     Chunk,
 }
 
 impl HeadFault {
-    /// Returns a word for the log and a sentence for the client.
+    /// Returns the reason as a word for the log and as a sentence for the client.
     pub(crate) const fn reason(self) -> (&'static str, &'static str) {
         match self {
             Self::RequestLine => {
@@ -101,10 +100,10 @@ impl HeadFault {
     }
 }
 
-/// Checks a complete head, as delimited by [`find_end`].
+/// Checks a complete head, whose end [`find_end`] has found.
 ///
 /// # Errors
-/// The first fault.
+/// The first reason to refuse the head.
 pub fn check(head: &[u8]) -> Result<(), HeadFault> {
     inspect(head).map(drop)
 }
@@ -131,8 +130,8 @@ pub(crate) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
         count += 1;
         let (name, value) =
             memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(HeadFault::Field)?;
-        // White space is not part of a token. This refuses it before the colon and at the start of
-        // a line (a folded line).
+        // White space is not part of a token. So this also refuses white space before the colon,
+        // and a line that continues the previous one.
         if name.is_empty() || name.len() > MAX_NAME_LENGTH || !is_token(name) {
             return Err(HeadFault::Field);
         }
@@ -164,12 +163,11 @@ pub(crate) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
     }
 }
 
-/// Percent-encodes non-ASCII bytes in the query of a head whose target is not UTF-8 (RFC 3986
-/// §2.1).
+/// Percent-encodes the non-ASCII bytes in the query, if the query is not UTF-8 (RFC 3986 §2.1).
 ///
-/// Old clients send such queries; the result decodes to the same bytes. The path stays unchanged
+/// Old clients send such queries. The result decodes to the same bytes. The path stays unchanged,
 /// because access decisions depend on its interpretation. Returns `None` if the query is UTF-8 or
-/// absent.
+/// missing.
 pub(crate) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.get(..memchr::memchr(b'\r', head)?)?;
     let start = memchr::memchr(b'?', line)?;
@@ -190,13 +188,13 @@ pub(crate) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
     Some(encoded)
 }
 
-/// Returns the authority in the request line, if its target is in absolute form.
+/// Returns the host and port in the request line, if its target is in absolute form.
 fn authority(request: &[u8]) -> Option<&[u8]> {
     let target = request.split(|byte| *byte == b' ').nth(1)?;
     without_scheme(target)?.split(|byte| matches!(byte, b'/' | b'?')).next()
 }
 
-/// Returns the part after the scheme of a target in absolute form.
+/// Returns the part of a target in absolute form that follows `http://` or `https://`.
 fn without_scheme(target: &[u8]) -> Option<&[u8]> {
     let after = |scheme: &[u8]| {
         let (start, rest) = target.split_at_checked(scheme.len())?;
@@ -209,7 +207,8 @@ fn is_authority(named: &[u8]) -> bool {
     !named.contains(&b'@') && !named.contains(&b'\\') && Authority::try_from(named).is_ok()
 }
 
-/// Removes the CR LF at the end of a line. A clean head contains no other CR or NUL.
+/// Removes the CR LF at the end of a line. If `clean`, the head is known to contain no other CR or
+/// NUL.
 fn without_end(line: &[u8], clean: bool) -> Result<&[u8], HeadFault> {
     let line = line.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(HeadFault::LineEnd) } else { Ok(line) }
@@ -217,7 +216,7 @@ fn without_end(line: &[u8], clean: bool) -> Result<&[u8], HeadFault> {
 
 /// Returns whether the head has as many CRs as LFs and no other control characters except tabs.
 ///
-/// This fast check passes for nearly every head. The slower checks find the fault of the others.
+/// Nearly every head passes this fast check. For other heads, slower checks find the error.
 fn is_clean(lines: &[u8]) -> bool {
     let is_other = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\r' | b'\n')) || byte == 0x7f;
     let count = |wanted| memchr::memchr_iter(wanted, lines).count();
@@ -226,8 +225,8 @@ fn is_clean(lines: &[u8]) -> bool {
 
 /// Returns whether any byte satisfies the predicate.
 ///
-/// Reads all bytes without a branch, so that the compiler can vectorize the loop. It runs on each
-/// request, over about a kilobyte.
+/// Reads all bytes without a branch, so that the compiler can vectorize the loop. It processes
+/// about a kilobyte for each request.
 fn any_byte(bytes: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(false, |found, byte| found | is_such(*byte))
 }
@@ -240,8 +239,8 @@ fn is_request_line(line: &[u8]) -> bool {
     };
     let has_target = match target {
         b"*" => method == b"OPTIONS",
-        // The target of CONNECT has a form of its own (RFC 9112 §3.2.3); `inspect` refuses the
-        // method.
+        // The target of CONNECT has another form (RFC 9112 §3.2.3). `inspect` refuses CONNECT with
+        // its own error.
         _ => method == b"CONNECT" || is_target(target),
     };
     !method.is_empty() && is_token(method) && has_target && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
@@ -249,10 +248,10 @@ fn is_request_line(line: &[u8]) -> bool {
 
 /// Returns whether a request target is acceptable: a path, an absolute URL or `*` (RFC 9112 §3.2).
 ///
-/// Other forms (`http:x`, `host:80/x`) could be one path here and another at the next server. The
-/// target must be UTF-8 without control characters and spaces. It must have no fragment, which one
-/// parser cuts off and another reads as part of the path. Of the other bytes that a URI must not
-/// contain (RFC 3986 §2), it refuses the bytes that Pingora's parser refuses.
+/// Other forms such as `http:x` and `host:80/x` could be different paths for the next server. The
+/// target must be UTF-8, without control characters and spaces. A fragment is refused, because some
+/// parsers cut it off and others read it as part of the path. Other bytes that a URI must not
+/// contain (RFC 3986 §2) are refused if Pingora's parser refuses them.
 pub(crate) fn is_target(target: &[u8]) -> bool {
     let unclean = |byte| byte <= b' ' || matches!(byte, 0x7f | b'#' | b'<' | b'>');
     let has_form = target.first() == Some(&b'/') || target == b"*" || without_scheme(target).is_some();
@@ -263,9 +262,9 @@ pub(crate) fn is_target(target: &[u8]) -> bool {
     memchr::memchr(b'`', path).is_none() && memchr::memchr(b'"', query).is_none() && str::from_utf8(target).is_ok()
 }
 
-/// Returns whether the bytes consist of token characters (RFC 9110 §5.6.2).
+/// Returns whether all bytes are token characters (RFC 9110 §5.6.2).
 fn is_token(bytes: &[u8]) -> bool {
-    /// Table of the bytes allowed in a token.
+    /// Whether each byte is a token character.
     const TOKEN: [bool; 256] = {
         let mut token = [false; 256];
         let mut byte = 0;

@@ -1,13 +1,13 @@
-//! Listening sockets that the service manager bound and passed on (`sd_listen_fds(3)`).
+//! Listening sockets that the service manager has bound and passed on (`sd_listen_fds(3)`).
 //!
-//! They outlive the process, so connections wait in the kernel's queue during a restart.
+//! They exist longer than the process, so connections wait in the kernel's queue during a restart.
 
 #![expect(unsafe_code, reason = "an inherited descriptor is identified only by its number")]
 
 use std::net::TcpListener;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Takes the sockets that were passed to this process. To be called once, at the start.
+/// Takes the sockets that were passed to this process. Must be called only once, at the start.
 ///
 /// # Errors
 /// One line if a passed descriptor is not a listening TCP socket.

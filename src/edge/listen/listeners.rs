@@ -1,7 +1,7 @@
 //! Listening sockets, bound before any service starts.
 //!
-//! A port in use therefore stops the start with one error line. The address is known even if the
-//! kernel chose the port.
+//! If a port is in use, the program therefore stops with one error line. The address of a listener
+//! is known even if the kernel chose the port.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use tokio::net::TcpSocket;
 
 use super::tls::Tls;
 
-/// Maximum number of connections waiting to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 
 /// A bound socket and its TLS configuration, if any.
@@ -22,8 +22,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds `address` and starts to listen. Connections wait in the kernel's queue until the
-    /// server runs.
+    /// Binds `address` and starts to listen. Connections wait in the kernel's queue until a service
+    /// accepts them.
     ///
     /// # Errors
     /// `cannot listen on ADDRESS: …`
@@ -55,25 +55,25 @@ impl Listener {
         }
     }
 
-    /// Wraps a listening socket.
     fn from_socket(socket: TcpListener, tls: Option<Arc<Tls>>) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address, tls })
     }
 
-    /// Registers the socket with the runtime and raises its backlog, so that it holds a burst.
+    /// Registers the socket with the runtime and raises its backlog, so that a burst of connections
+    /// fits.
     ///
-    /// The kernel caps the backlog at `net.core.somaxconn`. The standard library only asks for 128.
+    /// The standard library sets a backlog of 128. The kernel limits it to `net.core.somaxconn`.
     ///
     /// # Errors
-    /// The runtime or the kernel refuses it.
+    /// If the runtime or the kernel refuses.
     pub(crate) fn accepting(socket: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
         // Calling `listen` on a listening socket only changes its backlog.
         TcpSocket::from_std_stream(TcpStream::from(OwnedFd::from(socket))).listen(BACKLOG)
     }
 
-    /// Returns the bound address.
+    /// Returns the address of the bound socket.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,4 +1,4 @@
-//! From the socket to a request: listeners, TLS, quotas and checks of the raw head.
+//! From a socket to a request: listeners, TLS, quotas and checks of the raw head.
 
 pub(crate) mod certificate;
 pub(crate) mod challenges;

@@ -1,8 +1,8 @@
-//! Limits on connections and HTTP/2 requests, in total and for each peer.
+//! Limits on connections and HTTP/2 requests, in total and for each client address.
 //!
-//! Each connection has one head and fixed buffers, so the number of connections limits memory. An
-//! HTTP/2 connection has up to a hundred concurrent requests, each with its own head. So each
-//! HTTP/2 request takes a place of its own, and the total size of their heads is limited.
+//! A connection uses memory for one head and fixed buffers, so the number of connections limits the
+//! memory. An HTTP/2 connection can have a hundred concurrent requests, each with its own head. So
+//! each HTTP/2 request counts like a connection, and the total size of their heads is limited too.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,14 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ipnet::IpNet;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Limits on the total size of HTTP/2 request heads of one peer and of all, in multiples of the
-/// longest head.
+/// Limits on the total size of the HTTP/2 request heads of one address and of all addresses, as
+/// multiples of the maximum head length.
 ///
-/// Ordinary heads are a tenth as long, so the places run out first.
+/// Ordinary heads have a tenth of that length, so usually the number of requests is the tighter
+/// limit.
 const HEADS_PER_PEER: usize = 256;
 const HEADS: usize = 2048;
 
-/// Counter of connections and HTTP/2 requests.
+/// Counts connections and HTTP/2 requests, and refuses those that exceed a limit.
 pub struct Quota {
     all: Arc<Semaphore>,
     capacity: u32,
@@ -32,8 +33,8 @@ pub struct Quota {
 
 #[derive(Default)]
 struct Taken {
-    /// HTTP/2 requests of all peers. They have as many places as there are for connections, but
-    /// separate ones, so requests cannot prevent connections.
+    /// Number of HTTP/2 requests. They have the same limit as connections but count separately, so
+    /// that requests cannot prevent connections.
     requests: usize,
     heads: usize,
     peers: HashMap<IpAddr, Share>,
@@ -41,7 +42,7 @@ struct Taken {
 
 #[derive(Default)]
 struct Share {
-    /// Connections and HTTP/2 requests.
+    /// Number of connections and HTTP/2 requests together.
     places: usize,
     /// Total length of the heads of the HTTP/2 requests, in bytes.
     heads: usize,
@@ -51,27 +52,26 @@ impl Quota {
     /// Creates a quota for `capacity` connections in total and `per_peer` from one address (IPv6:
     /// one /64).
     ///
-    /// Addresses in `exempt`, the trusted proxies, represent many clients and only count in total.
-    /// `head` is the maximum length of a head, in bytes.
+    /// Addresses in `exempt` are trusted proxies, which represent many clients. They only count
+    /// towards the totals. `head` is the maximum length of a head, in bytes.
     pub fn new(capacity: usize, per_peer: usize, head: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX >> 3).clamp(1, u32::MAX >> 3);
         let all = Arc::new(Semaphore::new(capacity as usize));
         Arc::new(Self { all, capacity, per_peer, head, exempt, taken: Mutex::default() })
     }
 
-    /// Waits for room for one more connection. To be called before accepting.
+    /// Waits until one more connection is allowed. Must be called before accepting a connection.
     ///
-    /// Until there is room, new connections stay in the kernel's queue and use no memory of the
-    /// process.
+    /// Meanwhile, new connections wait in the kernel's queue and use no memory of the process.
     pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
         match Arc::clone(&self.all).acquire_owned().await {
             Ok(room) => room,
-            // Only a closed semaphore fails, and this one is never closed.
+            // Only a closed semaphore returns an error, and this semaphore is never closed.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Counts a connection from `peer`. Returns `None` if that address has reached its limit.
+    /// Counts a connection from `peer`. `None` if its address has too many.
     pub(crate) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<ConnectionPermit> {
         let peer = self.counted(peer);
         if let Some(peer) = peer {
@@ -84,8 +84,8 @@ impl Quota {
         Some(ConnectionPermit { quota: Arc::clone(self), peer, _room: room })
     }
 
-    /// Counts an HTTP/2 request with a head of `head` bytes. Returns `None` if the peer or the
-    /// total has reached its limit.
+    /// Counts an HTTP/2 request with a head of `head` bytes. `None` if a limit of the address or of
+    /// all addresses is reached.
     pub(crate) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<StreamPermit> {
         let peer = self.counted(peer);
         let mut taken = self.taken();
@@ -107,15 +107,15 @@ impl Quota {
         Some(StreamPermit { quota: Arc::clone(self), peer, head })
     }
 
-    /// Returns the address that a peer is counted under, or `None` if it is exempt.
+    /// Returns the address under which a peer is counted, or `None` if it is exempt.
     fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
         let peer = peer.to_canonical();
         (!self.exempt.iter().any(|net| net.contains(&peer))).then(|| counted_as(peer))
     }
 
-    /// Waits until every connection is closed. No new connections may be admitted meanwhile.
+    /// Waits until every connection is closed. Meanwhile, no new connection may be admitted.
     pub async fn emptied(&self) {
-        // Acquiring all permits means that no connection holds one. The permit is dropped at once.
+        // Succeeds when no connection holds a permit. The permits are released immediately.
         let _all = self.all.acquire_many(self.capacity).await;
     }
 
@@ -124,14 +124,14 @@ impl Quota {
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        // A panic cannot separate updates that belong together.
+        // The counters are consistent even after a panic.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the address that a peer's connections are counted under.
+/// Returns the address under which a peer is counted: of an IPv6 address, its /64.
 ///
-/// One household or server owns a whole IPv6 /64.
+/// A household or a server usually has a whole IPv6 /64.
 pub(crate) fn counted_as(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -142,7 +142,7 @@ pub(crate) fn counted_as(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// A counted connection. Dropping it ends the count.
+/// A counted connection. Dropping it reduces the count.
 pub(crate) struct ConnectionPermit {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
@@ -157,7 +157,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// A counted HTTP/2 request. Dropping it ends the count.
+/// A counted HTTP/2 request. Dropping it reduces the count.
 pub(crate) struct StreamPermit {
     quota: Arc<Quota>,
     peer: Option<IpAddr>,
@@ -259,7 +259,7 @@ mod tests {
         let whole = HEADS_PER_PEER * 10;
         let all = begin("192.0.2.1", whole).unwrap();
         assert!(begin("192.0.2.1", 1).is_none() && begin("192.0.2.2", whole + 1).is_none());
-        // A load balancer represents many clients, but the limit on the total applies.
+        // A load balancer represents many clients, but the limit on the total applies to it.
         let _others = begin("10.0.0.1", (HEADS - HEADS_PER_PEER) * 10).unwrap();
         assert!(begin("10.0.0.1", 1).is_none() && begin("192.0.2.2", 1).is_none());
         drop(all);

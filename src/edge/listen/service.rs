@@ -1,10 +1,9 @@
-//! HTTP service of a listener: accepts connections within the quota and passes requests to an HTTP
-//! application.
+//! HTTP service of a listener: accepts connections within the quota, and passes each request to an
+//! HTTP application.
 //!
-//! A peer has a deadline for the TLS handshake, for each whole request head and for the pause
-//! between requests. Heads have a maximum size and are checked for ambiguous forms. The application
-//! and [`Connection`] limit bodies and answers. Each connection uses memory for one head and fixed
-//! buffers.
+//! A peer has a deadline for the TLS handshake, for each request head, and for the pause between
+//! requests. Heads are limited in size and checked for ambiguous forms. The application limits
+//! request bodies. [`Connection`] limits the time for writing.
 
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -41,30 +40,30 @@ use crate::{ConnectionEvent, Watch};
 
 /// Initial size of the buffer for a head, in bytes. Most heads fit.
 const HEAD_BUFFER: usize = 4096;
-/// Pause after an accept that failed, which happens when descriptors or memory are exhausted.
+/// Pause after a failed accept, which usually means that descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time that a shutdown waits for the first request on a connection accepted just before.
+/// Time that a shutdown waits for the first request on a new connection.
 const FIRST_REQUEST: Duration = Duration::from_millis(500);
-/// Client connection preface of HTTP/2 (RFC 9113 §3.4).
+/// First bytes that an HTTP/2 client sends (connection preface, RFC 9113 §3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Limits for a peer.
+/// Limits for each client connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Timeout for the TLS handshake, and for each request head from its first byte. For the first
-    /// head, it starts with the connection.
+    /// Timeout for the TLS handshake, and for each request head from its first byte. The first head
+    /// has the time from the start of the connection.
     pub header_timeout: Duration,
     /// Maximum length of a request head, in bytes.
     pub header_bytes: usize,
     pub idle_timeout: Duration,
-    /// Maximum time in which the peer accepts no byte of the output.
+    /// Maximum time in which a client accepts no byte of a response.
     pub write_timeout: Duration,
 }
 
-/// Entrance to one accept loop for connections of this process.
+/// Entry for connections of this process to the accept loop of one listener.
 pub struct LoopbackConnector {
     pub address: SocketAddr,
-    /// Sends one end of a socket pair to the loop, which serves it as a connection.
+    /// Accepts one end of a socket pair. The accept loop serves it like a client's connection.
     pub knock: mpsc::Sender<UnixStream>,
 }
 
@@ -81,10 +80,10 @@ pub struct HttpService<A> {
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
-    /// Creates a service in front of `app`.
+    /// Creates a service that passes requests to `app`.
     ///
-    /// It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends an
-    /// error if it cannot.
+    /// It stops accepting when `stop` becomes true. It drops `ready` once it accepts connections,
+    /// or sends an error if it cannot.
     #[expect(clippy::too_many_arguments, reason = "called in two places, which name each argument")]
     pub fn new(
         name: &'static str,
@@ -108,7 +107,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         Self { name, threads, listeners: ways, doors, guard, quota, stop, ready: Some(ready) }
     }
 
-    /// Returns an entrance to each accept loop, for a probe. To be called once.
+    /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Only the first
+    /// call returns any.
     pub fn doors(&mut self) -> Vec<LoopbackConnector> {
         std::mem::take(&mut self.doors)
     }
@@ -133,7 +133,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
         }
         self.ready = None;
         loops.join_all().await;
-        // Tells requests in flight not to keep their connections.
+        // Makes requests in progress close their connections.
         self.guard.app.http_cleanup().await;
     }
 
@@ -188,7 +188,7 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     }
 }
 
-/// Reports the end of a connection when it is dropped, also after a panic.
+/// Reports the end of a connection when it is dropped, even after a panic.
 struct Closed(Watch);
 
 impl Drop for Closed {
@@ -197,17 +197,18 @@ impl Drop for Closed {
     }
 }
 
-/// A complete head and the bytes read after it.
+/// Complete head, with the bytes that were read after it.
 struct RequestHead {
     bytes: BytesMut,
     length: usize,
     framing: BodyFraming,
 }
 
-/// Reason why no head was read.
+/// Reason why a connection has no further request head.
 #[derive(Debug)]
 enum NoHead {
-    /// The peer disconnected, the idle timeout passed, or the server stops. No answer is sent.
+    /// The client disconnected, the idle timeout passed, or the server is stopping. No response is
+    /// sent.
     Gone,
     TooSlow,
     TooLarge,
@@ -239,7 +240,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let Ok(Ok(mut stream)) = timeout_at(deadline, terms.acceptor().tls_handshake(connection)).await else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
-        // A validation of the certificate authority ends here (RFC 8737 §3).
+        // The validation of an ACME authority ends with the handshake (RFC 8737 §3).
         if matches!(stream.selected_alpn_proto(), Some(ALPN::Custom(_))) {
             return Shutdown::shutdown(&mut stream).await;
         }
@@ -252,8 +253,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 self.serve_http1(Box::new(stream), deadline, &stop).await;
             }
         };
-        // When the certificate is no longer valid, the connection closes. Over HTTP/2 this breaks
-        // off its streams.
+        // When the client certificate is no longer valid, the connection is closed, with all HTTP/2
+        // streams.
         tokio::select! {
             biased;
             () = tls.outstayed(terms, digest) => {
@@ -265,8 +266,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Serves a request of this process. Its Unix socket identifies it; clients only have TCP
-    /// sockets.
+    /// Serves a request of this process. The proxy recognizes it by its Unix socket: clients
+    /// connect by TCP.
     async fn serve_own(&self, own: UnixStream, stop: ShutdownWatch) {
         let Ok(peer) = own.peer_addr() else { return };
         let Ok(own) = own.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(own)) else { return };
@@ -277,7 +278,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout, &stop).await;
     }
 
-    /// Serves HTTP/2. The application has limits for it, except for the wait for the preface.
+    /// Serves HTTP/2. The application enforces its limits; only the wait for the preface is limited
+    /// here.
     async fn serve_http2(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
         let mut preface = BytesMut::zeroed(H2_PREFACE.len());
         match timeout_at(deadline, stream.read_exact(&mut preface)).await {
@@ -308,7 +310,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
             let mut session = ServerSession::new_http1(stream);
-            // If the parser should need more bytes after all, each of its reads has this deadline.
+            // Timeout of each read, in case the parser needs more bytes nevertheless.
             session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
             if let Some(settings) = kept {
                 settings.apply_to_session(&mut session);
@@ -323,7 +325,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Reads a complete head, possibly with the start of a body.
+    /// Reads a complete head, and possibly the start of the body.
     async fn read_head(
         &self,
         stream: &mut Stream,
@@ -341,7 +343,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             () = deadline.passed() => return Err(NoHead::Gone),
             () = async {
                 stopping.told().await;
-                // The first request of a new connection may be in transit. An idle kept connection
+                // The first request of a new connection may still be in transit. An idle connection
                 // may be closed at any time.
                 if is_first {
                     sleep(FIRST_REQUEST).await;
@@ -354,7 +356,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 Ok(bytes) if bytes > 0 => {}
                 _ => return Err(NoHead::Gone),
             }
-            // Empty lines before a request are ignored (RFC 9112 §2.2).
+            // Empty lines before a request line are ignored (RFC 9112 §2.2).
             while buffer.starts_with(b"\r\n") {
                 buffer.advance(2);
                 seen = 0;
@@ -373,7 +375,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             seen = buffer.len();
             buffer.reserve(HEAD_BUFFER);
             if !is_late {
-                // The deadline of the first request was set when the connection was accepted.
+                // The deadline of the first head was already set when the connection was accepted.
                 is_late = true;
                 deadline.set(Instant::now() + self.limits.header_timeout);
             }
@@ -385,7 +387,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Returns the head with its query percent-encoded, if that makes it acceptable.
+    /// Returns the head with its query percent-encoded, if the head is acceptable then.
     fn encoded(&self, bytes: &BytesMut, length: usize) -> Option<RequestHead> {
         let (head, rest) = bytes.split_at_checked(length)?;
         let head = head::encode_query(head).filter(|head| head.len() <= self.limits.header_bytes)?;
@@ -409,8 +411,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::TooLarge | NoHead::Gone => ("head_too_large", None),
         };
         (self.watch)(event);
-        // The front writes this access log line for other answers. Here there is no request to
-        // report to it.
+        // Access log line. For other requests, the front writes it.
         let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
         let request_id = self.request_ids.next();
         let status_code = status.as_u16();

@@ -1,12 +1,11 @@
-//! TLS on the public listeners: selection of the certificate and of the client authentication.
+//! TLS of the public listeners: selection of the certificate, and client authentication.
 //!
 //! Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
 //!
-//! A handshake authenticates a client only at that moment. Two mechanisms could extend its access
-//! past the expiry of its certificate or the removal of its authority. Session resumption verifies
-//! neither the certificate nor its key again, so it is disabled where clients are asked for
-//! certificates. A kept connection verifies nothing again, so [`Tls::outstayed`] checks it against
-//! the current terms.
+//! A handshake verifies the client certificate only once. Afterwards, the certificate may expire or
+//! its authority may be removed. So sessions cannot be resumed if client certificates are
+//! requested, because a resumed session verifies nothing. Open connections are checked by
+//! [`Tls::outstayed`].
 
 use std::fmt;
 use std::path::Path;
@@ -35,10 +34,10 @@ use sealgate_system::tls::listener_provider;
 /// Interval between checks of the certificate files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Maximum time between two checks for the expiry of a client's certificate. The machine may have
-/// been suspended.
+/// Maximum interval between checks whether a client certificate has expired. A longer timer would
+/// be late after the machine was suspended.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Interval between checks in the last second before the expiry.
+/// Interval between these checks in the last second before the expiry.
 const LAST_LOOKS: Duration = Duration::from_millis(100);
 
 /// TLS configuration of the public listeners. A reload of the configuration replaces it.
@@ -48,7 +47,7 @@ pub struct Tls {
     challenges: Arc<Challenges>,
 }
 
-/// Terms of a handshake.
+/// TLS settings of one handshake.
 pub(crate) struct TlsTerms {
     acceptor: Acceptor,
     /// Verifier of client certificates; `None` if clients are not asked for one.
@@ -69,17 +68,17 @@ impl TlsTerms {
 }
 
 impl Tls {
-    /// Reads the files. Returns `None` if no certificate is configured.
+    /// Reads the files. `None` if no certificate is configured.
     ///
     /// # Errors
-    /// One line that names the file and the fault.
+    /// One line that names the file and the error.
     pub fn load(server: &config::ServerConfig, challenges: Arc<Challenges>) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
         let spoken = TlsSnapshot::load(server, &challenges)?;
         Ok(spoken.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed, challenges }))
     }
 
-    /// Reads the files of another configuration for [`Tls::replace`].
+    /// Reads the files of a new configuration, for [`Tls::replace`].
     ///
     /// # Errors
     /// As [`Tls::load`].
@@ -91,17 +90,17 @@ impl Tls {
         self.spoken.load().terms()
     }
 
-    /// Replaces the configuration for new handshakes and for connected clients. Earlier sessions
-    /// cannot be resumed.
+    /// Replaces the settings for new handshakes and for the checks of open connections. Sessions of
+    /// the old settings cannot be resumed.
     pub(crate) fn replace(&self, spoken: TlsSnapshot) {
         self.spoken.store(Arc::new(spoken));
         self.changed.send_replace(());
     }
 
-    /// Waits until a client that was admitted under `terms` would be refused.
+    /// Waits until a client that was accepted under `terms` would be refused.
     ///
-    /// This happens when its certificate expires, its authority is removed, or a certificate
-    /// becomes required and it has shown none.
+    /// That happens when its certificate expires, when its authority is removed, or when a
+    /// certificate becomes required and the client has sent none.
     pub(crate) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
         let client = tls.as_deref().and_then(VerifiedClientCertificate::from_tls);
         let mut changed = self.changed.subscribe();
@@ -109,19 +108,19 @@ impl Tls {
         loop {
             let (current, now) = (self.terms(), UnixTime::now());
             let ended = client.and_then(|client| client.next_end(looked)).is_some_and(|end| end <= now.as_secs());
-            // This verifies one or two signatures, so it only runs when something changed.
+            // The check verifies one or two signatures, so it runs only if something has changed.
             if (ended || now < looked || !Arc::ptr_eq(&terms, &current)) && !current.admit(client, now) {
                 return;
             }
             (terms, looked) = (current, now);
             let rest = client.and_then(|client| client.next_end(now)).map(|end| end - now.as_secs());
             let pause = match rest {
-                // Nothing expires; only a new configuration can change the result.
+                // Nothing expires. Only new settings can change the result.
                 None => Duration::MAX,
                 Some(1) => LAST_LOOKS,
                 Some(rest) => Duration::from_secs(rest - 1).min(LOOK_AGAIN),
             };
-            // An error is impossible: the sender lives as long as `self`.
+            // Cannot fail: the sender exists as long as `self`.
             let _ = timeout(pause, changed.changed()).await;
         }
     }
@@ -131,17 +130,17 @@ impl Tls {
 pub(crate) struct TlsSnapshot {
     certificates: Arc<Certificates>,
     clients: Option<ClientCertificates>,
-    /// Replaced when the authorities for client certificates change.
+    /// Replaced when the file of the authorities for client certificates changes.
     terms: RwLock<Arc<TlsTerms>>,
     /// Stamp of the authorities' file when it was last read.
     read: Mutex<Stamp>,
 }
 
 impl TlsSnapshot {
-    /// Reads the files. Returns `None` if no certificate is configured.
+    /// Reads the files. `None` if no certificate is configured.
     ///
     /// # Errors
-    /// One line that names the file and the fault.
+    /// One line that names the file and the error.
     fn load(server: &config::ServerConfig, challenges: &Arc<Challenges>) -> Result<Option<Self>, String> {
         if server.tls.is_empty() {
             return Ok(None);
@@ -158,8 +157,8 @@ impl TlsSnapshot {
         Arc::clone(&self.terms.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reloads certificates and authorities whose files changed. Returns whether the terms changed.
-    /// Blocking I/O.
+    /// Reloads certificates and authorities whose files have changed. Returns whether the
+    /// authorities changed. Blocking I/O.
     fn look(&self) -> bool {
         for certificate in &self.certificates.all {
             certificate.look();
@@ -186,8 +185,8 @@ impl TlsSnapshot {
     }
 }
 
-/// Reloads changed files and reports the expiry of each certificate (file, seconds since 1970),
-/// every second until `stop` turns true.
+/// Reloads changed files and reports each certificate (file, expiry in seconds since 1970) every
+/// second, until `stop` becomes true.
 pub async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop: watch::Receiver<bool>) {
     loop {
         let spoken = tls.spoken.load_full();
@@ -227,13 +226,13 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
     if clients.is_some() {
         config.send_tls13_tickets = 0;
     } else {
-        // Tickets keep the session at the client, encrypted. A session store in memory would have
-        // limited capacity and evict clients that return late. The ticket keys are rotated every
-        // few hours, exist in memory only, and are dropped with these terms.
+        // With tickets, the client stores the session in encrypted form. A session store in the
+        // server would have to evict the sessions of clients that return late. The ticket keys are
+        // changed every few hours and exist only in memory, as long as these settings.
         config.ticketer = Ticketer::new().map_err(|error| fault(&format_args!("no session ticket keys: {error}")))?;
     }
-    // Pingora builds a configuration of its own, which is replaced. `build` panics without a resolver and without
-    // files; a resolver is set.
+    // Pingora builds a TLS configuration, which is replaced below. `build` panics if it has neither
+    // files nor a resolver, so the resolver is set.
     let mut settings = settings.map_err(|error| fault(&error))?;
     settings.set_cert_resolver(resolver);
     let mut acceptor = settings.build();
@@ -254,14 +253,14 @@ impl fmt::Debug for Certificates {
 }
 
 impl ResolvesServerCert for Certificates {
-    /// Selects a certificate with a key whose signature scheme the client supports.
+    /// Selects a certificate whose key can make a signature that the client supports.
     ///
-    /// The first certificate with exactly the requested name is preferred, then the first with a
-    /// matching wildcard. Otherwise the first of all is used: clients without a server name get it,
-    /// and clients with an unknown name see which server they reached.
+    /// Prefers the first certificate with exactly the requested name, then the first with a
+    /// matching wildcard. Otherwise returns the first certificate, for clients that send no server
+    /// name or an unknown one.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // A validation offers this protocol only (RFC 8737 §3). Other clients never get the certificate of a
-        // challenge, and a validation never gets another.
+        // Only validations of an ACME authority offer just this protocol (RFC 8737 §3). They get
+        // the certificate of the challenge, and other clients never do.
         let is_validation = hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]));
         if is_validation {
             return self.challenges.certificate(hello.server_name()?);

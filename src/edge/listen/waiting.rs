@@ -1,4 +1,4 @@
-//! Deadline and shutdown signal that a connection waits for between its requests.
+//! Deadline and shutdown signal, for which a connection waits between its requests.
 //!
 //! Both are registered once for each connection. Registering them for each request would cost more
 //! than the access decision.
@@ -8,10 +8,10 @@ use std::pin::Pin;
 use pingora::server::ShutdownWatch;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A deadline that is moved often and rarely passes.
+/// Deadline that is often postponed and rarely passes.
 ///
-/// Its timer is not moved to a later deadline. It fires at an old deadline and is then reset to the
-/// current one.
+/// Postponing it does not touch the timer. The timer fires at the old deadline and is then set to
+/// the current one.
 pub(crate) struct Deadline {
     at: Instant,
     timer: Pin<Box<Sleep>>,
@@ -22,7 +22,7 @@ impl Deadline {
         Self { at, timer: Box::pin(sleep_until(at)) }
     }
 
-    /// Moves the deadline, also to an earlier time.
+    /// Moves the deadline to a later or an earlier time.
     pub(crate) fn set(&mut self, at: Instant) {
         self.at = at;
         if at < self.timer.deadline() {
@@ -42,7 +42,7 @@ impl Deadline {
     }
 }
 
-/// The shutdown signal of the server for one connection.
+/// Shutdown signal of the server, as one connection waits for it.
 pub(crate) enum Stopping {
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
     Told,
@@ -53,7 +53,7 @@ impl Stopping {
         Self::Awaited(Box::pin(stopped(stop)))
     }
 
-    /// Waits for the shutdown signal. Returns at once if it was received before.
+    /// Waits for the shutdown signal. Returns immediately if it was received before.
     pub(crate) async fn told(&mut self) {
         if let Self::Awaited(stop) = self {
             stop.as_mut().await;
@@ -64,7 +64,7 @@ impl Stopping {
 
 /// Waits for the shutdown signal.
 async fn stopped(mut stop: ShutdownWatch) {
-    // An error means that the sender was dropped, which also means a shutdown.
+    // An error means that the sender was dropped, which is a shutdown too.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 

@@ -1,9 +1,8 @@
-//! Reads and writes bodies: converts between Pingora's session and the `http` crate's types.
+//! Reading and writing of bodies, and checks of the framing of upstream responses.
 //!
-//! Framing of upstream answers.
-//!
-//! Refuses framing that two parsers may read differently. Otherwise a proxy in front could take the
-//! rest of one answer for the next one, which belongs to another user (RFC 9112 §6.3, §11.1).
+//! Responses whose framing two parsers may read differently are refused. A proxy in front could
+//! otherwise read the rest of one response as the next one, which belongs to another user (RFC 9112
+//! §6.3, §11.1).
 
 use std::time::Duration;
 
@@ -18,34 +17,34 @@ use tokio::time::timeout;
 use crate::proxy::fields::refused;
 use crate::request_id::REQUEST_ID;
 
-/// Maximum length of an unwanted body that is read to keep the connection, and maximum time for it.
+/// Limits for reading an unwanted body in order to keep the connection.
 const DISCARD_BYTES: u64 = 64 * 1024;
 const DISCARD_WAIT: Duration = Duration::from_millis(250);
 
-/// Limits for reading the rest of a body after an answer over HTTP/2 that did not wait for it.
+/// Limits for reading the rest of a body after the response was sent over HTTP/2.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Maximum number of empty pieces to read while waiting for the end of a body.
+/// Maximum number of empty pieces that are read while waiting for the end of a body.
 const MAX_EMPTY_PIECES: usize = 8;
 
-/// Reason why a body could not be read.
+/// Reason why the body of a request could not be read.
 #[derive(Debug)]
 pub(crate) enum BodyFault {
     TooLarge,
-    /// The body did not arrive in time.
+    /// The body was not complete before the deadline.
     TooSlow,
     /// The client disconnected, or the framing is wrong.
     Broken(Box<Error>),
 }
 
-/// Reads the whole request body: at most `limit` bytes, in at most `within`.
+/// Reads the whole body of a request: at most `limit` bytes, in at most `within`.
 ///
 /// Sends `100 Continue` to a client that expects it (RFC 9110 §10.1.1), unless the announced length
 /// exceeds the limit.
 ///
 /// # Errors
-/// See [`BodyFault`]. The connection is not reusable afterwards.
+/// See [`BodyFault`]. The connection cannot be reused then.
 pub(crate) async fn read_body(session: &mut ServerSession, limit: usize, within: Duration) -> Result<Bytes, BodyFault> {
     if announced_length(session).is_some_and(|length| length > limit as u64) {
         return Err(BodyFault::TooLarge);
@@ -84,10 +83,10 @@ async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes,
     }
 }
 
-/// Reads and drops a short body in transit.
+/// Reads and drops the rest of a short body.
 ///
-/// An HTTP/1.1 connection can only be kept after the end of the body. Some HTTP/2 clients drop an
-/// answer if their request stream is reset (curl 7.88).
+/// An HTTP/1.1 connection can be reused only after the end of the body. Some HTTP/2 clients drop
+/// the response if their stream is reset (curl 7.88).
 pub(crate) async fn discard_short_body(session: &mut ServerSession) {
     let short = announced_length(session).is_some_and(|length| length <= DISCARD_BYTES);
     if short && !session.is_body_done() && !expects_continue(session) {
@@ -95,10 +94,10 @@ pub(crate) async fn discard_short_body(session: &mut ServerSession) {
     }
 }
 
-/// Ends a complete HTTP/2 answer and reads a limited part of the rest of the request body.
+/// Ends a complete HTTP/2 response, then reads a limited part of the remaining request body.
 ///
-/// Otherwise the stream is reset, and some clients drop the answer then (curl 7.88). Most clients
-/// stop sending once they have the answer.
+/// Without reading, the stream would be reset, and some clients drop the response then (curl 7.88).
+/// Most clients stop sending when they have the response.
 pub(crate) async fn linger(session: &mut ServerSession) {
     if session.is_body_done() || session.finish_body().await.is_err() {
         return;
@@ -114,10 +113,10 @@ pub(crate) async fn linger(session: &mut ServerSession) {
     let _ = timeout(LINGER, rest).await;
 }
 
-/// Closes an HTTP/1 connection properly after a complete error answer.
+/// Closes an HTTP/1 connection after a complete error response.
 ///
-/// Pingora drops it without a `close_notify`. Over TLS that signals a truncated answer (RFC 8446
-/// §6.1): clients report an error and discard the session.
+/// Pingora itself drops the connection without a `close_notify`. Over TLS, that means a truncated
+/// response (RFC 8446 §6.1): clients report an error and discard the TLS session.
 pub(crate) async fn end(session: &mut ServerSession) {
     if let ServerSession::H1(session) = session
         && session.finish_body().await.is_ok()
@@ -126,13 +125,13 @@ pub(crate) async fn end(session: &mut ServerSession) {
     }
 }
 
-/// Refuses a body in a request whose method gives it no meaning (RFC 9110 §9.3.1).
+/// Refuses a request with a body if its method gives a body no meaning (RFC 9110 §9.3.1).
 ///
-/// Applications leave such a body unread and parse it as the next request. An empty body is
-/// accepted. Over HTTP/2 and in chunks, only reading to its end shows that it is empty.
+/// Applications that do not read such a body parse it as the next request. An empty body is
+/// accepted. With HTTP/2 or chunks, it must be read to its end to see that it is empty.
 ///
 /// # Errors
-/// The body is not empty, or does not end in time.
+/// If the body is not empty, or does not end in time.
 pub(crate) async fn refuse_body(session: &mut ServerSession, within: Duration) -> Result<()> {
     const UNWANTED: &str = "A request with this method may not have a body.";
     if announced_length(session).is_some() || expects_continue(session) {
@@ -163,11 +162,11 @@ fn expects_continue(session: &ServerSession) -> bool {
 
 /// Writes a complete response.
 ///
-/// It always sends a `Content-Length`, which allows the connection to be kept, and replaces the
-/// response's own framing fields.
+/// Always sends `Content-Length`, so that the connection can be reused. Ignores the framing fields
+/// of `response`.
 ///
 /// # Errors
-/// The client disconnected.
+/// If the client has disconnected.
 pub(crate) async fn respond(
     session: &mut ServerSession,
     response: Response<Bytes>,
@@ -192,15 +191,15 @@ pub(crate) async fn respond(
     session.write_response_body(sent, true).await.map_err(Error::into_down)
 }
 
-/// Returns whether an answer with this status has no body for every request method.
+/// Returns whether responses with this status never have a body, whatever the method.
 pub(crate) fn is_bodiless(status: StatusCode) -> bool {
     status.is_informational() || status == StatusCode::NO_CONTENT
 }
 
-/// Returns whether the answer has a transfer coding, which must be `chunked`.
+/// Returns whether the response has the transfer coding `chunked`.
 ///
 /// # Errors
-/// It has several codings, another one, or one over HTTP/1.0, which does not support them.
+/// If it has another coding or several, or is HTTP/1.0, which has no transfer codings.
 pub(crate) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
     let mut codings = response.headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(false) };
@@ -212,10 +211,10 @@ pub(crate) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
         .into_up())
 }
 
-/// Removes framing fields that the status forbids, and reduces equal lengths to one.
+/// Removes framing fields that the status forbids, and reduces repeated equal lengths to one.
 ///
 /// HTTP/2 clients reset the stream for either (RFC 9113 §8.1.1). Pingora has already refused
-/// lengths that differ.
+/// responses with different lengths.
 pub(crate) fn settle_framing(fields: &mut HeaderMap, status: StatusCode) {
     if is_bodiless(status) {
         fields.remove(CONTENT_LENGTH);

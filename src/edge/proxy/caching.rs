@@ -1,39 +1,41 @@
-//! Protection of personal answers from shared caches: nginx's `proxy_cache`, a content delivery
-//! network, a company's proxy.
+//! Protection of personal responses from shared caches: nginx's `proxy_cache`, a content delivery
+//! network, a company's proxy. Does no I/O.
 //!
-//! Such a cache ignores sign-in sessions and would serve one user's page to the next user who
-//! requests the same URL. Does no I/O.
+//! Shared caches do not know about sign-ins. They would return the page of one user to the next
+//! user who requests the same URL.
 
 use chrono::DateTime;
 use http::header::{CACHE_CONTROL, DATE, EXPIRES, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Fields that only shared caches use, for the freshness or storage of an answer.
+/// Fields that control only shared caches.
 ///
-/// Any field whose name ends in `-Cache-Control` is another one (RFC 9213 §2.2):
-/// `CDN-Cache-Control` and the fields of single providers.
+/// There are more: all fields whose name ends in [`TARGETED`], such as `CDN-Cache-Control` (RFC
+/// 9213 §2.2).
 const FOR_SHARED: [&str; 3] = ["surrogate-control", "x-accel-expires", "edge-control"];
 const TARGETED: &str = "-cache-control";
 
-/// Directives to drop: only shared caches use them (RFC 9111 §5.2.2), or `private` replaces them.
+/// Directives of `Cache-Control` to drop. Only shared caches use them (RFC 9111 §5.2.2), or
+/// `private` replaces them.
 const DROPPED: [&str; 4] = ["public", "private", "s-maxage", "proxy-revalidate"];
 
-/// Request fields that an answer depends on in addition to the URL.
+/// Request fields that personal responses depend on.
 const DEPENDS: [&str; 2] = ["Cookie", "Authorization"];
-/// `DEPENDS` as a field value.
+/// [`DEPENDS`] as the value of a `Vary` field.
 const DEPENDENT: HeaderValue = HeaderValue::from_static("Cookie, Authorization");
 
-/// Restricts caching of an answer to browsers. The application still sets the duration.
+/// Restricts the caching of a response to browsers. The application still decides how long.
 ///
-/// This also applies to a 304, whose fields replace those of a cached answer (RFC 9111 §3.2).
+/// A 304 is changed in the same way, because its fields replace those of the stored response (RFC
+/// 9111 §3.2).
 pub(crate) fn keep_private(fields: &mut HeaderMap) {
     let shared = |name: &&HeaderName| FOR_SHARED.contains(&name.as_str()) || name.as_str().ends_with(TARGETED);
-    // Most answers have none of these fields.
+    // Most responses have none of these fields.
     let going: Vec<HeaderName> = fields.keys().filter(shared).cloned().collect();
     for name in &going {
         fields.remove(name);
     }
-    // Many applications set no caching fields at all.
+    // Common case: the application sets no caching fields.
     if ![CACHE_CONTROL, EXPIRES, VARY].iter().any(|name| fields.contains_key(name)) {
         fields.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
         fields.insert(VARY, DEPENDENT);
@@ -56,28 +58,28 @@ pub(crate) fn keep_private(fields: &mut HeaderMap) {
     if let Some(seconds) = expires.filter(|_| !has_age) {
         kept.extend_from_slice(format!(", max-age={seconds}").as_bytes());
     }
-    // The pieces of a valid field value are valid too.
+    // Cannot fail: the parts of a valid field value are valid.
     fields.insert(CACHE_CONTROL, HeaderValue::from_bytes(&kept).unwrap_or(HeaderValue::from_static("private")));
     let vary = vary(fields);
     fields.insert(VARY, HeaderValue::from_bytes(&vary).unwrap_or(HeaderValue::from_static("*")));
 }
 
-/// Returns the freshness that `Expires` gives an answer, in seconds.
+/// Returns how long `Expires` allows a response to be cached, in seconds.
 ///
-/// It is converted to `max-age`, because old caches ignore `private` and use `Expires`. An invalid
-/// date means that the answer is stale (RFC 9111 §5.3).
+/// The result becomes a `max-age`, because old caches use `Expires` but do not know `private`. An
+/// invalid date means that the response is already stale (RFC 9111 §5.3).
 fn expires(fields: &HeaderMap) -> Option<i64> {
     let date = |value: Option<&HeaderValue>| {
         DateTime::parse_from_rfc2822(str::from_utf8(value?.as_bytes()).ok()?).ok().map(|date| date.timestamp())
     };
     let expires = fields.get(EXPIRES)?;
-    // Without a `Date` the answer is considered stale.
+    // Without a `Date`, the response counts as stale.
     let seconds =
         date(Some(expires)).zip(date(fields.get(DATE))).map_or(0, |(expires, now)| expires.saturating_sub(now));
     Some(seconds.max(0))
 }
 
-/// Returns all `Vary` members in one line, since nginx reads only one, and adds `DEPENDS`.
+/// Returns all members of `Vary` and [`DEPENDS`] as one line, because nginx reads only one line.
 fn vary(fields: &HeaderMap) -> Vec<u8> {
     let mut known: Vec<&[u8]> = Vec::new();
     for line in fields.get_all(VARY) {
@@ -91,7 +93,7 @@ fn vary(fields: &HeaderMap) -> Vec<u8> {
     known.join(&b", "[..])
 }
 
-/// Splits a line into directives. A comma within quotes does not separate.
+/// Splits a line of `Cache-Control` into directives. A comma within quotes does not separate.
 fn directives(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     let divides = move |byte: &u8| {
@@ -148,8 +150,8 @@ mod tests {
             (&["Origin, cookie", "Accept"], "Origin, cookie, Accept, Authorization"),
             (&["*"], "*"),
         ] {
-            // Tested with and without another caching field: without any, the answer takes a
-            // shorter path.
+            // Without any other caching field, the function takes another path. So both cases are
+            // tested.
             for further in [&[][..], &[("cache-control", "no-store")]] {
                 let lines: Vec<_> = given.iter().map(|line| ("vary", *line)).chain(further.iter().copied()).collect();
                 let fields = kept(&lines);

@@ -16,15 +16,18 @@ pub(crate) fn peer(session: &ServerSession) -> IpAddr {
 
 /// Returns the client's address and whether the client uses TLS.
 ///
-/// `peer` is the address of the connection, and `own_tls` whether it uses TLS. `X-Forwarded-For` is
-/// used only if `peer` is trusted, because any client can send it. Each proxy appends the address
-/// of its client. The list is therefore read from the right, up to the first address that is not
-/// trusted; the entries to its left are unverified claims. If all addresses are trusted, the
-/// left-most is the client. If a required entry cannot be parsed, the whole list is ignored.
+/// `peer` is the address of the connection, and `own_tls` whether the connection uses TLS. Any
+/// client can send `X-Forwarded-For` and `X-Forwarded-Proto`, so they are used only if `peer` is
+/// trusted.
 ///
-/// `X-Forwarded-Proto` of a trusted peer is read the same way. Of a list, the element of the proxy
-/// that the client connected to is used, or the first if there are fewer. `ws` and `wss` are
-/// equivalent to `http` and `https`.
+/// Each proxy appends the address of its own client to `X-Forwarded-For`. So the list is read from
+/// the right, up to the first address that is not trusted. Addresses to the left of it are
+/// unverified. If all addresses are trusted, the leftmost is the client. If an address that must be
+/// read is invalid, `peer` is returned.
+///
+/// `X-Forwarded-Proto` is read from the right too. The element of the proxy that the client
+/// connected to counts, or the first element if the list is too short. `ws` and `wss` mean `http`
+/// and `https`.
 pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
     let peer = peer.to_canonical();
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
@@ -35,8 +38,8 @@ pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, t
     let lines = headers.get_all(FORWARDED_FOR).iter();
     let mut hops = 0;
     'walk: for line in lines.rev() {
-        // Parsed as bytes: otherwise a client could hide behind its proxy's address by sending a
-        // non-ASCII entry.
+        // Read as bytes: otherwise a client could send a non-ASCII element, which would make the
+        // whole list invalid and hide the client behind the proxy's address.
         for hop in line.as_bytes().rsplit(|byte| *byte == b',') {
             if !is_trusted(&address) {
                 break 'walk;
@@ -51,15 +54,15 @@ pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, t
     (address, secure(own_tls, headers, hops))
 }
 
-/// Parses an element of `X-Forwarded-For`: an address, which some proxies write with a port.
+/// Parses an element of `X-Forwarded-For`: an address, to which some proxies add a port.
 fn hop_address(text: &str) -> Option<IpAddr> {
     let address = text.parse::<IpAddr>().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()));
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
     address.or_else(bracketed).map(|address| address.to_canonical())
 }
 
-/// Returns whether the client used TLS to the proxy `hops` hops away. The trusted peer is the first
-/// hop.
+/// Returns whether the client used TLS to the proxy that is `hops` hops away. The trusted peer is
+/// one hop away.
 fn secure(own_tls: bool, headers: &HeaderMap, hops: usize) -> bool {
     let lines = headers.get_all(FORWARDED_PROTO).iter().rev();
     let elements = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));

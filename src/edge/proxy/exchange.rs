@@ -1,4 +1,4 @@
-//! State of one request, from its head to its access log entry.
+//! State of one exchange (a request and its response), until its access log line is written.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -19,43 +19,46 @@ use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer};
 use crate::{AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
 
-/// Length in bytes of a body that the kernel's send buffer always accepts. None of it waits in
-/// Pingora's queue.
+/// Length of a body that the kernel's send buffer always accepts, in bytes. A body up to this
+/// length never waits in Pingora's queue.
 const BUFFERED_BODY: u64 = 8 * 1024;
 
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of the exchange")]
 pub struct Exchange {
-    /// Used until the access log entry, even if a reload replaces the current snapshot.
+    /// Snapshot at the start of the request. A later reload does not change it.
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) started: Instant,
     pub(crate) origin: Origin,
-    /// Whether the server's own probe sent the request. It is not reported.
+    /// Whether the request came from the readiness probe. Such a request is not reported.
     pub(crate) is_own: bool,
     pub(crate) answered_by: AnsweredBy,
     pub(crate) forward: Option<Forward>,
-    /// Upstream server that the request was sent to, or whose connection failed.
+    /// Server that the request was sent to, or to which connecting failed.
     pub(crate) server: Option<Arc<UpstreamServer>>,
     pub(crate) turn: Option<QueueSlot>,
-    /// The last positive decision on the request.
+    /// The last decision that permitted the request.
     judged: Judged,
     /// Whether the request has a body, and whether all of it was passed to Pingora.
     pub(crate) has_body: bool,
     pub(crate) body_sent: bool,
-    /// Handle of the upstream connection, if a body is sent on one that may be reused.
+    /// Handle of the upstream connection, if the connection may be reused after the request's body.
     pub(crate) connection: Option<Handle>,
-    /// Descriptor of the upstream connection, valid while the upstream answers.
+    /// Descriptor of the upstream connection. Valid until the upstream's response is complete.
     pub(crate) descriptor: Option<RawFd>,
-    /// The client's own upstream connection, if an application may authenticate it.
+    /// Upstream connection of this client alone, if the application may authenticate the
+    /// connection.
     pub(crate) pinned: Option<Arc<PinnedConnection>>,
-    /// Whether the upstream connection must be closed after the answer.
+    /// Whether the upstream connection must be closed after the response.
     ends_connection: bool,
-    /// Whether the verification of the upstream's certificate changed during the exchange.
+    /// Whether the exchange has already switched between Pingora's verification of the upstream's
+    /// certificate and our own.
     pub(crate) has_changed_verification: bool,
     /// Reason why the edge refused the request.
     pub(crate) reason: Option<&'static str>,
-    /// Whether the upstream answered before the whole body was sent.
+    /// Whether the response started before the whole request body was sent.
     pub(crate) answered_early: bool,
-    /// Whether the answer has neither a length nor chunks, so that it ends with the connection.
+    /// Whether the response has neither a length nor chunks, so that the end of the connection ends
+    /// it.
     pub(crate) ends_with_connection: bool,
     pub(crate) uploaded: u64,
     pub(crate) downloaded: u64,
@@ -63,15 +66,15 @@ pub struct Exchange {
     long_lived: Option<Box<Last>>,
 }
 
-/// Front, epoch and time of the last positive decision.
+/// Snapshot, epoch and time of a decision that permitted the request.
 struct Judged {
-    /// `None` means the exchange's own snapshot.
+    /// `None` means the snapshot of the exchange.
     snapshot: Option<Arc<Snapshot>>,
     epoch: u64,
     at: Instant,
 }
 
-/// Registration as a long-lived exchange, with the data to report if it is cut off.
+/// Registration as long-lived, with the data to report if the exchange is aborted.
 struct Last {
     admitted: Arc<Admitted>,
     status: Option<StatusCode>,
@@ -81,7 +84,8 @@ struct Last {
 impl Exchange {
     pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
         let started = Instant::now();
-        // Read before the front decides: a change meanwhile moves the epoch past this value.
+        // Read before the front decides. If access changes meanwhile, the front's epoch exceeds
+        // this value.
         let judged = Judged { snapshot: None, epoch: snapshot.front.epoch(), at: started };
         Self {
             snapshot,
@@ -116,7 +120,8 @@ impl Exchange {
         self.snapshot.upstreams.get(forward.app).map(|upstreams| upstreams.app())
     }
 
-    /// Returns whether the upstream connection may carry another request after this one's body.
+    /// Returns whether the upstream connection may carry another request although this request has
+    /// a body.
     pub(crate) fn keeps_connection(&self) -> bool {
         let upstreams = self.forward.as_ref().and_then(|forward| self.snapshot.upstreams.get(forward.app));
         upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
@@ -134,7 +139,7 @@ impl Exchange {
         self.switch.as_deref().map(|switch| &switch.silence)
     }
 
-    /// Ends the timeout of the upstream. To be called before its connection is reused or closed.
+    /// Ends the timeout of the upstream. Must be called before its connection is reused or closed.
     pub(crate) fn end_silence(&self) {
         if let Some(silence) = self.silence() {
             silence.end();
@@ -147,11 +152,12 @@ impl Exchange {
         is_over.then(|| Error::explain(ErrorType::ReadTimedout, "the upstream sent nothing in time").into_up())
     }
 
-    /// Closes the upstream connection if it must not be reused. To be called when the whole answer
-    /// has arrived.
+    /// Closes the upstream connection if it must not be reused. Must be called when the response is
+    /// complete.
     ///
-    /// If the answer came before the whole body was sent, the upstream may not have read all of it.
-    /// The connection is closed only now, because an application may answer while it reads.
+    /// If the response started before the whole request body was sent, the upstream may not have
+    /// read the body completely. The connection is not closed earlier, because some applications
+    /// respond while they still read.
     pub(crate) fn end_of_answer(&mut self) {
         self.end_silence();
         if (self.answered_early || self.ends_connection)
@@ -161,11 +167,11 @@ impl Exchange {
         }
     }
 
-    /// Makes the upstream connection close after the answer. To be called while the upstream
-    /// answers.
+    /// Closes the upstream connection after the response. Must be called while the upstream
+    /// responds.
     ///
     /// # Errors
-    /// The process has no free descriptors.
+    /// If the process has no free descriptors.
     pub(crate) fn end_connection_after_answer(&mut self) -> Result<()> {
         if self.connection.is_none() {
             let handle = self.descriptor.and_then(Handle::from_descriptor);
@@ -185,11 +191,13 @@ impl Exchange {
 
     /// Returns whether the current front would permit the request now.
     ///
-    /// Asks the front if it was replaced, if its epoch changed, or if the last decision is older
-    /// than `long`, because access may expire. Otherwise the last decision stays valid.
+    /// The last decision is still valid if neither the front nor its epoch has changed since, and
+    /// if it is not older than `long`, because access may expire. Otherwise the front decides
+    /// again.
     pub(crate) async fn validity(&mut self, session: &Session, snapshots: &Snapshots, long: Duration) -> Validity {
         let snapshot = snapshots.current();
-        // Read before the front is asked: a change meanwhile moves the epoch past this value.
+        // Read before the front decides. If access changes meanwhile, the front's epoch exceeds
+        // this value.
         let epoch = snapshot.front.epoch();
         let same = Arc::ptr_eq(self.judged.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);
         if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
@@ -211,13 +219,13 @@ impl Exchange {
         validity
     }
 
-    /// Returns whether the exchange is registered as long-lived because of its answer.
+    /// Returns whether the exchange is registered as long-lived because of its response.
     pub(crate) fn has_lasting_answer(&self) -> bool {
         self.long_lived.as_ref().is_some_and(|last| last.status.is_some())
     }
 
-    /// Registers the exchange as long-lived. The head of its answer, if present, replaces an
-    /// earlier registration.
+    /// Registers the exchange as long-lived. A registration with a response head replaces one
+    /// without.
     pub(crate) fn begin_to_last(
         &mut self,
         long_lived: &Arc<LongLived>,
@@ -232,7 +240,7 @@ impl Exchange {
         let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
         let admitted = Arc::new(Admitted { head: self.head_again(session), app, upstream });
         let ticket = long_lived.begin(Arc::clone(&admitted), switch);
-        // A request body in transit does not release the client's turn yet.
+        // A request whose body is still arriving keeps its place in the client's share of turns.
         if answer.is_some() {
             self.turn_lasts();
         }
@@ -240,14 +248,15 @@ impl Exchange {
         self.long_lived = Some(Box::new(Last { admitted, status, _ticket: ticket }));
     }
 
-    /// Releases the client's share of turns, because the exchange is long-lived.
+    /// Releases the place in the client's share of turns, because the exchange is long-lived.
     pub(crate) fn turn_lasts(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.lasts();
         }
     }
 
-    /// Has the exchange checked before it continues, once pieces of its body may be queued.
+    /// Requires a check before each further step of the exchange, if parts of its body may be
+    /// queued in Pingora.
     pub(crate) fn guard_queued_body(&self, snapshots: &Arc<Snapshots>) {
         let (Some(switch), Some(last)) = (&self.switch, &self.long_lived) else { return };
         if self.has_body && self.uploaded > BUFFERED_BODY && !switch.queued_body.is_begun() {
@@ -267,19 +276,19 @@ impl Exchange {
         self.end_registration_of_body();
     }
 
-    /// Ends a registration without an answer. The answer decides again.
+    /// Ends the registration of a request body. The response may be registered again.
     ///
-    /// The end of a longer body may still wait in Pingora's queue, even after the head of the
-    /// answer, because the upstream does not read. The registration then stays, so that a cut
-    /// discards that end.
+    /// The end of a long body may still be in Pingora's queue because the upstream does not read
+    /// it, even when the response has started. Then the registration remains, so that revoked
+    /// access discards that end.
     pub(crate) fn end_registration_of_body(&mut self) {
         if self.uploaded <= BUFFERED_BODY && !self.has_lasting_answer() {
             self.long_lived = None;
         }
     }
 
-    /// Reports the end of the exchange. Clears the registration, so that `drop` does not report it
-    /// again.
+    /// Reports the end of the exchange. Also ends the registration, so that `drop` does not report
+    /// it again.
     pub(crate) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
         self.long_lived = None;
         self.tell(head, status, self.answered_by, lengths);
@@ -307,7 +316,7 @@ impl Exchange {
     }
 }
 
-/// Lengths of the bodies, in bytes.
+/// Lengths of the bodies of an exchange, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Lengths {
     pub(crate) request: u64,
@@ -316,8 +325,7 @@ pub(crate) struct Lengths {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        // `finish` was not called: the exchange was cut off, or ended with its connection or the
-        // server.
+        // `finish` was not called: the exchange was aborted, or its connection or the server ended.
         let Some(last) = self.long_lived.take() else { return };
         if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
             tracing::info!(request_id = self.origin.request_id, "access was revoked; the open exchange was aborted");
@@ -328,18 +336,18 @@ impl Drop for Exchange {
     }
 }
 
-/// Returns whether an answer with this head has no end of its own.
+/// Returns whether a response with this head never ends by itself.
 fn is_endless(answer: &ResponseHeader) -> bool {
     answer.status == StatusCode::SWITCHING_PROTOCOLS || is_event_stream(answer)
 }
 
-/// Returns whether the answer is a stream of server-sent events (HTML §9.2).
+/// Returns whether the response is a stream of server-sent events (HTML §9.2).
 pub(crate) fn is_event_stream(answer: &ResponseHeader) -> bool {
     let events = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream");
     answer.headers.get(CONTENT_TYPE).is_some_and(events)
 }
 
-/// Returns the length of an answer's body, or `None` if its head does not tell.
+/// Returns the length of the response's body, or `None` if its head does not contain the length.
 pub(crate) fn answer_length(session: &Session, response: &ResponseHeader) -> Option<u64> {
     let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if bodiless || session.req_header().method == Method::HEAD {
@@ -348,7 +356,7 @@ pub(crate) fn answer_length(session: &Session, response: &ResponseHeader) -> Opt
     response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Returns whether an answer with this head and this [`answer_length`] may be long-lived.
+/// Returns whether a response may be long-lived. `length` is its [`answer_length`].
 pub(crate) fn may_last(response: &ResponseHeader, length: Option<u64>) -> bool {
     response.status == StatusCode::SWITCHING_PROTOCOLS || length.is_none_or(|length| length > LONG_BODY)
 }

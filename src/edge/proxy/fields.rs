@@ -1,4 +1,5 @@
-//! Normalisation of a client's request head, independent of its HTTP version.
+//! Normalization of a client's request head. Afterwards, the rest of the edge need not distinguish
+//! HTTP versions.
 
 use http::header::{COOKIE, HOST};
 use http::uri::Authority;
@@ -6,22 +7,22 @@ use http::{HeaderName, HeaderValue, Method};
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
-/// Returns the error for a request refused through the client's fault. The client receives `why`, a
-/// sentence.
+/// Returns the error for a refused request. The client receives `why`, which is a sentence.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
 pub(crate) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
 }
 
-/// Returns the length of a head as HTTP/2 counts it (RFC 9113 §6.5.2).
+/// Returns the length of a head as HTTP/2 counts it, in bytes (RFC 9113 §6.5.2).
 pub(crate) fn head_length(request: &RequestHeader) -> usize {
     let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
     fields.sum::<usize>() + request.raw_path().len()
 }
 
-/// Refuses CONNECT, TRACE and heads longer than `limit`, counted as in HTTP/2.
+/// Refuses CONNECT, TRACE and heads longer than `limit` bytes, counted as in HTTP/2.
 ///
-/// TRACE would reveal fields that proxies have added, and cookies (RFC 9110 §9.3.8).
+/// The response to TRACE would reveal cookies and the fields that proxies have added (RFC 9110
+/// §9.3.8).
 pub(crate) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
     if matches!(request.method, Method::CONNECT | Method::TRACE) {
         return Err(refused(405, "This method is not supported."));
@@ -30,9 +31,10 @@ pub(crate) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Resul
     if head_length(request) > limit { Err(refused(431, "The request's header section is too long.")) } else { Ok(()) }
 }
 
-/// Returns whether a request field is connection-specific or lists such fields (RFC 9110 §7.6.1).
+/// Returns whether a field of a request is connection-specific or lists such fields (RFC 9110
+/// §7.6.1).
 ///
-/// These are all the fields that Pingora's policy for upstream requests reads.
+/// These are all fields that Pingora's policy for upstream requests reads.
 pub(crate) fn is_of_one_connection(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
@@ -49,7 +51,7 @@ pub(crate) fn is_of_one_connection(name: &HeaderName) -> bool {
     )
 }
 
-/// Requires exactly one valid `Host`. Converts HTTP/2's `:authority` to it.
+/// Checks that there is exactly one valid `Host`. Over HTTP/2, creates it from `:authority`.
 pub(crate) fn settle_host(request: &mut RequestHeader) -> Result<()> {
     if !request.headers.contains_key(HOST)
         && let Some(authority) = request.uri.authority()
@@ -66,7 +68,7 @@ pub(crate) fn settle_host(request: &mut RequestHeader) -> Result<()> {
 }
 
 fn is_host(host: &[u8]) -> bool {
-    // A plain name, which nearly every request has, needs no parser.
+    // Nearly every request has a plain name, which needs no parser.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     if !host.is_empty() && host.iter().all(is_plain) {
         return true;
@@ -76,13 +78,13 @@ fn is_host(host: &[u8]) -> bool {
     !authority.host().is_empty() && port.is_none_or(is_port)
 }
 
-/// Returns whether every server reads the port alike: 1 to 65535, without leading zeros.
+/// Returns whether every server reads this port alike: 1 to 65535, without leading zeros.
 fn is_port(text: &str) -> bool {
     !text.starts_with(['0', '+']) && text.parse::<u16>().is_ok()
 }
 
-/// Joins several `Cookie` fields, which HTTP/2 allows (RFC 9113 §8.2.3), into the single one that
-/// later code expects.
+/// Joins several `Cookie` fields, which HTTP/2 allows (RFC 9113 §8.2.3), into one. Later code
+/// expects at most one.
 pub(crate) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
     let mut cookies = request.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
     let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else { return Ok(()) };

@@ -1,10 +1,9 @@
-//! Changes of forwarded heads: requests to the upstream and answers to the client.
+//! Changes to forwarded heads: requests to an upstream and responses to a client.
 //!
-//! Pingora keeps the sender's spelling of HTTP/1 field names in a second map. Setting a field there
-//! costs four allocations and two parses, and the proxy sets six. So heads are changed as plain
-//! maps and forwarded with names in lower case, as HTTP/2 and other proxies write them. Pingora
-//! writes a dozen names like `Content-Type` capitalised. Field names are case-insensitive (RFC 9110
-//! §5.1).
+//! Pingora keeps the original spelling of HTTP/1 field names in a second map. Setting a field there
+//! costs four allocations and two parses, and the proxy sets six fields. So heads are changed as
+//! plain maps, and field names are forwarded in lower case. They are case-insensitive (RFC 9110
+//! §5.1). Pingora still capitalizes a dozen common names such as `Content-Type`.
 
 use std::mem;
 
@@ -16,10 +15,10 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use super::caching::keep_private;
 use crate::AnswerRewrite;
 
-/// Changes a request's head.
+/// Changes the head of a request.
 ///
-/// Only the path and query of the target are kept. A caller that accepts other forms must have read
-/// them before.
+/// Only path and query of the target remain. Other parts of the target must be read before this
+/// call.
 pub(crate) fn change_request(request: &mut RequestHeader, change: impl FnOnce(&mut request::Parts)) {
     let (blank, ()) = Request::new(()).into_parts();
     let mut parts = request::Parts::from(mem::replace(request, RequestHeader::from(blank)));
@@ -27,10 +26,10 @@ pub(crate) fn change_request(request: &mut RequestHeader, change: impl FnOnce(&m
     *request = RequestHeader::from(parts);
 }
 
-/// Changes the fields of an answer's head.
+/// Changes the fields of a response.
 ///
 /// # Errors
-/// Never in practice: the original reason phrase is set again.
+/// Only if the reason phrase of the response cannot be set again, which does not happen.
 pub(crate) fn change_fields(response: &mut ResponseHeader, change: impl FnOnce(&mut HeaderMap)) -> Result<()> {
     let reason = response.get_reason_phrase().filter(|reason| Some(*reason) != response.status.canonical_reason());
     let reason = reason.map(str::to_owned);
@@ -53,13 +52,13 @@ pub(crate) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&HeaderValu
 
 /// Removes the hop-by-hop fields (RFC 9110 §7.6.1).
 ///
-/// Framing fields stay even if `Connection` lists them: Pingora frames the body for the client's
-/// connection.
+/// `Content-Length` and `Transfer-Encoding` remain even if `Connection` lists them: Pingora uses
+/// them to frame the body for the client.
 pub(crate) fn strip_hop_by_hop(fields: &mut HeaderMap) {
     let nominated = nominated(fields);
     let framing = |name: &HeaderName| [CONTENT_LENGTH, TRANSFER_ENCODING].contains(name);
     let goes = |name: &&HeaderName| is_hop_by_hop(name) || (nominated.contains(name) && !framing(name));
-    // Most answers have none of these fields, and searching is cheaper than removing absent fields.
+    // Most responses have none of these fields, and searching is cheaper than removing absent ones.
     let going: Vec<HeaderName> = fields.keys().filter(goes).cloned().collect();
     for name in &going {
         fields.remove(name);
@@ -85,7 +84,7 @@ fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
     names.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok()).collect()
 }
 
-/// Applies the front's changes to an upstream's answer.
+/// Applies the changes that the front has decided to an upstream's response.
 pub(crate) fn change_answer(fields: &mut HeaderMap, answer: &AnswerRewrite) {
     for name in &answer.remove {
         fields.remove(name);

@@ -1,12 +1,11 @@
-//! Registry and watcher of long-lived exchanges.
+//! Registry of long-lived exchanges, and the task that aborts those whose access has ended.
 //!
-//! These are open `WebSocket`s, event streams, long downloads and requests whose body has not
-//! arrived completely. Their access may be revoked while they are open. The watcher therefore asks
-//! the current [`crate::Front`] again. It asks about all of them after the front was replaced
-//! or its epoch changed. It also asks about each in its turn, because access may expire. It cuts
-//! off exchanges whose access has ended.
+//! Long-lived exchanges are open `WebSocket`s, event streams, long downloads, and requests whose
+//! body has not arrived completely. The task asks the current [`crate::Front`] about all of them
+//! when the front was replaced or its epoch has changed. It also asks about each one once a second,
+//! because access may expire.
 //!
-//! A short exchange without a body is never registered and only costs its [`CancelHandle`].
+//! A short exchange without a body is never registered. It only has a [`CancelHandle`].
 
 use std::collections::BTreeMap;
 use std::future::{poll_fn, ready};
@@ -38,48 +37,48 @@ use crate::upstream::PinnedConnection;
 use crate::{ConnectionEvent, Watch};
 use sealgate_config::Upstream;
 
-/// Age after which an exchange is long-lived, whatever its head announced.
+/// Age at which every exchange becomes long-lived.
 pub(crate) const LONG: Duration = Duration::from_secs(1);
-/// An answer with an announced body longer than this, in bytes, may be long-lived.
+/// An exchange whose response announces a longer body, in bytes, becomes long-lived immediately.
 pub(crate) const LONG_BODY: u64 = 256 * 1024;
 /// Interval between checks of the front's epoch.
 const TICK: Duration = Duration::from_millis(100);
-/// Maximum pause after a slow round. It keeps a round and the next within one second.
+/// Maximum pause after a slow round of checks, so that a revocation takes effect within one second.
 const MAX_REST_LENGTH: Duration = Duration::from_millis(300);
-/// Number of ticks in which each exchange is checked once although nothing has changed.
+/// Number of ticks in which every exchange is checked once, even if nothing has changed.
 ///
-/// `MAX_PER_TICK` limits the checks of one tick. With more than two thousand exchanges, each is
-/// checked for expiry less often.
+/// [`MAX_PER_TICK`] limits the checks in one tick. With more than two thousand exchanges, each is
+/// checked less often.
 const TICKS_A_TURN: usize = 10;
 const MAX_PER_TICK: usize = 200;
 /// Timeout for the front's decision about one exchange.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum time that an exchange stays open while the front cannot decide. It covers a failover of
-/// the store's database.
+/// Maximum time for which an exchange remains open although the front cannot decide. It covers a
+/// failover of the store's database.
 const MAX_DOUBT: Duration = Duration::from_mins(1);
 
-/// Context of an HTTP/1 exchange, set by its connection.
+/// Context of an HTTP/1 exchange, which its connection provides.
 pub(crate) struct ConnectionContext {
     pub(crate) switch: Arc<CancelHandle>,
-    /// The client's own upstream connection, kept from an earlier exchange.
+    /// Upstream connection of this client alone, from an earlier exchange.
     pub(crate) pinned: Option<Arc<PinnedConnection>>,
 }
 
-/// Cuts off one exchange from another task.
+/// Handle with which another task aborts the exchange.
 #[derive(Default)]
 pub(crate) struct CancelHandle {
     thrown: AtomicBool,
-    /// Waker of the task that runs the exchange.
+    /// Waker of the task that processes the exchange.
     task: AtomicWaker,
-    /// Timeout of the exchange's upstream, enforced by the same task.
+    /// Timeout of the exchange's upstream. The same task enforces it.
     pub(crate) silence: Silence,
-    /// Body of the exchange's request, checked by the same task.
+    /// Check of the queued request body. The same task performs it.
     pub(crate) queued_body: QueuedBody,
 }
 
 impl CancelHandle {
-    /// Returns whether the exchange was cut off.
+    /// Returns whether the exchange was aborted.
     pub(crate) fn is_thrown(&self) -> bool {
         self.thrown.load(Ordering::Acquire)
     }
@@ -91,15 +90,16 @@ impl CancelHandle {
 
     fn poll_thrown(&self, cx: &Context<'_>) -> Poll<()> {
         self.task.register(cx.waker());
-        // Checked after registering: a concurrent `throw` is either seen here or wakes the task.
+        // Checked after registering, so that a concurrent `throw` is either seen here or wakes the
+        // task.
         if self.thrown.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
-/// HTTP application whose exchanges can be cut off. It counts HTTP/2 requests.
+/// HTTP application whose exchanges can be aborted. Also counts HTTP/2 requests.
 ///
-/// Dropping an exchange closes its HTTP/1 connection or resets its HTTP/2 stream, and closes the
-/// upstream connection.
+/// Aborting an exchange means dropping its future. That closes the HTTP/1 connection or resets the
+/// HTTP/2 stream, and closes the upstream connection.
 pub struct Cancellable<A> {
     pub app: Arc<A>,
     pub quota: Arc<Quota>,
@@ -108,7 +108,7 @@ pub struct Cancellable<A> {
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> {
-    // Not an `async fn`: that would move the session, which has several kilobytes, into a second
+    // Not an `async fn`, because that would move the session, several kilobytes, into another
     // future.
     fn process_new_http<'this, 'stop, 'all>(
         self: &'this Arc<Self>,
@@ -125,9 +125,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
         if session.is_http2() {
             place = self.quota.begin(peer(&session), head_length(session.req_header()));
             if place.is_none() {
-                // REFUSED_STREAM means that the request was not processed and may be retried (RFC
+                // REFUSED_STREAM says that the request was not processed and may be retried (RFC
                 // 9113 §8.7). A response would keep the head in memory until the client reads it,
-                // which it may never do.
+                // possibly forever.
                 (self.watch)(ConnectionEvent::TooManyStreams);
                 session.shutdown_with_reason(Reason::REFUSED_STREAM);
                 return Box::pin(ready(None));
@@ -142,7 +142,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
         let mut exchange = self.app.process_new_http(session, shutdown);
         let (mut timer, mut check) = (None, None);
         Box::pin(poll_fn(move |cx| {
-            // Held until the exchange ends.
+            // Keeps the permit until the exchange ends.
             let _ = &place;
             match switch.queued_body.poll_permitted(&mut check, cx) {
                 Poll::Ready(true) => {}
@@ -179,12 +179,12 @@ pub(crate) struct Admitted {
     pub(crate) head: request::Parts,
     /// Name of the application that the exchange was forwarded to.
     pub(crate) app: String,
-    /// Configuration of the upstream, if the exchange has no end of its own.
+    /// Configuration of the upstream, if the exchange never ends by itself.
     pub(crate) upstream: Option<Arc<Upstream>>,
 }
 
 impl Admitted {
-    /// Returns whether an endless exchange uses an upstream that was removed from the
+    /// Returns whether the exchange never ends by itself and its upstream was removed from the
     /// configuration.
     fn is_stranded(&self, snapshot: &Snapshot) -> bool {
         let Some(upstream) = &self.upstream else { return false };
@@ -192,7 +192,7 @@ impl Admitted {
     }
 }
 
-/// The open long-lived exchanges. The limits on connections and streams bound their number.
+/// Open long-lived exchanges. The limits on connections and HTTP/2 requests bound their number.
 #[derive(Default)]
 pub struct LongLived(Mutex<Open>);
 
@@ -200,21 +200,23 @@ pub struct LongLived(Mutex<Open>);
 struct Open {
     exchanges: BTreeMap<u64, OpenExchange>,
     last: u64,
-    /// Id of the exchange last checked in its turn.
+    /// Id of the exchange that was last checked in turn.
     turn: u64,
-    /// Exchanges with a greater id have never been checked.
+    /// Exchanges with a greater id were never checked.
     asked: u64,
 }
 
 struct OpenExchange {
     admitted: Arc<Admitted>,
     switch: Arc<CancelHandle>,
-    /// Time since which the front cannot decide about the exchange.
+    /// Time since which the front cannot decide about the exchange; `None` if it could at the last
+    /// check.
     in_doubt: Option<Instant>,
 }
 
 impl LongLived {
-    /// Registers an exchange until the ticket is dropped. The next tick checks it.
+    /// Registers an exchange until the ticket is dropped. The next tick checks it for the first
+    /// time.
     pub(crate) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<CancelHandle>) -> LongLivedTicket {
         let mut open = self.open();
         open.last += 1;
@@ -223,7 +225,8 @@ impl LongLived {
         LongLivedTicket { long_lived: Arc::clone(self), id }
     }
 
-    /// Returns the exchanges to check now: all, or the new ones and those whose turn it is.
+    /// Returns the exchanges to check in this tick: all, or the new ones and those whose turn it
+    /// is.
     fn due(&self, all: bool) -> Vec<(u64, Arc<Admitted>)> {
         let mut open = self.open();
         let found = |(id, exchange): (&u64, &OpenExchange)| (*id, Arc::clone(&exchange.admitted));
@@ -240,14 +243,14 @@ impl LongLived {
     }
 
     fn cut(&self, id: u64) {
-        // Under the lock: once the ticket is dropped, the same connection may carry the next
-        // exchange.
+        // Under the lock: when the ticket has been dropped, the connection may already carry
+        // another exchange.
         if let Some(exchange) = self.open().exchanges.remove(&id) {
             exchange.switch.throw();
         }
     }
 
-    /// Returns whether the front has been undecided about the exchange for too long at `now`.
+    /// Returns whether, at `now`, the front has been unable to decide for too long.
     fn is_in_doubt_too_long(&self, id: u64, now: Instant) -> bool {
         let mut open = self.open();
         let Some(exchange) = open.exchanges.get_mut(&id) else { return false };
@@ -262,12 +265,12 @@ impl LongLived {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        // A panic cannot leave it inconsistent: each statement leaves it valid.
+        // The registry is consistent even after a panic: each statement leaves it so.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Registration of an exchange; dropping it removes the exchange.
+/// Registration of a long-lived exchange. Dropping it ends the registration.
 pub(crate) struct LongLivedTicket {
     long_lived: Arc<LongLived>,
     id: u64,
@@ -279,8 +282,8 @@ impl Drop for LongLivedTicket {
     }
 }
 
-/// Checks long-lived exchanges with the front and cuts off those whose access has ended, until
-/// `stop` turns true.
+/// Asks the front about long-lived exchanges and aborts those whose access has ended, until `stop`
+/// becomes true.
 pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     let mut known = snapshots.current();
     let mut known_epoch = known.front.epoch();
@@ -290,7 +293,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
             _ = stop.wait_for(|stop| *stop) => return,
             () = sleep(rest) => {}
         }
-        // Read before the front is asked: a change meanwhile moves the epoch past this value.
+        // Read before the front decides. If access changes meanwhile, the epoch exceeds this value.
         let snapshot = snapshots.current();
         let epoch = snapshot.front.epoch();
         let moved = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
@@ -303,7 +306,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
             match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {
                 Ok(Validity::Valid) => long_lived.may_stay(id),
                 Ok(Validity::Ended) => long_lived.cut(id),
-                // It is checked again in its turn.
+                // The exchange is checked again in its next turn.
                 Ok(Validity::Unknown) | Err(_) => {
                     if long_lived.is_in_doubt_too_long(id, Instant::now()) {
                         long_lived.cut(id);

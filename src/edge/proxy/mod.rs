@@ -1,4 +1,5 @@
-//! Handling of one request in Pingora: check, decision, and answer or forwarding to an upstream.
+//! Processing of one request in Pingora: checks, decision, and the response or forwarding to an
+//! upstream.
 
 pub(crate) mod body;
 pub(crate) mod caching;

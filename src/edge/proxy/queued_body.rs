@@ -1,9 +1,8 @@
-//! Access check before queued pieces of a request body are written.
+//! Access check before queued parts of a request body are sent to an upstream.
 //!
-//! While an upstream does not read, a few pieces of the body wait in Pingora's queue. They were
-//! permitted when they entered it. The task that runs the exchange therefore asks the front again
-//! before it continues, if the front was replaced, its epoch changed or the decision is old.
-//! Otherwise this costs a comparison.
+//! If an upstream does not read, parts of the body wait in Pingora's queue. They were permitted
+//! when they were queued. Before the exchange continues, the front therefore decides again if it
+//! was replaced, if its epoch has changed, or if the last decision is old.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,20 +15,20 @@ use tokio::time::{sleep, timeout};
 use super::long_lived::{Admitted, LONG, PATIENCE};
 use super::snapshot::{Snapshot, Snapshots, Validity};
 
-/// Pause before an undecided front is asked again.
+/// Pause before a front that could not decide is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Front, epoch and time of a positive decision.
+/// Snapshot, epoch and time of a decision that permitted the request.
 pub(crate) struct Decision {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) epoch: u64,
     pub(crate) at: Instant,
 }
 
-/// A request body of which pieces may be queued.
+/// Check of a request body that may be partly queued.
 #[derive(Default)]
 pub(crate) struct QueuedBody {
-    /// Most exchanges have none, and do not take the lock.
+    /// Most exchanges have no such body, and need not take the lock.
     is_begun: AtomicBool,
     body: Mutex<Option<Body>>,
 }
@@ -40,7 +39,7 @@ struct Body {
     decision: Decision,
 }
 
-/// A check in progress. It returns `None` if access has ended.
+/// A check in progress. Its result is `None` if access has ended.
 pub(crate) type Recheck = Option<Pin<Box<dyn Future<Output = Option<Decision>> + Send>>>;
 
 impl QueuedBody {
@@ -48,13 +47,13 @@ impl QueuedBody {
         self.is_begun.load(Ordering::Acquire)
     }
 
-    /// Starts to check the exchange before it continues, until it ends.
+    /// Enables the check before each further step, until the exchange ends.
     pub(crate) fn begin(&self, admitted: Arc<Admitted>, snapshots: Arc<Snapshots>, decision: Decision) {
         *self.body() = Some(Body { admitted, snapshots, decision });
         self.is_begun.store(true, Ordering::Release);
     }
 
-    /// Records a positive decision.
+    /// Records another decision that permitted the request.
     pub(crate) fn decided(&self, decision: impl FnOnce() -> Decision) {
         if self.is_begun()
             && let Some(body) = &mut *self.body()
@@ -65,7 +64,7 @@ impl QueuedBody {
 
     /// Returns whether the exchange may continue. Waits while the front cannot decide.
     ///
-    /// The watcher of long-lived exchanges limits that wait.
+    /// The watcher of long-lived exchanges limits that time.
     pub(crate) fn poll_permitted(&self, check: &mut Recheck, cx: &mut Context<'_>) -> Poll<bool> {
         if !self.is_begun() {
             return Poll::Ready(true);
@@ -88,15 +87,15 @@ impl QueuedBody {
     }
 
     fn body(&self) -> MutexGuard<'_, Option<Body>> {
-        // A panic cannot leave it inconsistent: each statement leaves it valid.
+        // The value is consistent even after a panic: each statement leaves it so.
         self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Asks the current front until it decides. Returns `None` if access has ended.
+/// Asks the current front until it can decide. `None` if access has ended.
 async fn ask(admitted: Arc<Admitted>, snapshots: Arc<Snapshots>) -> Option<Decision> {
     loop {
-        // Read before the front is asked: a change meanwhile moves the epoch past this value.
+        // Read before the front decides. If access changes meanwhile, the epoch exceeds this value.
         let snapshot = snapshots.current();
         let (epoch, at) = (snapshot.front.epoch(), Instant::now());
         match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {

@@ -1,7 +1,7 @@
-//! Pingora proxy service: handles one request.
+//! Pingora proxy service: processes one request.
 //!
-//! It checks the request, asks the [`Front`](crate::Front) for a decision, answers it or
-//! forwards it to an upstream, and reports it at its end.
+//! It checks the request and asks the [`Front`](crate::Front) for a decision. Then it responds or
+//! forwards the request to an upstream. At the end it reports the exchange.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -44,21 +44,21 @@ use crate::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
 use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle};
 
-/// Maximum time to read the rest of an unwanted body before the connection is closed.
+/// Maximum time for reading the rest of an unwanted body before the connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Minimum rate of a body forwarded to an upstream, in bytes per second. Its total duration is
+/// Minimum rate at which a forwarded body must arrive, in bytes per second. Its duration is
 /// unlimited.
 const SLOWEST_BODY: u64 = 500;
 
-/// Maximum age of a decision before it is repeated, when data is about to go to an upstream.
+/// Maximum age of the decision when data is sent to an upstream. An older decision is repeated.
 ///
-/// A request may have waited for its turn or for a connection, or the process may have been
-/// suspended.
+/// Time may have passed while the request waited for its turn or a connection, or while the process
+/// was suspended.
 const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
 const ACCESS_ENDED: &str = "Access was revoked during the request.";
 
-/// Capacity for fields in addition to those of the front: request ids, `Host` and the client
+/// Number of fields to reserve in addition to those of the front: request ids, `Host`, client
 /// certificate.
 const FURTHER_FIELDS: usize = 6;
 
@@ -69,11 +69,11 @@ pub struct Proxy {
     /// Maximum length of a request head, in bytes.
     pub header_bytes: usize,
     pub body_timeout: Duration,
-    /// Maximum time for a client to accept a piece of an answer's body.
+    /// Maximum time for a client to accept a part of a response's body.
     pub write_timeout: Duration,
     pub request_ids: RequestIds,
     pub long_lived: Arc<LongLived>,
-    /// `Strict-Transport-Security` to send, if the server is reached over https.
+    /// `Strict-Transport-Security` to send; `None` if the server is not reached over https.
     pub transport_security: Option<TransportSecurity>,
 }
 
@@ -118,12 +118,12 @@ impl Proxy {
         self.answer(session, response, exchange).await
     }
 
-    /// Permits the head or a piece of the body to be forwarded only if the request is still
-    /// permitted.
+    /// Checks that the request is still permitted, before its head or a part of its body is
+    /// forwarded.
     ///
-    /// If the front cannot tell, the request is refused with 503, because the upstream acts on a
-    /// request once it is complete. Upgraded connections are skipped: they have many messages, and
-    /// [`LongLived`] cuts them off within a second.
+    /// If the front cannot decide, the request is refused with 503, because the upstream acts on a
+    /// complete request. Upgraded connections are not checked here, because they have many
+    /// messages. [`LongLived`] aborts them within a second.
     async fn goes_on(&self, session: &Session, exchange: &mut Exchange) -> Result<()> {
         if session.was_upgraded() {
             return Ok(());
@@ -135,7 +135,7 @@ impl Proxy {
         }
     }
 
-    /// Adds the edge's fields to an upstream's answer.
+    /// Adds the fields of the front and of the edge to an upstream's response.
     fn finish_fields(&self, fields: &mut HeaderMap, exchange: &Exchange) {
         if let Some(forward) = &exchange.forward {
             change_answer(fields, &forward.rewrite.answer);
@@ -148,8 +148,8 @@ impl Proxy {
         }
     }
 
-    /// Returns the upstream's own host name, if `Host` was set to it, and the public origin of the
-    /// application.
+    /// Returns the upstream's own host name, if `Host` was set to it, and the application's public
+    /// origin.
     fn own_name(session: &Session, exchange: &Exchange) -> Option<(String, String)> {
         let own = exchange.server.as_ref()?.host.as_ref()?.to_str().ok()?;
         let host = session.req_header().headers.get(HOST)?.to_str().ok()?;
@@ -157,7 +157,7 @@ impl Proxy {
         Some((own.to_owned(), public))
     }
 
-    /// Writes an answer of the front or the edge.
+    /// Writes a response of the front or of the edge.
     async fn answer(
         &self,
         session: &mut Session,
@@ -174,9 +174,9 @@ impl Proxy {
         respond(session, response, id.as_ref()).await
     }
 
-    /// Sends the front's answer for a body that was refused.
+    /// Writes the response to a request whose body was refused.
     ///
-    /// The connection closes afterwards, because the unread rest of the body must not be parsed as
+    /// Closes the connection afterwards, because the unread rest of the body must not be parsed as
     /// the next request.
     async fn body_refused(&self, session: &mut Session, status: StatusCode, exchange: &Exchange) -> Result<()> {
         session.set_keepalive(None);
@@ -186,14 +186,14 @@ impl Proxy {
     }
 }
 
-/// Returns whether the client asks for an event stream, as `EventSource` does in every browser
-/// (HTML §9.2.2).
+/// Returns whether `Accept` names event streams. `EventSource` sends that in every browser (HTML
+/// §9.2.2).
 fn accepts_event_stream(fields: &HeaderMap) -> bool {
     static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"text/event-stream"));
     fields.get_all(ACCEPT).iter().any(|line| FINDER.find(line.as_bytes()).is_some())
 }
 
-/// Returns the front's answer to the request.
+/// Returns the response of the front to a request that is not forwarded.
 async fn answer_of_front(
     session: &Session,
     exchange: &Exchange,
@@ -204,7 +204,7 @@ async fn answer_of_front(
     exchange.snapshot.front.answer(&head, occasion).await
 }
 
-/// Returns the front's answer for an upstream that did not answer.
+/// Returns the response of the front to a request that its upstream did not answer.
 async fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
     if exchange.forward.is_none() || !status.is_server_error() {
         return None;
@@ -220,8 +220,8 @@ impl ProxyHttp for Proxy {
         Exchange::new(self.snapshots.current())
     }
 
-    /// Takes the context that the HTTP/1 connection sets for the next exchange. Over HTTP/2, the
-    /// request's extensions carry it.
+    /// Takes the context that the HTTP/1 connection provides for the next exchange. Over HTTP/2,
+    /// the extensions of the request contain it.
     fn on_connection_reuse(
         &self,
         _session: &mut Session,
@@ -234,10 +234,11 @@ impl ProxyHttp for Proxy {
         }
     }
 
-    /// Keeps the client's own upstream connection for the next exchange on the client's connection.
+    /// Keeps the client's own upstream connection for the next exchange on the same client
+    /// connection.
     ///
-    /// A connection of a trusted proxy carries requests of many clients. There, as over HTTP/2, the
-    /// upstream connection ends with the exchange.
+    /// A trusted proxy's connection carries requests of many clients. There, and over HTTP/2, the
+    /// upstream connection is closed after the exchange.
     fn persist_connection_context(
         &self,
         _session: &Session,
@@ -247,15 +248,15 @@ impl ProxyHttp for Proxy {
         Some(Box::new(Arc::clone(pinned)))
     }
 
-    /// Installs no modules. Pingora's default is a compressor, and compressing pages that contain
-    /// secrets leaks them.
+    /// Installs no modules. The default of Pingora is a compressor, and the length of a compressed
+    /// page can reveal secrets in it.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         session.set_read_timeout(Some(self.body_timeout));
         if session.is_http2() {
-            // Over HTTP/1 the connection enforces this timeout. A timer for each write costs more
-            // than the decision.
+            // Only for HTTP/2. Over HTTP/1 the connection enforces this timeout. A timer for each
+            // write would cost more than the decision.
             session.set_write_timeout(Some(self.write_timeout));
         }
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
@@ -264,11 +265,11 @@ impl ProxyHttp for Proxy {
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<CancelHandle>>() {
             exchange.switch = Some(switch);
         }
-        // Over HTTP/1 the listener has already checked the length, on the raw bytes.
+        // Over HTTP/1 the listener has already checked the length of the raw head.
         check_head(session.req_header(), session.is_http2().then_some(self.header_bytes))?;
         let is_http2 = session.is_http2();
         let request = session.req_header_mut();
-        // Over HTTP/1 the raw head was already checked.
+        // Over HTTP/1 the listener has already checked this in the raw head.
         if is_http2 && request.headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some() {
             return Err(refused(400, "The request has more than one Content-Length."));
         }
@@ -277,18 +278,18 @@ impl ProxyHttp for Proxy {
         }
         settle_host(request)?;
         join_cookies(request)?;
-        // The client's spelling of field names is not used any more. Dropping it avoids copying it.
+        // Drops the original spelling of field names, which is no longer needed, so that it is not
+        // copied.
         change_request(request, |_| ());
         Ok(())
     }
 
-    // Rarely needed futures are boxed where they are awaited, here and in the functions called.
-    // Otherwise each request's future, which is on the heap, would reserve space for all of them.
+    // Rarely needed futures are boxed where they are awaited, here and in the called functions.
+    // Otherwise the future of each request would reserve memory for all of them.
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
         let verdict = exchange.snapshot.front.decide(session.req_header()).await;
-        // The extensions contain nothing else at this point. Even an empty map would be copied with
-        // the head.
+        // Nothing else is in the extensions here. Even an empty map would be copied with the head.
         *session.req_header_mut().extensions_mut() = Extensions::new();
         exchange.answered_by = AnsweredBy::Front;
         match verdict {
@@ -310,9 +311,8 @@ impl ProxyHttp for Proxy {
                 if exchange.has_body {
                     exchange.begin_to_last(&self.long_lived, session, None);
                 }
-                // A server that does not switch protocols ignores `Upgrade` (RFC 9110 §7.8). After
-                // this, `Upgrade` is present on valid handshakes only, for this code and for
-                // Pingora.
+                // A server may ignore `Upgrade` and not switch protocols (RFC 9110 §7.8). After
+                // this line, only valid handshakes have `Upgrade`, for this code and for Pingora.
                 if session.is_upgrade_req() && (exchange.has_body || !is_handshake(session.req_header())) {
                     session.req_header_mut().remove_header(&UPGRADE);
                 }
@@ -325,13 +325,13 @@ impl ProxyHttp for Proxy {
     async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
         exchange.answered_by = AnsweredBy::Edge;
         exchange.end_silence();
-        // No request is forwarded without a decision of the front.
+        // Unreachable: a request is forwarded only after a decision of the front.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let upstreams = exchange.snapshot.upstreams.get(forward.app);
         let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         if exchange.turn.is_none() {
-            // The requests of a trusted proxy that does not name its client belong to many clients,
-            // so the limit per client does not apply.
+            // If a trusted proxy does not name its clients, its requests belong to many clients. So
+            // the limit for one client does not apply.
             let Origin { address, peer, .. } = exchange.origin;
             let client = (address != peer || !self.is_trusted(peer)).then_some(address);
             let busy = || refused(503, "the application has too many concurrent requests");
@@ -340,7 +340,7 @@ impl ProxyHttp for Proxy {
         if exchange.pinned.is_none() && authenticates_connection(&session.req_header().headers, &AUTHORIZATION) {
             exchange.pinned = Some(Arc::new(PinnedConnection::new()));
         }
-        // A server is already set on a retry: the connection to it failed or broke.
+        // If a server is already set, this is a retry after the connection to that server failed.
         let avoid = exchange.server.as_ref();
         let pinned = exchange.pinned.as_ref().and_then(|pinned| upstreams.pinned(pinned, avoid));
         let server = pinned.or_else(|| upstreams.pick(avoid));
@@ -350,8 +350,8 @@ impl ProxyHttp for Proxy {
         if let Some(pinned) = &exchange.pinned {
             pinned.restrict(&mut peer);
         }
-        // Few requests have a connection-specific field. Pingora would search for each of them, one
-        // by one.
+        // Few requests have a connection-specific field. For the others, Pingora need not search
+        // for each of these fields.
         if !session.req_header().headers.keys().any(is_of_one_connection) {
             peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
         }
@@ -369,7 +369,8 @@ impl ProxyHttp for Proxy {
     ) -> Result<()> {
         let server = exchange.server.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         if let Err(mut error) = server.check_certificate(peer, digest) {
-            // Once, so that two kinds of verification do not alternate.
+            // Only one switch in each exchange, so that the two kinds of verification do not
+            // alternate.
             error.set_retry(!std::mem::replace(&mut exchange.has_changed_verification, true));
             return Err(error);
         }
@@ -394,8 +395,8 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let Some(piece) = body else {
-            // The end of the body alone also completes the request, and the upstream acts on
-            // complete requests.
+            // The end of the body completes the request, and the upstream acts on complete
+            // requests.
             if exchange.has_body && end_of_stream && !exchange.body_sent {
                 self.goes_on(session, exchange).await?;
                 exchange.body_is_sent();
@@ -431,16 +432,16 @@ impl ProxyHttp for Proxy {
         self.goes_on(session, exchange).await?;
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let rewrite = &forward.rewrite;
-        // The TLS certificate of a trusted proxy identifies the proxy, not the client.
+        // The client certificate of a trusted proxy identifies the proxy, not its client.
         let tls = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
         let tls = tls.filter(|_| !self.is_trusted(exchange.origin.peer));
         let host = exchange.server.as_ref().and_then(|server| server.host.as_ref());
-        // An upstream that does not read the whole body would parse the rest as the next request on
-        // this connection. The proxy cannot detect that, so it sends `Connection: close`, which
-        // Pingora obeys (RFC 9112 §9.6).
+        // An upstream that does not read the whole body would parse the rest as the next request.
+        // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
+        // connection (RFC 9112 §9.6).
         let closes = exchange.has_body && !exchange.keeps_connection();
-        // An HTTP/2 head can end the stream, so it needs no length. Some servers answer 411 to an
-        // HTTP/1 request without one (RFC 9110 §8.6).
+        // Some HTTP/1 servers answer 411 to a request without a length (RFC 9110 §8.6). HTTP/2
+        // clients need not send one, because the head can end the stream.
         let expects_length = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
         let is_empty = expects_length && !exchange.has_body;
         change_request(request, |request| {
@@ -466,7 +467,7 @@ impl ProxyHttp for Proxy {
             request.uri = Uri::from(rewrite.path_and_query.clone());
         });
         if let (Some(server), false) = (&exchange.server, session.is_upgrade_req()) {
-            // The head of an event stream may come with its first event.
+            // The head of an event stream may arrive only with its first event.
             let events = accepts_event_stream(&session.req_header().headers);
             exchange.begin_silence(if events { server.stream_timeout } else { server.read_timeout });
         }
@@ -480,8 +481,8 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
-        // The client asked for no upgrade. A proxy in front of this one might treat the rest as a
-        // tunnel.
+        // The client requested no upgrade. A proxy in front might treat the rest of the connection
+        // as a tunnel.
         if switches && !session.is_upgrade_req() {
             return Err(Error::explain(
                 ErrorType::HTTPStatus(502),
@@ -489,17 +490,17 @@ impl ProxyHttp for Proxy {
             )
             .into_up());
         }
-        // The answer may have taken long, and access may have ended meanwhile.
+        // The response may have taken long, and access may have ended meanwhile.
         if exchange.validity(session, &self.snapshots, LONG).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
         let status = response.status;
         let is_chunked = is_chunked(response)?;
-        // Bytes after the head of an answer without a body would be parsed as the next answer.
+        // Bytes after the head of a response without a body would be parsed as the next response.
         if is_chunked && is_bodiless(status) {
             exchange.end_connection_after_answer()?;
         }
-        // The upstream may authenticate the connection as the user's.
+        // The upstream may be about to authenticate the connection as that of the user.
         if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
             exchange.end_connection_after_answer()?;
         }
@@ -518,7 +519,7 @@ impl ProxyHttp for Proxy {
             if let Some((upstream, public_origin)) = &translated {
                 NameTranslation { upstream, public_origin }.apply(fields);
             }
-            // This includes a 101: browsers accept cookies from a WebSocket handshake.
+            // Also for a 101, because browsers accept cookies from a WebSocket handshake.
             sift_cookies(fields, |line| exchange.snapshot.front.may_set_cookie(line));
             if !switches {
                 strip_hop_by_hop(fields);
@@ -547,10 +548,10 @@ impl ProxyHttp for Proxy {
         Ok(())
     }
 
-    /// Removes `Transfer-Encoding` from answers to HTTP/1.0 clients, which do not support it.
+    /// Removes `Transfer-Encoding` from responses to HTTP/1.0 clients, which do not support it.
     ///
-    /// Pingora sets it if the length is unknown. The connection closes at the end of the body
-    /// instead.
+    /// Pingora sets the field if the length is unknown. For these clients, closing the connection
+    /// ends the body instead.
     async fn response_filter(
         &self,
         session: &mut Session,
@@ -572,7 +573,8 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
-        // The end of the connection looks like the end of the answer.
+        // At the timeout, the upstream connection was closed. That must not look like the end of
+        // the response.
         if let (true, true, Some(error)) = (end_of_stream, exchange.ends_with_connection, exchange.silence_error()) {
             return Err(error);
         }
@@ -597,7 +599,7 @@ impl ProxyHttp for Proxy {
     ) -> Box<Error> {
         let may_present_named = exchange.server.as_ref().is_some_and(|server| server.may_present_named(peer, &error))
             && !std::mem::replace(&mut exchange.has_changed_verification, true);
-        // The request was not sent, so a retry at another server is safe for every method.
+        // The request was not sent, so it is safe to retry at another server, whatever the method.
         let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.snapshot.upstreams.get(forward.app));
         error.set_retry(may_present_named || upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
@@ -614,7 +616,7 @@ impl ProxyHttp for Proxy {
         let silence = exchange.silence_error().filter(|_| *error.esource() == ErrorSource::Upstream);
         exchange.end_silence();
         let mut error = silence.unwrap_or(error).more_context(format!("Peer: {peer}"));
-        // As Pingora does by default: a repeated request must not act twice.
+        // Like Pingora's default: a request must not take effect twice.
         if !session.req_header().method.is_idempotent() || session.as_ref().retry_buffer_truncated() {
             error.set_retry(false);
         } else {
@@ -634,20 +636,20 @@ impl ProxyHttp for Proxy {
             let mut response = unanswered(session, status, exchange).await.unwrap_or_else(|| {
                 refusal(status, why(error), &session.req_header().headers, &exchange.origin.request_id)
             });
-            // These fields include those of CORS, without which a page of another origin cannot
+            // These fields include those of CORS. Without them, a page of another origin could not
             // read the error.
             if let Some(forward) = &exchange.forward {
                 let changes = &forward.rewrite.answer;
                 response.headers_mut().extend(changes.set.iter().chain(&changes.append).cloned());
             }
-            // Errors are ignored: the client may have disconnected.
+            // Fails only if the client has disconnected.
             let _ = self.answer(session, response, exchange).await;
         }
         FailToProxy { error_code: status.map_or(0, |status| status.as_u16()), can_reuse_downstream: false }
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
-        // Releases the turn for the next request before the remaining work for this client.
+        // Lets the next request have its turn before the remaining work for this exchange.
         exchange.turn = None;
         exchange.end_silence();
         let request = session.req_header();
@@ -663,7 +665,7 @@ impl ProxyHttp for Proxy {
         let status = session.response_written().map(|head| head.status);
         let lengths = Lengths { request: session.body_bytes_read() as u64, response: session.body_bytes_sent() as u64 };
         exchange.finish(request, status, lengths);
-        // A truncated answer of an upstream must not be ended as if it were complete.
+        // A truncated response of an upstream must not be ended like a complete one.
         let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
         if whole && status.is_some() {
             if session.is_http2() {
@@ -686,7 +688,7 @@ impl ProxyHttp for Proxy {
 
     /// Suppresses Pingora's error log.
     ///
-    /// `logging` logs each error once, at a level that prevents clients from filling the log.
+    /// [`Self::logging`] logs each error once, at a level at which clients cannot fill the log.
     fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
         true
     }

@@ -1,24 +1,26 @@
 //! Redaction of request paths for logs.
 //!
-//! Codes and tokens are in queries, which are never logged. But a path may contain text that some
-//! parsers treat as a query (`/a%3Fcode=…`, `/a;token=…`), or a token as a segment.
+//! Queries, which may contain codes and tokens, are never logged. A path may contain secrets too:
+//! as a text that some parsers read as a query (`/a%3Fcode=…`, `/a;token=…`), or as a segment.
 
 use std::borrow::Cow;
 
-/// Placeholder for redacted parts.
+/// Replacement of redacted parts.
 const LEFT_OUT: &str = "…";
-/// Maximum length of a segment that is shown in a refused path, in bytes. Every code and token of
-/// the server is longer.
+/// Maximum length of a segment in the shown form of a refused path, in bytes. All codes and tokens
+/// of the server are longer.
 const MAX_NAME_LENGTH: usize = 24;
 
-/// Returns the path without parts that may be secret. In a refused path, the meaning of each part
-/// is unknown.
+/// Returns the path without parts that may be secret.
+///
+/// `refused` says that the path was refused. Then the meaning of its segments is unknown, and more
+/// is redacted.
 pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     let end = query_start(path.as_bytes(), refused).unwrap_or(path.len());
-    // `end` is at an ASCII separator, so it is a character boundary.
+    // `end` is the position of an ASCII separator, so it is a character boundary.
     let (whole, rest) = path.split_at_checked(end).unwrap_or((path, ""));
     let is_secret = |name: &str| holds_token(name) || (refused && name.len() > MAX_NAME_LENGTH);
-    // Few paths contain a secret. The others are returned without splitting them.
+    // Common case: the path contains no secret and need not be split.
     let may_hold_some = refused || token_start(whole).is_some();
     if rest.is_empty() && !(may_hold_some && whole.split('/').any(is_secret)) {
         return Cow::Borrowed(path);
@@ -36,7 +38,8 @@ pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Returns the start of a query, fragment or parameters, percent-encoded any number of times.
+/// Returns the position of a query, a fragment or parameters, even if their first character is
+/// percent-encoded several times.
 fn query_start(path: &[u8], refused: bool) -> Option<usize> {
     let begins = |byte: u8| matches!(byte, b'?' | b'#' | b';') || (refused && matches!(byte, b'&' | b'='));
     path.iter().enumerate().position(|(at, byte)| match byte {
@@ -45,7 +48,7 @@ fn query_start(path: &[u8], refused: bool) -> Option<usize> {
     })
 }
 
-/// Returns the byte of a percent-encoded sequence that may have been encoded several times.
+/// Decodes a byte that may be percent-encoded several times.
 fn escaped(text: &[u8]) -> Option<u8> {
     let mut digits = text.strip_prefix(b"%")?;
     while let Some(inner) = digits.strip_prefix(b"25") {
@@ -56,13 +59,12 @@ fn escaped(text: &[u8]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// Returns whether the segment contains a signed token: `{"` in base64url, followed by two dots.
+/// Returns whether the segment contains a JWT: `{"` in base64url, with at least two dots after it.
 fn holds_token(name: &str) -> bool {
     token_start(name).and_then(|at| name.get(at..)).is_some_and(|token| token.matches(['.']).count() >= 2)
 }
 
-/// Returns the possible start of a signed token. The search uses its third letter, which is rare in
-/// paths.
+/// Returns the possible start of a JWT (`eyJ`). Searches for `J`, which is rare in paths.
 fn token_start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut starts = memchr::memchr_iter(b'J', bytes).filter_map(|third| third.checked_sub(2));

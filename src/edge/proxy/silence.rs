@@ -1,12 +1,12 @@
 //! Timeout for an upstream that sends nothing.
 //!
-//! Pingora sets its read timeout before the answer arrives, so it cannot depend on the answer. The
-//! peers therefore have the long timeout of streams, and this module enforces the timeout that
-//! applies: the ordinary one until the head of an answer shows an event stream.
+//! Event streams have a longer timeout than other responses, but Pingora's read timeout is set
+//! before the response arrives. So Pingora gets the long timeout, and this module enforces the
+//! shorter one.
 //!
-//! At the deadline, the upstream connection is closed, and Pingora reads its end. An answer that was
-//! read completely and waits for a slow client stays whole. [`Silence::is_over`] tells this end from
-//! that of an upstream.
+//! When the time is over, this module closes the upstream connection, and Pingora reads its end.
+//! [`Silence::is_over`] distinguishes that from an upstream that has closed the connection. A
+//! response that was read completely is not affected if the client is slow.
 
 use std::os::fd::RawFd;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::upstream::Handle;
 
-/// The wait of one exchange for its upstream.
+/// Wait of one exchange for bytes of its upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     wait: Mutex<Option<Wait>>,
@@ -30,11 +30,11 @@ pub(crate) struct Silence {
 struct Wait {
     until: Instant,
     limit: Duration,
-    /// Descriptor of the upstream connection, open while the exchange waits.
+    /// Descriptor of the upstream connection, which is open as long as the exchange waits.
     descriptor: RawFd,
 }
 
-/// Timer of an exchange, created when it first waits.
+/// Timer of an exchange. It is created when the exchange first waits.
 pub(crate) type Timer = Option<Pin<Box<Sleep>>>;
 
 impl Silence {
@@ -43,7 +43,7 @@ impl Silence {
         *self.wait() = Some(Wait { until: Instant::now() + limit, limit, descriptor });
     }
 
-    /// Changes the limit of the wait and starts it again.
+    /// Sets another limit and restarts the wait.
     pub(crate) fn extend(&self, limit: Duration) {
         if let Some(wait) = &mut *self.wait() {
             wait.limit = limit;
@@ -51,31 +51,32 @@ impl Silence {
         }
     }
 
-    /// Starts the wait again, because bytes went to the upstream or came from it.
+    /// Restarts the wait, because bytes were sent to the upstream or received from it.
     pub(crate) fn renew(&self) {
         if let Some(wait) = &mut *self.wait() {
             wait.until = Instant::now() + wait.limit;
         }
     }
 
-    /// Ends the wait. To be called before the upstream connection can belong to another exchange.
+    /// Ends the wait. Must be called before another exchange can use the upstream connection.
     pub(crate) fn end(&self) {
         *self.wait() = None;
     }
 
-    /// Returns whether the upstream connection was closed at the deadline.
+    /// Returns whether the upstream connection was closed because the wait took too long.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Closes the upstream connection if the deadline has passed, or wakes the task when it does.
+    /// Closes the upstream connection if the wait took too long. Otherwise wakes the task at the
+    /// deadline.
     pub(crate) fn poll(&self, timer: &mut Timer, cx: &mut Context<'_>) {
         let mut wait = self.wait();
         let Some(current) = &mut *wait else { return };
         let connection = loop {
             let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(current.until)));
-            // A timer that is too early is set again when it fires, which costs less than at each
-            // piece of an answer.
+            // A timer that is too early is reset when it fires. Resetting it for each part of a
+            // response would cost more.
             if timer.deadline() > current.until {
                 timer.as_mut().reset(current.until);
             }
@@ -84,7 +85,8 @@ impl Silence {
             }
             let now = Instant::now();
             if current.until <= now {
-                // The client may be slow: the upstream's next bytes wait to be read.
+                // If bytes of the upstream are waiting, the exchange waits for a slow client
+                // instead.
                 if let Some(connection) =
                     Handle::from_descriptor(current.descriptor).filter(|connection| !connection.has_bytes())
                 {
@@ -100,7 +102,7 @@ impl Silence {
     }
 
     fn wait(&self) -> MutexGuard<'_, Option<Wait>> {
-        // A panic cannot leave it inconsistent: each statement leaves it valid.
+        // The value is consistent even after a panic: each statement leaves it so.
         self.wait.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! Front and upstreams of one configuration.
 //!
-//! A request takes the current snapshot when it begins and keeps it to its end. A reload sets a new
+//! A request takes the current snapshot when it starts and keeps it to its end. A reload sets a new
 //! snapshot for later requests.
 
 use std::sync::Arc;
@@ -27,20 +27,21 @@ pub struct Snapshot {
     pub upstreams: Arc<[Arc<Upstreams>]>,
 }
 
-/// Whether the access of an exchange in progress is still valid.
+/// Whether an exchange in progress would still be permitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Validity {
     Valid,
-    /// Access has ended; the exchange is cut off.
+    /// Access has ended. The exchange must be aborted.
     Ended,
     Unknown,
 }
 
 impl Snapshot {
-    /// Returns whether a request that was forwarded to application `app` would be permitted now.
+    /// Returns whether a request that was forwarded to the application `app` would be permitted
+    /// now.
     ///
-    /// `head` is the head that was decided on, with [`crate::Reauthorization`] in its extensions. After
-    /// a reload, another application may have the same host; then access has ended.
+    /// `head` is the head that was decided on, with [`crate::Reauthorization`] in its extensions.
+    /// If a reload has assigned the host to another application, access has ended.
     pub(crate) async fn validity(&self, head: &request::Parts, app: &str) -> Validity {
         match self.front.decide(head).await {
             RouteDecision::Forward(forward) if self.upstreams.get(forward.app).is_some_and(|now| now.app() == app) => {
@@ -53,8 +54,8 @@ impl Snapshot {
 
     /// Creates the snapshot for these applications.
     ///
-    /// Applications that are unchanged since `before` keep their upstreams. Others inherit the
-    /// known addresses and health of the same names and servers. Reads certificates but resolves no
+    /// An application that is unchanged since `before` keeps its upstreams. Others copy the known
+    /// addresses and the health of the same names and servers. Reads certificates, but resolves no
     /// names.
     ///
     /// # Errors
@@ -83,7 +84,7 @@ impl Snapshot {
         if faults.is_empty() { Ok(Self { front, upstreams: upstreams.into() }) } else { Err(faults) }
     }
 
-    /// Resolves the names of the upstreams that are new since `before`, with a short wait for the
+    /// Resolves the names of the upstreams that are new since `before`. Waits only briefly for the
     /// answers. Blocking.
     pub fn find_names(&self, before: Option<&Self>) {
         let is_new = |upstreams: &&Arc<Upstreams>| {
@@ -93,7 +94,7 @@ impl Snapshot {
     }
 }
 
-/// Holder of the current snapshot.
+/// Current snapshot, which a reload replaces.
 pub struct Snapshots {
     current: ArcSwap<Snapshot>,
     changed: watch::Sender<()>,
@@ -104,7 +105,7 @@ impl Snapshots {
         Arc::new(Self { current: ArcSwap::from_pointee(snapshot), changed: watch::Sender::new(()) })
     }
 
-    /// Returns the snapshot for a request that begins now.
+    /// Returns the snapshot for a request that starts now.
     pub fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
@@ -115,14 +116,14 @@ impl Snapshots {
     }
 }
 
-/// Replaces the applications and certificates of a running server.
+/// Replaces the applications and the certificates of a running server.
 pub struct Changer {
     snapshots: Arc<Snapshots>,
     resolver: Resolver,
     tls: Option<Arc<Tls>>,
 }
 
-/// A prepared change that cannot fail any more.
+/// Prepared change. Applying it cannot fail.
 pub struct Change {
     snapshot: Snapshot,
     spoken: Option<TlsSnapshot>,
@@ -135,11 +136,11 @@ impl Changer {
 
     /// Prepares to serve these applications with this front. Changes nothing yet.
     ///
-    /// Of `server` it only uses the certificates and the client authentication. A server without
-    /// TLS stays without. Blocks on the disk and the resolver.
+    /// Of `server`, only the certificates and the client authentication are used. A server that
+    /// started without TLS remains without. Blocking I/O.
     ///
     /// # Errors
-    /// Every fault found, one line each.
+    /// All errors, one line each.
     pub fn prepare(&self, apps: &[App], server: &ServerConfig, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
         let before = self.snapshots.current();
         let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
@@ -162,12 +163,13 @@ impl Changer {
     }
 }
 
-/// Interval between reports of upstream states to the front.
+/// Interval between reports of the upstreams' health to the front.
 const TELL: Duration = Duration::from_secs(2);
 
-/// Watches an application's upstreams until `stop` turns true or its sender is dropped.
+/// Watches an application's upstreams until `stop` becomes true or its sender is dropped.
 ///
-/// A watch that fails, for example for lack of a thread, is restarted. Without it, a server that is
+/// If the watch fails, for example because no thread can be started, it is restarted. Without a
+/// watch, requests would still be sent to a server that is down.
 /// down would stay in use.
 async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
     while let Err(error) = tokio::spawn(Arc::clone(&upstreams).watch(stop.clone())).await {
@@ -178,16 +180,16 @@ async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<boo
     }
 }
 
-/// Watches the upstreams of the current snapshot until `stop` turns true.
+/// Watches the upstreams of the current snapshot until `stop` becomes true.
 ///
-/// After a change, it starts to watch new upstreams and stops to watch removed ones.
+/// After a reload, starts to watch new upstreams and stops watching removed ones.
 pub async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     let mut changed = snapshots.changed.subscribe();
     let mut running: Vec<(Arc<Upstreams>, watch::Sender<bool>)> = Vec::new();
     let mut tasks = JoinSet::new();
     loop {
         let snapshot = snapshots.current();
-        // Dropping the sender ends the watch.
+        // Dropping the sender ends the watch of removed upstreams.
         running.retain(|(upstreams, _)| snapshot.upstreams.iter().any(|other| Arc::ptr_eq(other, upstreams)));
         for upstreams in snapshot.upstreams.iter() {
             if !running.iter().any(|(other, _)| Arc::ptr_eq(other, upstreams)) {
@@ -204,7 +206,7 @@ pub async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receive
                     while tasks.join_next().await.is_some() {}
                     return;
                 }
-                // An error is impossible: the sender lives as long as `snapshots`.
+                // Cannot fail: the sender exists as long as `snapshots`.
                 _ = changed.changed() => break,
                 () = tokio::time::sleep(TELL) => {
                     let snapshot = snapshots.current();

@@ -1,10 +1,9 @@
-//! `Strict-Transport-Security` (RFC 6797): makes browsers use only https after their first visit
-//! over https.
+//! `Strict-Transport-Security` (RFC 6797), and redirects from plain HTTP to https.
 //!
-//! Redirects from plain HTTP to https.
-//!
-//! A configured host is answered with 308 to the same path, and any other with 421. Validations of a
-//! certificate authority are answered. The host in `Location` is a configured one, so an attacker cannot choose another.
+//! The field makes browsers use only https after their first visit over https. The redirect front
+//! answers requests to a configured host with 308 to the same path, and others with 421. The host
+//! in `Location` is one from the configuration, so an attacker cannot choose it. HTTP-01
+//! validations of an ACME authority are answered too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::proxy::snapshot::Snapshots;
 use crate::refusal::refusal;
 use crate::{AnswerReason, ConnectionEvent, EdgeObserver, Finished, Front, Origin, Policy, RouteDecision};
 
-/// Value of the field. It omits `includeSubDomains`, because subdomains may belong to others.
+/// Value of the field. It has no `includeSubDomains`, because other parties may own subdomains.
 #[derive(Debug, Clone)]
 pub struct TransportSecurity {
     seconds: u64,
@@ -27,7 +26,7 @@ pub struct TransportSecurity {
 }
 
 impl TransportSecurity {
-    /// Creates the value for this duration, or returns `None` if it is less than a second.
+    /// Creates the value for this duration. `None` if it is shorter than a second.
     pub fn for_time(time: Duration) -> Option<Self> {
         let seconds = time.as_secs();
         let value = HeaderValue::from_str(&format!("max-age={seconds}")).ok()?;
@@ -38,20 +37,19 @@ impl TransportSecurity {
         &self.value
     }
 
-    /// Sets the field, unless the application has set one with at least the same duration, which
+    /// Sets the field, unless the application has set one with at least the same duration. That one
     /// may have more directives.
     ///
-    /// A shorter duration, or `max-age=0`, would allow attacks on the sign-in cookies. The
-    /// application must not decide that.
+    /// A shorter duration, or `max-age=0`, would allow attacks on the sign-in cookies.
     pub(crate) fn set(&self, fields: &mut HeaderMap) {
-        // Browsers use the first field only (RFC 6797 §8.1).
+        // Browsers use only the first occurrence of the field (RFC 6797 §8.1).
         let first = fields.get(STRICT_TRANSPORT_SECURITY);
         let given = first.filter(|given| max_age(given).is_some_and(|seconds| seconds >= self.seconds)).cloned();
         fields.insert(STRICT_TRANSPORT_SECURITY, given.unwrap_or_else(|| self.value.clone()));
     }
 }
 
-/// Returns the duration in a field, in seconds, or `None` if browsers would ignore the field.
+/// Returns the duration in a field, in seconds. `None` if browsers would ignore the field.
 fn max_age(field: &HeaderValue) -> Option<u64> {
     let directives = field.to_str().ok()?.split(';').filter_map(|directive| directive.split_once('='));
     let mut times = directives.filter(|(name, _)| name.trim().eq_ignore_ascii_case("max-age"));
@@ -60,11 +58,11 @@ fn max_age(field: &HeaderValue) -> Option<u64> {
     if times.next().is_some() { None } else { seconds.trim().trim_matches('"').parse().ok() }
 }
 
-/// Front that redirects to the public origins of the current front, and reports its exchanges to
-/// it.
+/// Front that redirects to the public origins of the current front, and passes its reports to that
+/// front.
 pub struct Redirect {
     pub snapshots: Arc<Snapshots>,
-    /// Answered here, because a certificate authority validates hosts at port 80.
+    /// Answers to HTTP-01 validations, which use port 80.
     pub challenges: Arc<Challenges>,
 }
 
@@ -73,18 +71,17 @@ impl Redirect {
         let host = head.headers.get(HOST)?.to_str().ok()?;
         let origin = self.snapshots.current().front.public_origin(&host.to_ascii_lowercase())?;
         let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-        // `OPTIONS *` has no path.
+        // The target of `OPTIONS *` has no path.
         if !origin.starts_with("https://") || !target.starts_with('/') {
             return None;
         }
         let location = HeaderValue::from_str(&format!("{origin}{target}")).ok()?;
         let mut response = Response::new(Bytes::new());
-        // 308 keeps the method. Form data of this request may have been intercepted, but the next
-        // request uses https.
+        // 308 keeps the method and so the form data. The data may have been intercepted in this
+        // request, but the next request uses https.
         *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
         response.headers_mut().insert(LOCATION, location);
-        // The limit prevents caches from redirecting forever to an application that moved or was
-        // removed.
+        // Without a limit, caches would redirect to an application that was moved or removed.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
         Some(response)
     }

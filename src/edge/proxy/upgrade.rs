@@ -1,14 +1,13 @@
-//! Connections to upstreams for requests that ask to switch protocols (`WebSocket`).
+//! Recognition of `WebSocket` handshakes, and connections to upstreams for them.
 //!
-//! Pingora 0.9.1 closes such a connection if it reads the upstream's 101 before the end of the
-//! request's own, empty body (cloudflare/pingora#946). With a fast upstream nearby this happens
-//! often. Pingora waits for both in one `select!`, and the end of the body is always ready first.
-//! So it suffices that the first read after a write yields once.
+//! An upgraded connection has an upstream connection of its own, and by default a timeout of an
+//! hour instead of a minute. So only a valid handshake is upgraded, not every request with
+//! `Upgrade`.
 //!
-//! Recognition of valid `WebSocket` handshakes.
-//!
-//! By default, an upgraded connection has a timeout of an hour instead of a minute. It also has an
-//! upstream connection of its own. A mere `Upgrade` field must not suffice for that.
+//! Pingora 0.9.1 has a bug: it closes the connection if it reads the upstream's 101 before the end
+//! of the request's own, empty body (cloudflare/pingora#946). A fast upstream often causes that.
+//! Pingora waits for both in one `select!`, and the end of the body is always ready first. So it is
+//! enough that the first read after a write yields once.
 
 use std::io;
 use std::pin::Pin;
@@ -31,7 +30,7 @@ use tokio::time::timeout;
 
 #[derive(Debug)]
 pub(crate) struct UpgradeConnector {
-    /// Maximum time for connecting.
+    /// Maximum time for connecting to an upstream.
     pub(crate) connect_timeout: Duration,
 }
 
@@ -75,7 +74,7 @@ impl Socket {
     }
 }
 
-/// A socket whose first read after a write yields once.
+/// Socket whose first read after a write yields once.
 #[derive(Debug)]
 struct TurnTaking {
     socket: Socket,
@@ -86,7 +85,7 @@ impl VirtualSocket for TurnTaking {
     fn set_socket_option(&self, option: VirtualSockOpt) -> io::Result<()> {
         match (&self.socket, option) {
             (Socket::Tcp(socket), VirtualSockOpt::NoDelay) => socket.set_nodelay(true),
-            // The peers of this proxy set no other options.
+            // The proxy sets no other options.
             _ => Ok(()),
         }
     }
@@ -117,7 +116,7 @@ impl AsyncWrite for TurnTaking {
     }
 }
 
-/// Returns whether this head is a client's handshake according to RFC 6455 §4.1.
+/// Returns whether this head is a valid handshake of a client (RFC 6455 §4.1).
 pub(crate) fn is_handshake(head: &request::Parts) -> bool {
     let headers = &head.headers;
     head.method == Method::GET
@@ -128,19 +127,19 @@ pub(crate) fn is_handshake(head: &request::Parts) -> bool {
         && only(headers, &SEC_WEBSOCKET_KEY).is_some_and(is_key)
 }
 
-/// Returns whether the value is 16 bytes in base64.
+/// Returns whether the value is the base64 form of 16 bytes.
 fn is_key(value: &[u8]) -> bool {
     STANDARD.decode(value).is_ok_and(|bytes| bytes.len() == 16)
 }
 
-/// Returns a field's value if the field is present exactly once.
+/// Returns the value of a field that is present exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     values.next().is_none().then(|| first.as_bytes().trim_ascii())
 }
 
-/// Returns whether a list field contains this member.
+/// Returns whether a list field contains this element.
 fn names(headers: &HeaderMap, name: &HeaderName, member: &[u8]) -> bool {
     let lines = headers.get_all(name).iter();
     lines

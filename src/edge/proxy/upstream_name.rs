@@ -1,22 +1,22 @@
-//! Translation of the upstream's own name in answers.
+//! Replacement of the upstream's own name in responses.
 //!
-//! With `preserve_host = false` an application receives its own name as `Host` and uses it in
-//! redirects and cookies, but clients cannot reach it there. Equivalent to nginx's `proxy_redirect`
-//! and `proxy_cookie_domain`.
+//! With `preserve_host = false`, an application receives its own name as `Host` and uses it in
+//! redirects and cookies. Clients cannot reach it under that name. nginx has `proxy_redirect` and
+//! `proxy_cookie_domain` for the same purpose.
 
 use http::header::{CONTENT_LOCATION, LOCATION, REFRESH, SET_COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Name of an upstream and its replacement.
+/// Name of an upstream, and the public origin that replaces it.
 pub(crate) struct NameTranslation<'a> {
-    /// Upstream's `Host`, possibly with a port.
+    /// `Host` of the upstream, possibly with a port.
     pub(crate) upstream: &'a str,
     /// Public origin of the application: scheme, host and port.
     pub(crate) public_origin: &'a str,
 }
 
 impl NameTranslation<'_> {
-    /// Translates the fields that contain the upstream's name.
+    /// Replaces the upstream's name in all fields that may contain it.
     pub(crate) fn apply(&self, fields: &mut HeaderMap) {
         for name in [LOCATION, CONTENT_LOCATION] {
             Self::replace(fields, &name, |value| self.url(value));
@@ -37,9 +37,9 @@ impl NameTranslation<'_> {
         }
     }
 
-    /// Returns the public URL for a URL of the upstream, or `None` for another URL.
+    /// Returns the public URL for a URL of the upstream, or `None` for other URLs.
     ///
-    /// The scheme is ignored: behind a proxy that terminates TLS, applications use http or https.
+    /// The scheme does not matter: an application behind a TLS proxy may use http or https.
     fn url(&self, url: &str) -> Option<String> {
         let (default_port, rest) =
             [(":80", "http://"), (":443", "https://"), ("", "//")].into_iter().find_map(|(port, scheme)| {
@@ -55,7 +55,7 @@ impl NameTranslation<'_> {
         Some(format!("{}{slash}{tail}", self.public_origin))
     }
 
-    /// Translates a value like `Refresh: 5; url=…`.
+    /// Replaces the URL in a value like `Refresh: 5; url=…`.
     fn refresh(&self, value: &str) -> Option<String> {
         let start = value.to_ascii_lowercase().find("url=")? + "url=".len();
         let (before, url) = value.split_at_checked(start)?;
@@ -64,10 +64,11 @@ impl NameTranslation<'_> {
         Some(format!("{before}{quote}{}", self.url(url)?))
     }
 
-    /// Returns the cookie without a `Domain` of the upstream, or `None` if it has none.
+    /// Removes a `Domain` of the upstream from a cookie. `None` if the cookie has no such
+    /// attribute.
     ///
-    /// Browsers refuse a cookie for the upstream's domain. Without `Domain` they keep it for the
-    /// host in the request.
+    /// Browsers refuse a cookie for the upstream's domain. Without `Domain`, they keep it for the
+    /// host of the request.
     fn cookie(&self, line: &HeaderValue) -> Option<HeaderValue> {
         let is_upstreams = |attribute: &&[u8]| {
             let Some((name, value)) = str::from_utf8(attribute).ok().and_then(|text| text.split_once('=')) else {
@@ -86,7 +87,7 @@ impl NameTranslation<'_> {
         HeaderValue::from_bytes(&kept).ok()
     }
 
-    /// Returns whether this domain covers the upstream's host but not the public one.
+    /// Returns whether this domain includes the upstream's host but not the public host.
     fn is_domain_of_upstream(&self, domain: &str) -> bool {
         let domain = domain.strip_prefix('.').unwrap_or(domain).to_ascii_lowercase();
         let covers = |host: &str| {

@@ -1,8 +1,8 @@
-//! Limits on concurrent requests at an application, in total and for each client.
+//! Limits on the concurrent requests at an application, in total and for each client.
 //!
-//! The total protects the application's workers and the proxy's descriptors. The limit per client
-//! is needed because an HTTP/2 client can send a hundred requests on each connection. Further
-//! requests wait for their turn in order of arrival.
+//! The total protects the application's workers and the descriptors of the proxy. The limit for
+//! each client is needed because an HTTP/2 client can send a hundred requests on each connection.
+//! Requests above a limit wait for their turn, in order of arrival.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,27 +15,28 @@ use tokio::time::timeout;
 
 use super::super::listen::quota::counted_as;
 
-/// Maximum time that a request waits for its turn.
+/// Maximum time for which a request waits for its turn.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The turns at one application.
+/// Turns at one application.
 pub(super) struct FairQueue {
     all: Arc<Semaphore>,
     per_client: usize,
-    /// Maximum number of long-lived exchanges (`WebSocket`s, streams) of one client that release
-    /// its share.
+    /// Maximum number of long-lived exchanges of one client (`WebSocket`s, streams) that do not
+    /// count towards `per_client`.
     ///
-    /// They do not count as a burst, because many users may share one address. One client must
+    /// They are not a burst of requests, and many users may share one address. The maximum ensures
+    /// that one client never occupies all turns.
     /// never occupy all turns.
     most_long_lived: usize,
     patience: Duration,
-    /// Clients that have or wait for a turn.
+    /// Clients with requests that have a turn or wait for one.
     clients: Mutex<HashMap<IpAddr, Client>>,
 }
 
 struct Client {
     turns: Arc<Semaphore>,
-    /// Number of requests that have or wait for a turn.
+    /// Number of requests that have a turn or wait for one.
     here: usize,
     long_lived: usize,
 }
@@ -47,7 +48,7 @@ impl FairQueue {
         Self { all, per_client, most_long_lived: in_all / 2, patience: QUEUE_TIMEOUT, clients: Mutex::default() }
     }
 
-    /// Waits for a turn. Returns `None` if it does not come in time.
+    /// Waits for a turn. `None` if the wait takes too long.
     ///
     /// `client` is `None` if the client is unknown: the requests of a load balancer that does not
     /// name its clients belong to many.
@@ -55,8 +56,8 @@ impl FairQueue {
         let mut turn = QueueSlot { lanes: Arc::clone(self), client: client.map(counted_as), own: None, all: None };
         let own = turn.client.map(|client| self.come(client));
         let both = async {
-            // The client's own turn comes first, so that a waiting client does not occupy a turn of
-            // others.
+            // The client's own limit comes first. A request that waits for it must not occupy a
+            // turn of other clients.
             if let Some(own) = own {
                 turn.own = Some(own.acquire_owned().await.ok()?);
             }
@@ -76,23 +77,23 @@ impl FairQueue {
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<IpAddr, Client>> {
-        // A panic cannot leave it inconsistent: each statement leaves it valid.
+        // The map is consistent even after a panic: each statement leaves it so.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A turn of one request. Dropping it passes the turn on.
+/// Turn of one request. Dropping it gives the turn to the next request.
 pub(crate) struct QueueSlot {
     lanes: Arc<FairQueue>,
     client: Option<IpAddr>,
-    /// Permit of the client's share; `None` once the exchange is long-lived.
+    /// Permit for the client's limit; `None` once the exchange is long-lived.
     own: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
 
 impl QueueSlot {
-    /// Marks the exchange as long-lived: frees the client's share, unless the client has too many
-    /// long-lived exchanges.
+    /// Marks the exchange as long-lived, so that it no longer counts towards the client's limit.
+    /// Has no effect if the client has too many long-lived exchanges.
     pub(crate) fn lasts(&mut self) {
         let Some(client) = self.client.filter(|_| self.own.is_some()) else { return };
         if let Some(client) = self.lanes.clients().get_mut(&client)
@@ -107,7 +108,7 @@ impl QueueSlot {
 impl Drop for QueueSlot {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
-        // A request that never got its turn has no permit of `all`. A long-lived exchange has only
+        // A request that never got its turn has no `all` permit. A long-lived exchange has only
         // that permit.
         let lasted = self.own.is_none() && self.all.is_some();
         if let Entry::Occupied(mut entry) = self.lanes.clients().entry(client) {
@@ -158,7 +159,7 @@ mod tests {
             turn.lasts();
             open.push(turn);
         }
-        // Two are long-lived, and the third keeps the client's only turn.
+        // Two are long-lived. The third one still counts towards the client's limit of one.
         assert!(lanes.turn(Some(client(1))).await.is_none());
         assert!(lanes.turn(Some(client(2))).await.is_some());
         open.remove(0);
@@ -170,7 +171,7 @@ mod tests {
     async fn cancelled_requests_free_their_capacity() {
         let lanes = lanes(1, 1);
         let only = lanes.turn(None).await.unwrap();
-        // One request waits until its timeout, and another is cancelled before.
+        // One request waits until the timeout. Another is cancelled before it.
         assert!(lanes.turn(Some(client(1))).await.is_none());
         assert!(timeout(Duration::from_millis(10), lanes.turn(Some(client(2)))).await.is_err());
         drop(only);

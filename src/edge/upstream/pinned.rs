@@ -1,9 +1,9 @@
-//! Upstream connections that belong to one client connection.
+//! Upstream connections that only one client connection uses.
 //!
-//! NTLM, and Negotiate as IIS implements it, authenticate a connection instead of a request: the
-//! application serves each further request on it as the user who signed in. With a shared pool,
-//! another user's request could follow. After the first such `Authorization`, a client connection
-//! therefore has its own upstream connection, which closes with it.
+//! NTLM, and Negotiate as IIS implements it, authenticate a connection instead of a request. The
+//! application serves all further requests on that connection as the user who signed in. With a
+//! shared pool, these could be requests of another user. So after the first `Authorization` with
+//! such a scheme, the client connection has its own upstream connection, which closes with it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use super::server::UpstreamServer;
 use super::source::Address;
 use super::spent::Handle;
 
-/// Schemes of `Authorization` and `WWW-Authenticate` that may authenticate the connection.
+/// Schemes in `Authorization` and `WWW-Authenticate` that may authenticate the connection.
 const CONNECTION_SCHEMES: [&[u8]; 4] = [b"ntlm", b"negotiate", b"kerberos", b"credssp"];
 
 /// Returns whether this field contains a scheme that may authenticate the connection.
@@ -29,7 +29,8 @@ pub(crate) fn authenticates_connection(fields: &HeaderMap, name: &HeaderName) ->
     })
 }
 
-/// The upstream connection of one client connection. Dropping it closes the upstream connection.
+/// Upstream connection that only one client connection uses. Dropping it closes the upstream
+/// connection.
 pub(crate) struct PinnedConnection {
     number: u64,
     open: Mutex<Option<OpenConnection>>,
@@ -46,18 +47,17 @@ impl PinnedConnection {
         Self { number: NEXT.fetch_add(1, Ordering::Relaxed), open: Mutex::default() }
     }
 
-    /// Restricts the peer to connections of this pin. Pingora's pool uses the group as a part of
-    /// its key.
+    /// Restricts the peer to this client's own connection. Pingora's pool uses the group as a part
+    /// of its key.
     ///
-    /// The lowest bit of the group separates upgrades, and the other bits separate trusted
-    /// authorities.
+    /// The lowest bit of the group remains unchanged: it separates upgraded connections.
     pub(crate) fn restrict(&self, peer: &mut HttpPeer) {
         peer.group_key ^= self.number << 1;
-        // The connection closes with the client's, which has an idle timeout.
+        // The connection closes with the client's connection, which has an idle timeout.
         peer.options.idle_timeout = None;
     }
 
-    /// Stores the newly opened connection and closes the previous one.
+    /// Stores a new upstream connection and closes the previous one.
     pub(crate) fn hold(&self, server: &UpstreamServer, handle: Handle) {
         let open = OpenConnection { server: server.address.clone(), handle };
         if let Some(before) = self.open.lock().unwrap_or_else(PoisonError::into_inner).replace(open) {
@@ -65,7 +65,7 @@ impl PinnedConnection {
         }
     }
 
-    /// Returns the server of the connection, if one is open.
+    /// Returns the server of the upstream connection, if one is open.
     pub(super) fn server(&self) -> Option<Address> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|open| open.server.clone())

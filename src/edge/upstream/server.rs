@@ -1,4 +1,4 @@
-//! One server of an application: its address, its connection settings and its health.
+//! One server of an application: its address, connection settings and health.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,12 +16,12 @@ use super::source::{Address, UpstreamSource};
 use super::trust::{NamedCertificate, UpstreamTrust};
 use sealgate_config::{App, Upstream};
 
-/// Time that an idle upstream connection is kept.
+/// Time for which an idle upstream connection is kept.
 const IDLE: Duration = Duration::from_secs(30);
-/// Returns Pingora's changes to a request head before the proxy's own.
+/// Returns the settings with which Pingora changes a request head, before the proxy's own changes.
 ///
-/// All fields are explicit because Pingora's defaults may change. They decide which client fields
-/// reach an application (RFC 9110 §7.6.1).
+/// They decide which fields of a client reach an application (RFC 9110 §7.6.1). All are listed,
+/// because Pingora's defaults may change.
 const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolicy {
     HttpUpstreamRequestPolicy {
         strip_hop_by_hop: true,
@@ -32,35 +32,37 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
 }
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of consecutive failed checks after which a server is considered dead. One lost packet is
-/// not enough.
+/// Number of consecutive failed checks after which a server is considered dead. One may be due to a
+/// lost packet.
 const FAILURES: u32 = 2;
 
-/// One address of an upstream.
+/// One address of an upstream, with its settings and health.
 pub(crate) struct UpstreamServer {
     pub(super) address: Address,
     pub(crate) configured: Arc<Upstream>,
     pub(super) peer: HttpPeer,
     /// Peer for `WebSocket` handshakes.
     pub(super) upgrade_peer: HttpPeer,
-    /// Certificates that the server may present although no authority signed them.
+    /// Certificates in the configuration that the server may present itself. They may be signed by
+    /// no authority.
     named: Vec<NamedCertificate>,
-    /// Whether the server presents one of them. Pingora's verification refuses them, so it is
-    /// disabled for these connections, and [`UpstreamServer::check_certificate`] replaces it.
+    /// Whether the server presents one of `named`. Pingora would refuse it, so Pingora's
+    /// verification is off for these connections, and [`UpstreamServer::check_certificate`]
+    /// verifies them.
     presents_named: AtomicBool,
-    /// The upstream's own `Host`, if the client's must not be forwarded.
+    /// `Host` of the upstream, if the client's `Host` must not be forwarded.
     pub(crate) host: Option<HeaderValue>,
-    /// Maximum silence of the server before and during an answer.
+    /// Maximum time in which the server sends nothing, before and during a response.
     pub(crate) read_timeout: Duration,
-    /// The same on a WebSocket or an event stream.
+    /// The same maximum for a WebSocket or an event stream.
     pub(crate) stream_timeout: Duration,
     /// Number of consecutive failed checks.
     failures: AtomicU32,
 }
 
 impl UpstreamServer {
-    /// Creates the server at `address`, which belongs to `source`. Over TLS it must present a
-    /// certificate for the source's name.
+    /// Creates the server at `address`, which belongs to `source`. If it uses TLS, it must present
+    /// a certificate for the source's name.
     ///
     /// # Errors
     /// The reason why the server cannot be used.
@@ -73,7 +75,7 @@ impl UpstreamServer {
         let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
         if tls.is_some() && name.is_empty() {
-            // An empty name makes Pingora skip the verification of the certificate.
+            // For an empty name, Pingora would skip the verification of the certificate.
             return Err("there is no host name to verify its certificate against".to_owned());
         }
         let mut peer = match &address {
@@ -91,7 +93,7 @@ impl UpstreamServer {
         // Pingora has no timeouts by default.
         peer.options.connection_timeout = Some(app.connect_timeout);
         peer.options.total_connection_timeout = Some(app.connect_timeout);
-        // `Silence` enforces the shorter timeout that applies to an answer.
+        // [`crate::proxy::silence`] enforces the shorter of these timeouts where it applies.
         peer.options.read_timeout = Some(app.read_timeout.max(app.stream_timeout));
         peer.options.write_timeout = Some(app.write_timeout);
         peer.options.idle_timeout = Some(IDLE);
@@ -127,13 +129,13 @@ impl UpstreamServer {
         peer
     }
 
-    /// Checks the certificate of a connection that Pingora did not verify. To be called before
-    /// anything is sent on a connection.
+    /// Checks the certificate of a connection that Pingora did not verify. Must be called before
+    /// anything is sent.
     ///
-    /// The handshake has proved that the server has the certificate's key.
+    /// The handshake has proved that the server has the private key.
     ///
     /// # Errors
-    /// The certificate is not one that the configuration names, or it is not valid.
+    /// If the certificate is none of `named`, or is not valid.
     pub(crate) fn check_certificate(&self, peer: &HttpPeer, connection: Option<&Digest>) -> PingoraResult<()> {
         if peer.options.verify_cert {
             return Ok(());
@@ -142,13 +144,13 @@ impl UpstreamServer {
         if digest.is_some_and(|digest| self.named.iter().any(|named| named.is_presented(digest))) {
             return Ok(());
         }
-        // The server may have another certificate now, which Pingora verifies.
+        // The server may present another certificate now, which Pingora must verify.
         self.presents_named.store(false, Ordering::Relaxed);
         Err(Error::explain(ErrorType::InvalidCert, "the certificate is not signed by a trusted authority").into_up())
     }
 
-    /// Returns whether to connect again, because the server may present a certificate that the
-    /// configuration names.
+    /// Returns whether to retry without Pingora's verification, because the server may present one
+    /// of `named`.
     pub(crate) fn may_present_named(&self, peer: &HttpPeer, error: &Error) -> bool {
         let may =
             peer.options.verify_cert && *error.etype() == ErrorType::TLSHandshakeFailure && !self.named.is_empty();
@@ -158,12 +160,12 @@ impl UpstreamServer {
         may
     }
 
-    /// Returns whether the server accepted connections at the last checks.
+    /// Returns whether the server accepted connections at one of the last checks.
     pub(super) fn is_alive(&self) -> bool {
         self.failures.load(Ordering::Relaxed) < FAILURES
     }
 
-    /// Copies the health of `other`, which is the same server in an earlier list.
+    /// Copies the health of `other`, the same server in an earlier list.
     pub(super) fn inherit(&self, other: &Self) {
         self.failures.store(other.failures.load(Ordering::Relaxed), Ordering::Relaxed);
     }

@@ -1,5 +1,4 @@
-//! An upstream in the configuration: an IP address, a Unix socket, or a name, which is resolved
-//! in the background.
+//! An upstream of the configuration: an IP address, a Unix socket, or a host name.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -12,13 +11,13 @@ use url::Host;
 
 use sealgate_config::{App, Upstream, authority};
 
-/// Configuration of an upstream, prepared for connections.
+/// Upstream of the configuration, prepared for connections.
 pub(super) struct UpstreamSource {
     pub(super) configured: Arc<Upstream>,
     pub(super) place: UpstreamPlace,
-    /// Name to expect on its certificate, if it uses TLS.
+    /// Name that its certificate must have; `None` if it does not use TLS.
     pub(super) tls: Option<String>,
-    /// The upstream's own `Host`.
+    /// `Host` of the upstream.
     pub(super) host: HeaderValue,
 }
 
@@ -27,12 +26,12 @@ pub(super) enum UpstreamPlace {
     Named { host: String, port: u16, found: RwLock<Found> },
 }
 
-/// Result of the lookups of a name.
+/// Addresses of a host name, as far as lookups have found them.
 #[derive(Default)]
 pub(super) struct Found {
     /// Addresses from the last successful lookup.
     pub(super) addresses: Vec<SocketAddr>,
-    /// Whether the last lookup failed. The failure was logged.
+    /// Whether the last lookup failed. That was logged.
     pub(super) failing: bool,
 }
 
@@ -63,7 +62,7 @@ impl UpstreamSource {
         let url = match upstream {
             Upstream::Url(url) => url,
             Upstream::Socket(path) => {
-                // Curl and other clients send this `Host` over a Unix socket.
+                // `curl` sends this `Host` over a Unix socket too.
                 let host = HeaderValue::from_static("localhost");
                 return Ok(Self {
                     configured,
@@ -91,37 +90,37 @@ impl UpstreamSource {
     }
 }
 
-/// Maximum number of addresses used for one name. A larger set has a load balancer of its own.
+/// Maximum number of addresses that are used for one name. A larger service has its own load
+/// balancer.
 const MAX_ADDRESSES: usize = 64;
 
-/// Resolver for the names of upstreams.
+/// Resolver of upstream host names.
 #[derive(Clone)]
 pub struct Resolver {
-    /// Finds the addresses of a host at a port. May block.
+    /// Returns the addresses of a host at a port. May block.
     pub find: Arc<Find>,
-    /// Time that an answer is used before the name is resolved again. Failed lookups are repeated
-    /// sooner.
+    /// Interval between lookups of a name. Failed lookups are repeated sooner.
     pub every: Duration,
 }
 
-/// The addresses in order, at least one, or the reason of the failure.
+/// Sorted addresses, at least one, or the reason of the failure.
 pub(super) type LookupAnswer = Result<Vec<SocketAddr>, String>;
 
-/// Function that finds the addresses of a host at a port.
+/// Function that returns the addresses of a host at a port.
 pub(crate) type Find = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 impl Resolver {
-    /// Returns the system's resolver, as configured in `/etc/nsswitch.conf`.
+    /// Returns the resolver of the operating system, as `/etc/nsswitch.conf` configures it.
     pub fn system() -> Self {
         let find = |host: &str, port: u16| (host, port).to_socket_addrs().map(Iterator::collect);
-        // The system's resolver does not return a time to live.
+        // The operating system's resolver does not return a time to live.
         Self { find: Arc::new(find), every: Duration::from_secs(10) }
     }
 
-    /// Resolves a name in a thread of its own and passes the answer to `tell`.
+    /// Resolves a name in a new thread and passes the result to `tell`.
     ///
-    /// The system's resolver blocks, for half a minute if its servers do not answer, and must not
-    /// delay other work. If no thread can be started, `tell` is dropped.
+    /// The operating system's resolver blocks, for half a minute if its servers do not answer. If
+    /// no thread can be started, `tell` is dropped.
     pub(super) fn begin(&self, host: &str, port: u16, tell: impl FnOnce(LookupAnswer) + Send + 'static) {
         let (find, host) = (Arc::clone(&self.find), host.to_owned());
         let lookup = move || tell(sorted((*find)(&host, port)));

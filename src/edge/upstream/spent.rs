@@ -1,7 +1,8 @@
-//! Closes an upstream connection from outside Pingora.
+//! Second handle of an upstream connection, which closes the connection from outside Pingora.
 //!
-//! Pingora keeps a connection whose upstream answered before the whole body was sent, once the body
-//! has been written. The upstream would parse the unread part of the body as the next request.
+//! An upstream may respond before it has received the whole body. Pingora then reuses the
+//! connection once the body was written. The upstream would parse the unread part of the body as
+//! the next request.
 
 #![expect(unsafe_code, reason = "Pingora identifies a connection only by its descriptor number")]
 

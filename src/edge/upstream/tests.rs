@@ -22,7 +22,7 @@ fn picked(upstreams: &Upstreams, avoid: Option<&Arc<UpstreamServer>>) -> String 
     upstreams.pick(avoid).unwrap().address.to_string()
 }
 
-/// Returns a resolver that gives the current value of `answer`.
+/// Returns a resolver that answers with the current value of `answer`.
 fn said(answer: &Arc<Mutex<io::Result<Vec<SocketAddr>>>>) -> Resolver {
     let answer = Arc::clone(answer);
     let find = move |_: &str, _| match &*answer.lock().unwrap() {
@@ -214,7 +214,7 @@ async fn a_name_and_a_dead_server_that_were_known_before_a_reload_are_known_afte
         let dead = before.current().iter().find(|server| server.address.to_string() == "127.0.0.1:1").map(Arc::clone);
         dead.unwrap().check("wiki").await;
     }
-    // The resolver fails during the reload.
+    // During the reload, the resolver fails.
     *answer.lock().unwrap() = Err(io::ErrorKind::TimedOut.into());
     let changed = App { read_timeout: Duration::from_secs(2), ..app(&urls) };
     let after = Arc::new(Upstreams::new(&changed, &said(&answer)).unwrap());

@@ -1,8 +1,8 @@
-//! Authorities that an application's upstreams must be verified with, and the proxy's own client
+//! Certificate authorities by which an application's upstreams are verified, and the proxy's client
 //! certificate.
 //!
-//! Both come from the configuration and are converted to Pingora's types. A server's certificate is
-//! always verified; no option here can disable that.
+//! Converts the configuration to Pingora's types. A server's certificate is always verified; no
+//! setting can disable that.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,16 +19,17 @@ use sealgate_system::named_certificate::{is_for_name, verify_named};
 
 #[derive(Clone, Default)]
 pub(super) struct UpstreamTrust {
-    /// The only trusted authorities; `None` means those of the system.
+    /// The only trusted authorities; `None` means those of the operating system.
     authorities: Option<Arc<CaType>>,
-    /// The same certificates, which an upstream may also present itself.
+    /// The same certificates. An upstream may also present one of them itself.
     named: Vec<CertificateDer<'static>>,
     client: Option<Arc<CertKey>>,
-    /// Pool group of connections with these settings.
+    /// Group of these connections in Pingora's pool.
     ///
     /// Pingora reuses idle connections by address, name and serial number of the client
-    /// certificate, and ignores the trusted authorities. Applications with different authorities
-    /// must not share connections, nor may connections survive a change of authorities.
+    /// certificate, but ignores the trusted authorities. Applications with different authorities
+    /// must not share connections. A change of the authorities must not leave old connections in
+    /// use.
     group: u64,
 }
 
@@ -36,7 +37,7 @@ impl UpstreamTrust {
     /// Reads the files.
     ///
     /// # Errors
-    /// One line that names the file and the fault.
+    /// One line that names the file and the error.
     pub(super) fn read(tls: &UpstreamTls) -> Result<Self, String> {
         let mut digest = Sha256::new();
         let mut named = Vec::new();
@@ -50,7 +51,7 @@ impl UpstreamTrust {
         });
         let client = match &tls.client {
             Some(files) => {
-                // This reports once what rustls would refuse on each connection.
+                // Reports once here what rustls would otherwise refuse for each connection.
                 read(files)?;
                 let (certificates, key) = read_pair(files)?;
                 let certificates: Vec<Vec<u8>> = certificates.iter().map(|one| one.to_vec()).collect();
@@ -59,7 +60,7 @@ impl UpstreamTrust {
                     digest.update(certificate);
                 }
                 let key = key.secret_der().to_vec();
-                // Pingora detects the key's type itself, on each connection.
+                // Pingora detects the type of the key by itself, for each connection.
                 PrivateKeyDer::try_from(key.as_slice())
                     .map_err(|why| format!("{}: {why}; write a PKCS#8 key", files.key.display()))?;
                 Some(Arc::new(CertKey::new(certificates, key)))
@@ -75,15 +76,15 @@ impl UpstreamTrust {
         Ok(Self { authorities, named, client, group })
     }
 
-    /// Applies these settings to a peer that uses TLS.
+    /// Applies these settings to a peer with TLS.
     pub(super) fn give(&self, peer: &mut HttpPeer) {
         peer.options.ca.clone_from(&self.authorities);
         peer.client_cert_key.clone_from(&self.client);
         peer.group_key = self.group;
     }
 
-    /// Returns the certificates that a server with this name may present although no authority
-    /// signed them.
+    /// Returns the certificates of the configuration that a server with this name may present
+    /// itself.
     pub(super) fn named_for(&self, name: &str) -> Vec<NamedCertificate> {
         let Ok(name) = ServerName::try_from(name.to_owned()) else { return Vec::new() };
         let named = |certificate: &CertificateDer<'static>| NamedCertificate {
@@ -95,7 +96,7 @@ impl UpstreamTrust {
     }
 }
 
-/// A certificate that the configuration names, for a server with this name.
+/// Certificate of the configuration that a server with this name may present itself.
 pub(super) struct NamedCertificate {
     digest: [u8; 32],
     certificate: CertificateDer<'static>,
@@ -103,14 +104,14 @@ pub(super) struct NamedCertificate {
 }
 
 impl NamedCertificate {
-    /// Returns whether a server that presented a certificate with this SHA-256 digest presented
-    /// this one, and it is valid.
+    /// Returns whether `digest`, the SHA-256 of the presented certificate, is that of this
+    /// certificate, and this certificate is valid.
     pub(super) fn is_presented(&self, digest: &[u8]) -> bool {
         self.digest == digest && verify_named(&self.certificate, &self.name, UnixTime::now()).is_ok()
     }
 }
 
-/// Returns the current stamps of the files.
+/// Returns the current stamps of the configured files.
 pub(super) fn stamps(tls: &UpstreamTls) -> Vec<Stamp> {
     let pair = tls.client.iter().flat_map(|files| [&files.certificate, &files.key]);
     tls.ca.iter().chain(pair).map(PathBuf::as_path).map(stamp).collect()
