@@ -21,7 +21,7 @@ const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// Fields with which current and older browsers mark requests that they send before the user opens
 /// the page.
-const PURPOSES: [HeaderName; 4] = [
+const PRELOAD_FIELDS: [HeaderName; 4] = [
     HeaderName::from_static("sec-purpose"),
     HeaderName::from_static("purpose"),
     HeaderName::from_static("x-purpose"),
@@ -49,7 +49,7 @@ impl Requester {
         if headers.contains_key(UPGRADE) || is_by_script(headers) {
             return Self::Program;
         }
-        if PURPOSES.iter().any(|name| headers.get_all(name).iter().any(is_ahead)) {
+        if PRELOAD_FIELDS.iter().any(|name| headers.get_all(name).iter().any(marks_preload)) {
             return Self::LookAhead;
         }
         if has_fetch_metadata(headers) {
@@ -63,7 +63,7 @@ impl Requester {
                 () => Self::Program,
             };
         }
-        if names_html(headers) && !is_java(headers) { Self::Window } else { Self::Program }
+        if names_html(headers) && !is_java_default(headers) { Self::Window } else { Self::Program }
     }
 
     /// Returns whether the browser shows the response as a page.
@@ -200,7 +200,7 @@ fn has_fetch_metadata(headers: &HeaderMap) -> bool {
 
 /// Returns whether the value marks a preload: `prefetch`, `prefetch;prerender` (a structured field)
 /// or `preview`.
-fn is_ahead(purpose: &HeaderValue) -> bool {
+fn marks_preload(purpose: &HeaderValue) -> bool {
     let words = purpose.as_bytes().split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
     words
         .into_iter()
@@ -226,7 +226,7 @@ fn is_by_script(headers: &HeaderMap) -> bool {
 
 /// Returns whether `Accept` is the default of Java's `HttpURLConnection`, which names HTML first.
 /// No browser sends this value.
-fn is_java(headers: &HeaderMap) -> bool {
+fn is_java_default(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(ACCEPT).iter();
     let (Some(only), None) = (accept.next(), accept.next()) else { return false };
     let tight: Vec<u8> = only.as_bytes().iter().copied().filter(|byte| *byte != b' ').collect();
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_post_and_a_page_that_a_user_opens_are_acts() {
+    fn only_posts_and_opened_pages_count_as_acts_of_the_user() {
         for (name, fields, _) in CLIENTS {
             let opens =
                 ["Chromium 130, typed", "Firefox 132, a link", "Safari 17, another site", "Android WebView 120"];
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn office_is_known_by_its_name() {
+    fn office_is_recognized_by_its_user_agent() {
         for (agent, expected) in [
             ("Mozilla/4.0 (compatible; ms-office; MSOffice rmj)", true),
             ("Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 10.0; Win64; x64; Trident/7.0; ms-office)", true),
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn html_is_named_with_a_weight() {
+    fn html_counts_unless_its_weight_is_zero() {
         for accept in ["text/html", "application/json, TEXT/HTML;q=0.1", "text/html;level=1;q=1.0"] {
             assert!(is_navigation(&head("GET", &[("accept", accept)])), "{accept}");
         }

@@ -76,7 +76,7 @@ mod tests {
         }
 
         #[test]
-        fn so_is_one_with_short_numbers(octets in prop::array::uniform4(0..=110_u8)) {
+        fn addresses_with_short_numbers_are_formatted_too(octets in prop::array::uniform4(0..=110_u8)) {
             let address = IpAddr::from(octets);
             prop_assert_eq!(text(address), address.to_string());
         }

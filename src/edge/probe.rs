@@ -16,10 +16,10 @@ use super::Health;
 use super::listen::service::LoopbackConnector;
 
 /// Timeout for the response of one listener.
-const PATIENCE: Duration = Duration::from_secs(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for which a result is cached, so that frequent readiness checks cause no additional
 /// requests.
-const KEPT: Duration = Duration::from_secs(1);
+const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 /// Length of the start of a status line, `HTTP/1.1 200`, in bytes.
 const STATUS_END: usize = 12;
 
@@ -44,15 +44,15 @@ impl Probe {
         // Concurrent callers wait for this lock and then use the same result.
         let mut last = self.last.lock().await;
         if let Some((at, outcome)) = &*last
-            && at.elapsed() < KEPT
+            && at.elapsed() < RESULT_LIFETIME
         {
             return outcome.clone();
         }
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         let mut outcome = Ok(());
         for door in &self.doors {
-            let answered = timeout(PATIENCE, through(door, request.as_bytes()));
-            let answered = answered.await.unwrap_or_else(|_| Err(format!("no response within {PATIENCE:?}")));
+            let answered = timeout(RESPONSE_TIMEOUT, probe_listener(door, request.as_bytes()));
+            let answered = answered.await.unwrap_or_else(|_| Err(format!("no response within {RESPONSE_TIMEOUT:?}")));
             if let Err(why) = answered {
                 outcome = Err(format!("the listener on {} does not answer requests: {why}", door.address));
                 break;
@@ -69,12 +69,12 @@ impl Probe {
     }
 }
 
-async fn through(door: &LoopbackConnector, request: &[u8]) -> Result<(), String> {
+async fn probe_listener(door: &LoopbackConnector, request: &[u8]) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let (ours, theirs) = UnixStream::pair().map_err(|error| failed("cannot create a pair of sockets", error))?;
     ours.set_nonblocking(true).map_err(|error| failed("cannot set up a socket", error))?;
     let mut ours = tokio::net::UnixStream::from_std(ours).map_err(|error| failed("cannot set up a socket", error))?;
-    door.knock.send(theirs).await.map_err(|_| "the listener no longer accepts connections".to_owned())?;
+    door.sender.send(theirs).await.map_err(|_| "the listener no longer accepts connections".to_owned())?;
     let broke_off = |_| "the connection closed before the response".to_owned();
     ours.write_all(request).await.map_err(broke_off)?;
     let mut head = [0; STATUS_END];

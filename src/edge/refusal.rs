@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_page_with_the_request_id() {
+    fn browsers_get_a_page_with_the_request_id() {
         let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/html,*/*"))]);
         let response = refusal(StatusCode::GATEWAY_TIMEOUT, None, &accept, "abc-1");
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");

@@ -48,7 +48,7 @@ impl RequestIds {
     ///
     /// The client's `traceparent` is forwarded if there is exactly one and it is valid. Otherwise a
     /// new trace replaces it.
-    pub(crate) fn tell(&self, fields: &mut HeaderMap, request_id: &str) {
+    pub(crate) fn set_fields(&self, fields: &mut HeaderMap, request_id: &str) {
         if let Ok(id) = HeaderValue::from_str(request_id) {
             fields.insert(REQUEST_ID, id);
         }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_do_not_repeat() {
+    fn request_ids_do_not_repeat() {
         let ids = RequestIds::new([1, 2]);
         let names: HashSet<String> = (0..10_000).map(|_| ids.next()).collect();
         assert_eq!(names.len(), 10_000);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_begun_as_it_is_read() {
+    fn generated_and_valid_traceparents_are_accepted() {
         let ids = RequestIds::new([1, 2]);
         assert!(is_traceparent(&ids.traceparent()));
         assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn names_from_elsewhere_are_plain() {
+    fn only_plain_request_ids_are_accepted() {
         assert!(is_request_id("0af7651916cd43dd-8448.eb_1"));
         for name in ["", "short", "with space here", "<script>alert(1)</script>", "line\nbreak-line", &"a".repeat(65)] {
             assert!(!is_request_id(name), "{name:?}");

@@ -3,11 +3,11 @@
 //! Host names are resolved periodically, independently of requests. Requests are distributed
 //! round-robin over the servers that accept connections.
 
-mod lanes;
+mod fair_queue;
+mod handle;
 mod pinned;
 mod server;
 mod source;
-mod spent;
 mod trust;
 
 use std::convert::Infallible;
@@ -21,20 +21,20 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::listen::certificate::Stamp;
-use lanes::FairQueue;
-pub(super) use lanes::QueueSlot;
+use fair_queue::FairQueue;
+pub(super) use fair_queue::QueueSlot;
+pub(super) use handle::Handle;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
 use sealgate_config::{App, Upstream};
 pub(super) use server::UpstreamServer;
 use source::LookupAnswer;
 pub use source::Resolver;
 use source::{Address, UpstreamPlace, UpstreamSource};
-pub(super) use spent::Handle;
 use trust::{UpstreamTrust, stamps};
 
-const CHECK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
-const AGAIN: Duration = Duration::from_secs(1);
+const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum time that a start waits for name lookups. Slower lookups continue in the background.
 const FIRST_LOOKUP: Duration = Duration::from_secs(3);
 
@@ -46,7 +46,7 @@ pub struct Upstreams {
     /// Current servers of all upstreams in the configuration.
     servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
-    lanes: Arc<FairQueue>,
+    fair_queue: Arc<FairQueue>,
     /// File stamps and trust settings. Locked while the list of servers is rebuilt.
     trust: Mutex<(Vec<Stamp>, UpstreamTrust)>,
 }
@@ -77,10 +77,10 @@ impl Upstreams {
             sources,
             servers: RwLock::new(Arc::new([])),
             turn: AtomicUsize::new(0),
-            lanes: Arc::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
+            fair_queue: Arc::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
             trust: Mutex::new((stamps, trust)),
         };
-        upstreams.assemble().map_err(fault)?;
+        upstreams.rebuild_servers().map_err(fault)?;
         Ok(upstreams)
     }
 
@@ -99,7 +99,7 @@ impl Upstreams {
     }
 
     /// Returns whether `app` has the same upstreams with the same settings.
-    pub(super) fn are_those_of(&self, app: &App) -> bool {
+    pub(super) fn are_unchanged_in(&self, app: &App) -> bool {
         // The listed fields concern only access and identity, so they are not compared. A new field
         // of `App` is compared unless it is added here.
         let App { host, url, routes, audience, clients, trusted_issuers, identity, .. } = self.app.clone();
@@ -123,7 +123,7 @@ impl Upstreams {
                 found.write().unwrap_or_else(PoisonError::into_inner).addresses = addresses;
             }
         }
-        if let Err(why) = self.assemble() {
+        if let Err(why) = self.rebuild_servers() {
             tracing::error!(app = self.app.name, why, "cannot use the upstream's addresses");
         }
         for server in self.current().iter() {
@@ -147,7 +147,7 @@ impl Upstreams {
                 let UpstreamPlace::Named { host, port, .. } = &source.place else { continue };
                 let (this, pending) = (Arc::clone(upstreams), pending.clone());
                 upstreams.resolver.begin(host, *port, move |answer| {
-                    this.learn(index, answer);
+                    this.apply_lookup(index, answer);
                     drop(pending);
                 });
             }
@@ -160,7 +160,7 @@ impl Upstreams {
                 if let UpstreamPlace::Named { found, .. } = &source.place
                     && found.read().unwrap_or_else(PoisonError::into_inner).addresses.is_empty()
                 {
-                    upstreams.learn(index, Err("the name server has not answered yet".to_owned()));
+                    upstreams.apply_lookup(index, Err("the name server has not answered yet".to_owned()));
                 }
             }
         }
@@ -168,7 +168,7 @@ impl Upstreams {
 
     /// Waits for a request's turn. `None` if the wait takes too long; see [`FairQueue::turn`].
     pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<QueueSlot> {
-        self.lanes.turn(client).await
+        self.fair_queue.turn(client).await
     }
 
     /// Returns whether there is more than one server.
@@ -236,10 +236,10 @@ impl Upstreams {
             }
             checks.join_all().await;
             let this = Arc::clone(&self);
-            if let Err(error) = tokio::task::spawn_blocking(move || this.look_at_files()).await {
+            if let Err(error) = tokio::task::spawn_blocking(move || this.reload_changed_certificates()).await {
                 tracing::error!(%error, "checking the certificate files of an upstream failed");
             }
-            if timeout(CHECK_EVERY, stop.wait_for(|stop| *stop)).await.is_ok() {
+            if timeout(CHECK_INTERVAL, stop.wait_for(|stop| *stop)).await.is_ok() {
                 return;
             }
         }
@@ -251,7 +251,7 @@ impl Upstreams {
         let UpstreamPlace::Named { host, port, found } = &source.place else { return };
         loop {
             let good = found.read().unwrap_or_else(PoisonError::into_inner).is_good();
-            let pause = if good { self.resolver.every } else { AGAIN.min(self.resolver.every) };
+            let pause = if good { self.resolver.every } else { LOOKUP_RETRY_DELAY.min(self.resolver.every) };
             if timeout(pause, stop.wait_for(|stop| *stop)).await.is_ok() {
                 return;
             }
@@ -262,12 +262,12 @@ impl Upstreams {
                 answer = told => answer,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
-            self.learn(index, answer.unwrap_or_else(|_| Err("cannot start a thread".to_owned())));
+            self.apply_lookup(index, answer.unwrap_or_else(|_| Err("cannot start a thread".to_owned())));
         }
     }
 
     /// Applies the result of a name lookup. If it failed, the last known addresses remain in use.
-    fn learn(&self, index: usize, answer: LookupAnswer) {
+    fn apply_lookup(&self, index: usize, answer: LookupAnswer) {
         let Some(UpstreamSource { place: UpstreamPlace::Named { host, found, .. }, .. }) = self.sources.get(index)
         else {
             return;
@@ -296,13 +296,13 @@ impl Upstreams {
             }
         }
         drop(known);
-        if let Err(why) = self.assemble() {
+        if let Err(why) = self.rebuild_servers() {
             tracing::error!(app, host, why, "cannot use the upstream's addresses");
         }
     }
 
     /// Reloads the certificates if their files have changed. Blocking I/O.
-    fn look_at_files(&self) {
+    fn reload_changed_certificates(&self) {
         let (app, stamps) = (&self.app.name, stamps(&self.app.upstream_tls));
         {
             let mut trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
@@ -322,14 +322,14 @@ impl Upstreams {
                 }
             }
         }
-        match self.assemble() {
+        match self.rebuild_servers() {
             Ok(()) => tracing::info!(app, "loaded new certificate files for the upstreams"),
             Err(why) => tracing::error!(app, why, "cannot use the new certificates for the upstreams"),
         }
     }
 
     /// Rebuilds the list of servers from the addresses that are known now.
-    fn assemble(&self) -> Result<(), String> {
+    fn rebuild_servers(&self) -> Result<(), String> {
         let trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
         let mut servers: Vec<Arc<UpstreamServer>> = Vec::new();

@@ -32,7 +32,7 @@ pub(crate) struct LoadedCertificate {
     pub(crate) key: Arc<CertifiedKey>,
     names: Vec<String>,
     /// Expiry, in seconds since 1970.
-    ends: i64,
+    expires_at: i64,
 }
 
 impl LoadedCertificate {
@@ -68,12 +68,12 @@ impl Certificate {
     }
 
     /// Returns the certificate's file and its expiry, in seconds since 1970.
-    pub(crate) fn end(&self) -> (&Path, i64) {
-        (&self.files.certificate, self.current().ends)
+    pub(crate) fn file_and_expiry(&self) -> (&Path, i64) {
+        (&self.files.certificate, self.current().expires_at)
     }
 
     /// Reloads the files if they changed. Blocking I/O.
-    pub(crate) fn look(&self) {
+    pub(crate) fn reload_if_changed(&self) {
         let stamp = stamps(&self.files);
         if *self.read.read().unwrap_or_else(PoisonError::into_inner) == stamp {
             return;
@@ -109,8 +109,8 @@ pub(crate) fn read(files: &TlsConfig) -> Result<LoadedCertificate, String> {
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
     // Only the expiry of the leaf matters. If an intermediate certificate has expired, browsers may
     // know a newer one.
-    let ends = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
-    Ok(LoadedCertificate { key: Arc::new(key), names, ends })
+    let expires_at = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
+    Ok(LoadedCertificate { key: Arc::new(key), names, expires_at })
 }
 
 /// Returns the DNS names of a certificate; none if the certificate cannot be parsed.

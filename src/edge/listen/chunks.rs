@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_of_the_rfc_pass_however_they_are_cut() {
+    fn valid_bodies_pass_in_pieces_of_any_size() {
         for body in [
             &b"0\r\n\r\n"[..],
             b"5\r\nhello\r\n0\r\n\r\n",

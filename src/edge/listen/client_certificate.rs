@@ -41,7 +41,7 @@ pub(crate) struct VerifiedClientCertificate {
     /// Certificate chain, leaf first. Verified again while the connection is open.
     chain: Vec<CertificateDer<'static>>,
     /// Expiry of each certificate of the chain, in seconds since 1970.
-    ends: Vec<u64>,
+    expiries: Vec<u64>,
 }
 
 impl VerifiedClientCertificate {
@@ -51,15 +51,15 @@ impl VerifiedClientCertificate {
     }
 
     /// Returns the first second after `time` at which a certificate of the chain has expired.
-    pub(crate) fn next_end(&self, time: UnixTime) -> Option<u64> {
-        self.ends.iter().map(|end| end.saturating_add(1)).filter(|end| *end > time.as_secs()).min()
+    pub(crate) fn next_expiry(&self, time: UnixTime) -> Option<u64> {
+        self.expiries.iter().map(|end| end.saturating_add(1)).filter(|end| *end > time.as_secs()).min()
     }
 }
 
 /// Sets the fields that describe the client certificate.
 ///
 /// Removes them if there is no certificate, so that clients cannot set them.
-pub(crate) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
+pub(crate) fn set_fields(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
     let Some(shown) = tls.and_then(VerifiedClientCertificate::from_tls) else { return };
@@ -70,10 +70,10 @@ pub(crate) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
 }
 
 /// Callback that stores the verified certificate of a new connection.
-pub(crate) struct Witness;
+pub(crate) struct ClientCertificateReader;
 
 #[async_trait]
-impl TlsAccept for Witness {
+impl TlsAccept for ClientCertificateReader {
     async fn handshake_complete_callback(&self, tls: &TlsRef) -> Option<Arc<dyn Any + Send + Sync>> {
         let chain = tls.peer_cert_chain_der()?;
         let certificate = chain.first()?;
@@ -84,7 +84,7 @@ impl TlsAccept for Witness {
             subject: subject.and_then(|text| HeaderValue::from_str(&text).ok()),
             fingerprint: HeaderValue::from_str(&fingerprint).ok()?,
             chain: chain.to_vec(),
-            ends: chain.iter().filter_map(|one| not_after(one)).filter_map(|end| u64::try_from(end).ok()).collect(),
+            expiries: chain.iter().filter_map(|one| not_after(one)).filter_map(|end| u64::try_from(end).ok()).collect(),
         };
         Some(Arc::new(shown))
     }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_cannot_be_taken_for_more_than_one() {
+    fn an_escaped_value_is_not_read_as_several_attributes() {
         for (text, written) in [
             ("Anna", "Anna"),
             ("a,CN=admin", "a\\,CN\\=admin"),

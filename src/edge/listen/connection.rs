@@ -209,7 +209,7 @@ pub(in crate::listen) mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_reads_nothing_is_given_up() {
+    async fn writing_to_a_peer_that_does_not_read_times_out() {
         let (mut connection, _client) = pair(Duration::from_millis(100)).await;
         let piece = vec![0; 1 << 20];
         let error = loop {
@@ -221,7 +221,7 @@ pub(in crate::listen) mod tests {
     }
 
     #[tokio::test]
-    async fn small_writes_leave_together_when_flushed() {
+    async fn small_writes_are_sent_together() {
         let (mut connection, mut client) = pair(Duration::from_secs(5)).await;
         connection.write_all(b"head").await.unwrap();
         connection.write_all(b"body").await.unwrap();
@@ -231,7 +231,7 @@ pub(in crate::listen) mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_still_sending_reads_the_last_words_and_no_reset() {
+    async fn a_sending_peer_reads_the_response_instead_of_a_reset() {
         let (mut connection, mut client) = pair(Duration::from_secs(5)).await;
         client.write_all(&[b'x'; 1000]).await.unwrap();
         connection.read_exact(&mut [0; 10]).await.unwrap();

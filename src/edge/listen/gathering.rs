@@ -28,31 +28,31 @@ const HTTP2_BUFFER: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct GatheringStream {
     /// Bytes that were already read from the stream. Reading returns them first.
-    first: BytesMut,
+    read_ahead: BytesMut,
     io: BufWriter<Stream>,
     /// Whether several exchanges share the stream (HTTP/2).
     shared: bool,
     /// Whether anything was written since the last `poll_flush`.
-    fresh: bool,
+    has_new_data: bool,
 }
 
 impl GatheringStream {
     /// Creates a stream for HTTP/1: one exchange after another.
     pub(crate) fn http1(stream: Stream) -> Self {
         let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
-        Self { first: BytesMut::new(), io, shared: false, fresh: false }
+        Self { read_ahead: BytesMut::new(), io, shared: false, has_new_data: false }
     }
 
-    /// Creates a stream for HTTP/2: concurrent exchanges. `first` was already read from the stream
-    /// and is returned by the next reads.
-    pub(crate) fn http2(first: BytesMut, stream: Stream) -> Self {
-        Self { first, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, fresh: false }
+    /// Creates a stream for HTTP/2: concurrent exchanges. `read_ahead` was already read from the
+    /// stream and is returned by the next reads.
+    pub(crate) fn http2(read_ahead: BytesMut, stream: Stream) -> Self {
+        Self { read_ahead, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, has_new_data: false }
     }
 }
 
 impl AsyncRead for GatheringStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
+        if self.read_ahead.is_empty() {
             let outcome = Pin::new(&mut self.io).poll_read(cx, buf);
             // As in [`super::connection`]: an exchange that waits for input has nothing more to
             // write.
@@ -65,16 +65,16 @@ impl AsyncRead for GatheringStream {
             }
             return outcome;
         }
-        let length = self.first.len().min(buf.remaining());
-        buf.put_slice(self.first.get(..length).unwrap_or_default());
-        self.first.advance(length);
+        let length = self.read_ahead.len().min(buf.remaining());
+        buf.put_slice(self.read_ahead.get(..length).unwrap_or_default());
+        self.read_ahead.advance(length);
         Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for GatheringStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.fresh = true;
+        self.has_new_data = true;
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
@@ -84,7 +84,7 @@ impl AsyncWrite for GatheringStream {
     /// request, the task first yields to other tasks, which may add their responses. The buffer is
     /// flushed when nothing was added meanwhile, or when it is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.shared && std::mem::take(&mut self.fresh) && !self.io.buffer().is_empty() {
+        if self.shared && std::mem::take(&mut self.has_new_data) && !self.io.buffer().is_empty() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -100,7 +100,7 @@ impl AsyncWrite for GatheringStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.fresh = true;
+        self.has_new_data = true;
         Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_go_on_coming_leave_together() {
+    async fn consecutive_responses_are_sent_together() {
         let (connection, mut client) = pair(TIMEOUT).await;
         let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
         for answer in [b"first ", b"second", b" third"] {

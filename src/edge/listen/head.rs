@@ -116,7 +116,7 @@ pub(crate) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
     let mut lines = memchr::memchr_iter(b'\n', lines).map(|end| {
         let line = lines.get(rest..=end).unwrap_or_default();
         rest = end + 1;
-        without_end(line, clean)
+        strip_line_end(line, clean)
     });
     let request =
         lines.next().and_then(Result::ok).filter(|line| is_request_line(line)).ok_or(HeadFault::RequestLine)?;
@@ -209,7 +209,7 @@ fn is_authority(named: &[u8]) -> bool {
 
 /// Removes the CR LF at the end of a line. If `clean`, the head is known to contain no other CR or
 /// NUL.
-fn without_end(line: &[u8], clean: bool) -> Result<&[u8], HeadFault> {
+fn strip_line_end(line: &[u8], clean: bool) -> Result<&[u8], HeadFault> {
     let line = line.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(HeadFault::LineEnd) } else { Ok(line) }
 }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_host_and_it_is_the_targets() {
+    fn repeated_or_contradicting_hosts_are_refused() {
         assert_eq!(checked("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"), Err(HeadFault::Host));
         assert_eq!(checked("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(HeadFault::Host));
         assert_eq!(checked("GET http://a:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Ok(()));
@@ -493,7 +493,7 @@ mod tests {
         }
 
         #[test]
-        fn the_end_is_found_however_the_bytes_arrive(
+        fn the_end_is_found_in_pieces_of_any_size(
             name in "[a-z]{1,8}", value in "[ -~]{0,20}", body in "[ -~\r\n]{0,30}", step in 1_usize..9,
         ) {
             let head = format!("GET / HTTP/1.1\r\n{name}: {value}\r\n\r\n");

@@ -84,13 +84,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_free_port_is_bound_and_named() {
+    fn a_listener_reports_the_port_that_the_kernel_chose() {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         assert_ne!(listener.address().port(), 0);
     }
 
     #[test]
-    fn a_port_in_use_is_one_clear_line() {
+    fn a_port_in_use_is_reported_in_one_line() {
         let first = Listener::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let error = Listener::bind(first.address(), None).err().unwrap();
         assert!(error.starts_with(&format!("cannot listen on {}: ", first.address())), "{error}");

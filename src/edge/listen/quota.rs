@@ -28,11 +28,11 @@ pub struct Quota {
     /// Maximum length of a head, in bytes.
     head: usize,
     exempt: Vec<IpNet>,
-    taken: Mutex<Taken>,
+    usage: Mutex<Usage>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct Usage {
     /// Number of HTTP/2 requests. They have the same limit as connections but count separately, so
     /// that requests cannot prevent connections.
     requests: usize,
@@ -57,7 +57,7 @@ impl Quota {
     pub fn new(capacity: usize, per_peer: usize, head: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX >> 3).clamp(1, u32::MAX >> 3);
         let all = Arc::new(Semaphore::new(capacity as usize));
-        Arc::new(Self { all, capacity, per_peer, head, exempt, taken: Mutex::default() })
+        Arc::new(Self { all, capacity, per_peer, head, exempt, usage: Mutex::default() })
     }
 
     /// Waits until one more connection is allowed. Must be called before accepting a connection.
@@ -73,13 +73,13 @@ impl Quota {
 
     /// Counts a connection from `peer`. `None` if its address has too many.
     pub(crate) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<ConnectionPermit> {
-        let peer = self.counted(peer);
+        let peer = self.counted_address(peer);
         if let Some(peer) = peer {
-            let mut taken = self.taken();
-            if taken.peers.get(&peer).is_some_and(|share| share.places >= self.per_peer) {
+            let mut usage = self.usage();
+            if usage.peers.get(&peer).is_some_and(|share| share.places >= self.per_peer) {
                 return None;
             }
-            taken.peers.entry(peer).or_default().places += 1;
+            usage.peers.entry(peer).or_default().places += 1;
         }
         Some(ConnectionPermit { quota: Arc::clone(self), peer, _room: room })
     }
@@ -87,30 +87,30 @@ impl Quota {
     /// Counts an HTTP/2 request with a head of `head` bytes. `None` if a limit of the address or of
     /// all addresses is reached.
     pub(crate) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<StreamPermit> {
-        let peer = self.counted(peer);
-        let mut taken = self.taken();
-        if taken.requests >= self.capacity as usize || taken.heads + head > HEADS * self.head {
+        let peer = self.counted_address(peer);
+        let mut usage = self.usage();
+        if usage.requests >= self.capacity as usize || usage.heads + head > HEADS * self.head {
             return None;
         }
         if let Some(peer) = peer {
-            let (places, heads) = taken.peers.get(&peer).map_or((0, 0), |share| (share.places, share.heads));
+            let (places, heads) = usage.peers.get(&peer).map_or((0, 0), |share| (share.places, share.heads));
             if places >= self.per_peer || heads + head > HEADS_PER_PEER * self.head {
                 return None;
             }
-            let share = taken.peers.entry(peer).or_default();
+            let share = usage.peers.entry(peer).or_default();
             share.places += 1;
             share.heads += head;
         }
-        taken.requests += 1;
-        taken.heads += head;
-        drop(taken);
+        usage.requests += 1;
+        usage.heads += head;
+        drop(usage);
         Some(StreamPermit { quota: Arc::clone(self), peer, head })
     }
 
     /// Returns the address under which a peer is counted, or `None` if it is exempt.
-    fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
+    fn counted_address(&self, peer: IpAddr) -> Option<IpAddr> {
         let peer = peer.to_canonical();
-        (!self.exempt.iter().any(|net| net.contains(&peer))).then(|| counted_as(peer))
+        (!self.exempt.iter().any(|net| net.contains(&peer))).then(|| address_group(peer))
     }
 
     /// Waits until every connection is closed. Meanwhile, no new connection may be admitted.
@@ -123,16 +123,16 @@ impl Quota {
         (self.capacity as usize).saturating_sub(self.all.available_permits())
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn usage(&self) -> MutexGuard<'_, Usage> {
         // The counters are consistent even after a panic.
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the address under which a peer is counted: of an IPv6 address, its /64.
 ///
 /// A household or a server usually has a whole IPv6 /64.
-pub(crate) fn counted_as(peer: IpAddr) -> IpAddr {
+pub(crate) fn address_group(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
         IpAddr::V6(address) => {
@@ -152,7 +152,7 @@ pub(crate) struct ConnectionPermit {
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         if let Some(peer) = self.peer {
-            self.quota.taken().give_back(peer, 0);
+            self.quota.usage().release(peer, 0);
         }
     }
 }
@@ -166,17 +166,17 @@ pub(crate) struct StreamPermit {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut taken = self.quota.taken();
-        taken.requests -= 1;
-        taken.heads -= self.head;
+        let mut usage = self.quota.usage();
+        usage.requests -= 1;
+        usage.heads -= self.head;
         if let Some(peer) = self.peer {
-            taken.give_back(peer, self.head);
+            usage.release(peer, self.head);
         }
     }
 }
 
-impl Taken {
-    fn give_back(&mut self, peer: IpAddr, head: usize) {
+impl Usage {
+    fn release(&mut self, peer: IpAddr, head: usize) {
         if let Entry::Occupied(mut entry) = self.peers.entry(peer) {
             let share = entry.get_mut();
             share.places -= 1;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_gets_its_share_and_no_more() {
+    async fn a_peer_is_limited_to_its_share() {
         let quota = Quota::new(10, 2, 100, Vec::new());
         let first = admit(&quota, "192.0.2.1").await.unwrap();
         let _second = admit(&quota, "192.0.2.1").await.unwrap();
@@ -217,24 +217,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_ipv4_peer_is_the_same_through_a_dual_stack_socket() {
+    async fn mapped_ipv4_addresses_count_as_ipv4() {
         let quota = Quota::new(10, 1, 100, Vec::new());
         let _first = admit(&quota, "192.0.2.1").await.unwrap();
         assert!(admit(&quota, "::ffff:192.0.2.1").await.is_none());
     }
 
     #[tokio::test]
-    async fn trusted_proxies_are_not_counted_as_one_peer() {
+    async fn trusted_proxies_have_no_limit_per_peer() {
         let quota = Quota::new(10, 1, 100, vec!["10.0.0.0/8".parse().unwrap()]);
         let _first = admit(&quota, "10.1.1.1").await.unwrap();
         assert!(admit(&quota, "10.1.1.1").await.is_some());
     }
 
     #[tokio::test]
-    async fn a_peer_that_left_leaves_no_trace() {
+    async fn a_closed_connection_leaves_no_counter() {
         let quota = Quota::new(10, 1, 100, Vec::new());
         drop(admit(&quota, "192.0.2.1").await.unwrap());
-        assert!(quota.taken().peers.is_empty());
+        assert!(quota.usage().peers.is_empty());
         assert_eq!(quota.open(), 0);
     }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_have_room_by_peer_and_in_all() {
+    fn the_size_of_heads_is_limited_per_peer_and_in_total() {
         let quota = Quota::new(1 << 20, 1 << 20, 10, vec!["10.0.0.0/8".parse().unwrap()]);
         let begin = |peer: &str, head| quota.begin(peer.parse().unwrap(), head);
         let whole = HEADS_PER_PEER * 10;
@@ -264,12 +264,12 @@ mod tests {
         assert!(begin("10.0.0.1", 1).is_none() && begin("192.0.2.2", 1).is_none());
         drop(all);
         assert!(begin("192.0.2.1", whole).is_some());
-        let taken = quota.taken();
-        assert_eq!((taken.requests, taken.heads, taken.peers.len()), (1, (HEADS - HEADS_PER_PEER) * 10, 0));
+        let usage = quota.usage();
+        assert_eq!((usage.requests, usage.heads, usage.peers.len()), (1, (HEADS - HEADS_PER_PEER) * 10, 0));
     }
 
     #[tokio::test]
-    async fn room_runs_out_and_comes_back() {
+    async fn emptied_waits_for_the_last_connection() {
         let quota = Quota::new(1, 1, 100, Vec::new());
         let only = admit(&quota, "192.0.2.1").await.unwrap();
         assert_eq!(quota.open(), 1);

@@ -64,7 +64,7 @@ pub struct Limits {
 pub struct LoopbackConnector {
     pub address: SocketAddr,
     /// Accepts one end of a socket pair. The accept loop serves it like a client's connection.
-    pub knock: mpsc::Sender<UnixStream>,
+    pub sender: mpsc::Sender<UnixStream>,
 }
 
 /// Service that runs an HTTP application on bound listeners.
@@ -98,13 +98,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         request_ids: RequestIds,
     ) -> Self {
         let guard = Arc::new(Guard { app: Arc::new(app), limits, watch, request_ids });
-        let (mut doors, mut ways) = (Vec::new(), Vec::new());
+        let (mut doors, mut with_receivers) = (Vec::new(), Vec::new());
         for listener in listeners {
-            let (knock, knocks) = mpsc::channel(1);
-            doors.push(LoopbackConnector { address: listener.address, knock });
-            ways.push((listener, knocks));
+            let (sender, loopback_receiver) = mpsc::channel(1);
+            doors.push(LoopbackConnector { address: listener.address, sender });
+            with_receivers.push((listener, loopback_receiver));
         }
-        Self { name, threads, listeners: ways, doors, guard, quota, stop, ready: Some(ready) }
+        Self { name, threads, listeners: with_receivers, doors, guard, quota, stop, ready: Some(ready) }
     }
 
     /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Only the first
@@ -118,7 +118,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
 impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
     async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
         let mut loops = JoinSet::new();
-        for (listener, knocks) in self.listeners.drain(..) {
+        for (listener, loopback_receiver) in self.listeners.drain(..) {
             let socket = match Listener::accepting(listener.socket) {
                 Ok(socket) => socket,
                 Err(error) => {
@@ -129,7 +129,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
                 }
             };
             let (guard, quota, stop) = (Arc::clone(&self.guard), Arc::clone(&self.quota), self.stop.clone());
-            loops.spawn(accept(socket, knocks, listener.tls, guard, quota, stop));
+            loops.spawn(accept(socket, loopback_receiver, listener.tls, guard, quota, stop));
         }
         self.ready = None;
         loops.join_all().await;
@@ -149,7 +149,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
 /// Accepts connections until the server stops.
 async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     socket: TcpListener,
-    mut knocks: mpsc::Receiver<UnixStream>,
+    mut loopback_receiver: mpsc::Receiver<UnixStream>,
     tls: Option<Arc<Tls>>,
     guard: Arc<Guard<A>>,
     quota: Arc<Quota>,
@@ -159,8 +159,8 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stopping.told() => return,
-            Some(own) = knocks.recv() => {
+            () = stopping.received() => return,
+            Some(own) = loopback_receiver.recv() => {
                 let (guard, stop) = (Arc::clone(&guard), stop.clone());
                 tokio::spawn(async move { guard.serve_own(own, stop).await });
                 continue;
@@ -182,16 +182,16 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
         let (guard, tls, stop) = (Arc::clone(&guard), tls.clone(), stop.clone());
         tokio::spawn(async move {
             (guard.watch)(ConnectionEvent::Opened);
-            let _closed = Closed(Arc::clone(&guard.watch));
+            let _closed = ReportClosed(Arc::clone(&guard.watch));
             guard.serve(stream, peer, ticket, tls, stop).await;
         });
     }
 }
 
 /// Reports the end of a connection when it is dropped, even after a panic.
-struct Closed(Watch);
+struct ReportClosed(Watch);
 
-impl Drop for Closed {
+impl Drop for ReportClosed {
     fn drop(&mut self) {
         (self.0)(ConnectionEvent::Closed);
     }
@@ -257,7 +257,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         // streams.
         tokio::select! {
             biased;
-            () = tls.outstayed(terms, digest) => {
+            () = tls.wait_until_refused(terms, digest) => {
                 tracing::info!(address = %peer, "the client's certificate is no longer valid; its connection \
                     was closed");
                 (self.watch)(ConnectionEvent::CertificateEnded);
@@ -342,7 +342,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             read = stream.read_buf(&mut buffer) => read,
             () = deadline.passed() => return Err(NoHead::Gone),
             () = async {
-                stopping.told().await;
+                stopping.received().await;
                 // The first request of a new connection may still be in transit. An idle connection
                 // may be closed at any time.
                 if is_first {

@@ -5,7 +5,7 @@
 //! A handshake verifies the client certificate only once. Afterwards, the certificate may expire or
 //! its authority may be removed. So sessions cannot be resumed if client certificates are
 //! requested, because a resumed session verifies nothing. Open connections are checked by
-//! [`Tls::outstayed`].
+//! [`Tls::wait_until_refused`].
 
 use std::fmt;
 use std::path::Path;
@@ -26,23 +26,23 @@ use tokio::time::timeout;
 
 use super::certificate::{Certificate, LoadedCertificate, Stamp, stamp};
 use super::challenges::{ACME_TLS, Challenges};
-use super::client_certificate::{ClientVerifier, VerifiedClientCertificate, Witness};
+use super::client_certificate::{ClientCertificateReader, ClientVerifier, VerifiedClientCertificate};
 use sealgate_config as config;
 use sealgate_config::ClientCertificates;
 use sealgate_system::tls::listener_provider;
 
 /// Interval between checks of the certificate files.
-const LOOK: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum interval between checks whether a client certificate has expired. A longer timer would
 /// be late after the machine was suspended.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const MAX_EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval between these checks in the last second before the expiry.
-const LAST_LOOKS: Duration = Duration::from_millis(100);
+const FINAL_EXPIRY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// TLS configuration of the public listeners. A reload of the configuration replaces it.
 pub struct Tls {
-    spoken: ArcSwap<TlsSnapshot>,
+    snapshot: ArcSwap<TlsSnapshot>,
     changed: watch::Sender<()>,
     challenges: Arc<Challenges>,
 }
@@ -74,8 +74,8 @@ impl Tls {
     /// One line that names the file and the error.
     pub fn load(server: &config::ServerConfig, challenges: Arc<Challenges>) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
-        let spoken = TlsSnapshot::load(server, &challenges)?;
-        Ok(spoken.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed, challenges }))
+        let snapshot = TlsSnapshot::load(server, &challenges)?;
+        Ok(snapshot.map(|snapshot| Self { snapshot: ArcSwap::from_pointee(snapshot), changed, challenges }))
     }
 
     /// Reads the files of a new configuration, for [`Tls::replace`].
@@ -87,13 +87,13 @@ impl Tls {
     }
 
     pub(crate) fn terms(&self) -> Arc<TlsTerms> {
-        self.spoken.load().terms()
+        self.snapshot.load().terms()
     }
 
     /// Replaces the settings for new handshakes and for the checks of open connections. Sessions of
     /// the old settings cannot be resumed.
-    pub(crate) fn replace(&self, spoken: TlsSnapshot) {
-        self.spoken.store(Arc::new(spoken));
+    pub(crate) fn replace(&self, snapshot: TlsSnapshot) {
+        self.snapshot.store(Arc::new(snapshot));
         self.changed.send_replace(());
     }
 
@@ -101,24 +101,25 @@ impl Tls {
     ///
     /// That happens when its certificate expires, when its authority is removed, or when a
     /// certificate becomes required and the client has sent none.
-    pub(crate) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
+    pub(crate) async fn wait_until_refused(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
         let client = tls.as_deref().and_then(VerifiedClientCertificate::from_tls);
         let mut changed = self.changed.subscribe();
-        let mut looked = UnixTime::now();
+        let mut checked_at = UnixTime::now();
         loop {
             let (current, now) = (self.terms(), UnixTime::now());
-            let ended = client.and_then(|client| client.next_end(looked)).is_some_and(|end| end <= now.as_secs());
+            let ended =
+                client.and_then(|client| client.next_expiry(checked_at)).is_some_and(|end| end <= now.as_secs());
             // The check verifies one or two signatures, so it runs only if something has changed.
-            if (ended || now < looked || !Arc::ptr_eq(&terms, &current)) && !current.admit(client, now) {
+            if (ended || now < checked_at || !Arc::ptr_eq(&terms, &current)) && !current.admit(client, now) {
                 return;
             }
-            (terms, looked) = (current, now);
-            let rest = client.and_then(|client| client.next_end(now)).map(|end| end - now.as_secs());
+            (terms, checked_at) = (current, now);
+            let rest = client.and_then(|client| client.next_expiry(now)).map(|end| end - now.as_secs());
             let pause = match rest {
                 // Nothing expires. Only new settings can change the result.
                 None => Duration::MAX,
-                Some(1) => LAST_LOOKS,
-                Some(rest) => Duration::from_secs(rest - 1).min(LOOK_AGAIN),
+                Some(1) => FINAL_EXPIRY_CHECK_INTERVAL,
+                Some(rest) => Duration::from_secs(rest - 1).min(MAX_EXPIRY_CHECK_INTERVAL),
             };
             // Cannot fail: the sender exists as long as `self`.
             let _ = timeout(pause, changed.changed()).await;
@@ -159,9 +160,9 @@ impl TlsSnapshot {
 
     /// Reloads certificates and authorities whose files have changed. Returns whether the
     /// authorities changed. Blocking I/O.
-    fn look(&self) -> bool {
+    fn reload_if_changed(&self) -> bool {
         for certificate in &self.certificates.all {
-            certificate.look();
+            certificate.reload_if_changed();
         }
         let Some(clients) = &self.clients else { return false };
         let stamp = stamp(&clients.ca);
@@ -189,14 +190,14 @@ impl TlsSnapshot {
 /// second, until `stop` becomes true.
 pub async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop: watch::Receiver<bool>) {
     loop {
-        let spoken = tls.spoken.load_full();
-        let shown: Vec<_> = spoken.certificates.all.iter().map(Certificate::end).collect();
+        let snapshot = tls.snapshot.load_full();
+        let shown: Vec<_> = snapshot.certificates.all.iter().map(Certificate::file_and_expiry).collect();
         report(&shown);
         drop(shown);
-        if timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_ok() {
+        if timeout(FILE_CHECK_INTERVAL, stop.wait_for(|stop| *stop)).await.is_ok() {
             return;
         }
-        match tokio::task::spawn_blocking(move || spoken.look()).await {
+        match tokio::task::spawn_blocking(move || snapshot.reload_if_changed()).await {
             Ok(true) => {
                 tls.changed.send_replace(());
             }
@@ -216,7 +217,7 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
     let (config, settings) = match &clients {
         Some(verifier) => {
             let verifier = Arc::clone(verifier) as Arc<dyn ClientCertVerifier>;
-            (config.with_client_cert_verifier(verifier), TlsSettings::with_callbacks(Box::new(Witness)))
+            (config.with_client_cert_verifier(verifier), TlsSettings::with_callbacks(Box::new(ClientCertificateReader)))
         }
         None => (config.with_no_client_auth(), TlsSettings::intermediate("", "")),
     };

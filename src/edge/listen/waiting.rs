@@ -45,7 +45,7 @@ impl Deadline {
 /// Shutdown signal of the server, as one connection waits for it.
 pub(crate) enum Stopping {
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
-    Told,
+    Received,
 }
 
 impl Stopping {
@@ -54,10 +54,10 @@ impl Stopping {
     }
 
     /// Waits for the shutdown signal. Returns immediately if it was received before.
-    pub(crate) async fn told(&mut self) {
+    pub(crate) async fn received(&mut self) {
         if let Self::Awaited(stop) = self {
             stop.as_mut().await;
-            *self = Self::Told;
+            *self = Self::Received;
         }
     }
 }
@@ -80,7 +80,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn a_deadline_that_was_moved_passes_when_it_was_moved_to() {
+    async fn a_moved_deadline_passes_at_its_new_time() {
         let start = Instant::now();
         let mut deadline = Deadline::new(start + SECOND);
         deadline.set(start + 5 * SECOND);
@@ -94,12 +94,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stop_is_told_as_often_as_it_is_asked_for() {
+    async fn the_stop_signal_is_received_repeatedly() {
         let (stop, stopping) = watch::channel(false);
         let mut stopping = Stopping::new(stopping);
-        assert!(timeout(Duration::from_millis(20), stopping.told()).await.is_err());
+        assert!(timeout(Duration::from_millis(20), stopping.received()).await.is_err());
         stop.send_replace(true);
-        stopping.told().await;
-        stopping.told().await;
+        stopping.received().await;
+        stopping.received().await;
     }
 }

@@ -40,8 +40,8 @@ pub(crate) enum BodyFault {
 
 /// Reads the whole body of a request: at most `limit` bytes, in at most `within`.
 ///
-/// Sends `100 Continue` to a client that expects it (RFC 9110 §10.1.1), unless the announced length
-/// exceeds the limit.
+/// Sends `100 Continue` to a client that expects it (RFC 9110 §10.1.1), unless the announced
+/// length exceeds the limit.
 ///
 /// # Errors
 /// See [`BodyFault`]. The connection cannot be reused then.
@@ -117,7 +117,7 @@ pub(crate) async fn linger(session: &mut ServerSession) {
 ///
 /// Pingora itself drops the connection without a `close_notify`. Over TLS, that means a truncated
 /// response (RFC 8446 §6.1): clients report an error and discard the TLS session.
-pub(crate) async fn end(session: &mut ServerSession) {
+pub(crate) async fn close_http1(session: &mut ServerSession) {
     if let ServerSession::H1(session) = session
         && session.finish_body().await.is_ok()
     {
@@ -215,7 +215,7 @@ pub(crate) fn is_chunked(response: &ResponseHeader) -> Result<bool> {
 ///
 /// HTTP/2 clients reset the stream for either (RFC 9113 §8.1.1). Pingora has already refused
 /// responses with different lengths.
-pub(crate) fn settle_framing(fields: &mut HeaderMap, status: StatusCode) {
+pub(crate) fn normalize_framing(fields: &mut HeaderMap, status: StatusCode) {
     if is_bodiless(status) {
         fields.remove(CONTENT_LENGTH);
         fields.remove(TRANSFER_ENCODING);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn chunked_alone_is_a_transfer_coding() {
+    fn only_chunked_is_accepted_as_transfer_coding() {
         let coding = |values: &[&'static str], version| {
             let fields: Vec<_> = values.iter().map(|value| ("transfer-encoding", *value)).collect();
             is_chunked(&response(200, version, &fields)).ok()
@@ -261,11 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn lengths_become_one_or_none() {
+    fn content_length_is_reduced_to_one_or_none() {
         let left = |status, lengths: &[&'static str]| {
             let lengths: Vec<_> = lengths.iter().map(|length| ("content-length", *length)).collect();
             let mut fields = response(status, Version::HTTP_11, &lengths).headers.clone();
-            settle_framing(&mut fields, StatusCode::from_u16(status).unwrap());
+            normalize_framing(&mut fields, StatusCode::from_u16(status).unwrap());
             fields.get_all(CONTENT_LENGTH).iter().map(|length| length.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(left(200, &["5"]), ["5"]);

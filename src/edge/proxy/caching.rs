@@ -10,26 +10,27 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Fields that control only shared caches.
 ///
-/// There are more: all fields whose name ends in [`TARGETED`], such as `CDN-Cache-Control` (RFC
-/// 9213 §2.2).
-const FOR_SHARED: [&str; 3] = ["surrogate-control", "x-accel-expires", "edge-control"];
-const TARGETED: &str = "-cache-control";
+/// There are more: all fields whose name ends in [`TARGETED_SUFFIX`], such as `CDN-Cache-Control`
+/// (RFC 9213 §2.2).
+const SHARED_CACHE_FIELDS: [&str; 3] = ["surrogate-control", "x-accel-expires", "edge-control"];
+const TARGETED_SUFFIX: &str = "-cache-control";
 
 /// Directives of `Cache-Control` to drop. Only shared caches use them (RFC 9111 §5.2.2), or
 /// `private` replaces them.
-const DROPPED: [&str; 4] = ["public", "private", "s-maxage", "proxy-revalidate"];
+const DROPPED_DIRECTIVES: [&str; 4] = ["public", "private", "s-maxage", "proxy-revalidate"];
 
 /// Request fields that personal responses depend on.
-const DEPENDS: [&str; 2] = ["Cookie", "Authorization"];
-/// [`DEPENDS`] as the value of a `Vary` field.
-const DEPENDENT: HeaderValue = HeaderValue::from_static("Cookie, Authorization");
+const VARY_FIELDS: [&str; 2] = ["Cookie", "Authorization"];
+/// [`VARY_FIELDS`] as the value of a `Vary` field.
+const VARY_VALUE: HeaderValue = HeaderValue::from_static("Cookie, Authorization");
 
 /// Restricts the caching of a response to browsers. The application still decides how long.
 ///
 /// A 304 is changed in the same way, because its fields replace those of the stored response (RFC
 /// 9111 §3.2).
 pub(crate) fn keep_private(fields: &mut HeaderMap) {
-    let shared = |name: &&HeaderName| FOR_SHARED.contains(&name.as_str()) || name.as_str().ends_with(TARGETED);
+    let shared =
+        |name: &&HeaderName| SHARED_CACHE_FIELDS.contains(&name.as_str()) || name.as_str().ends_with(TARGETED_SUFFIX);
     // Most responses have none of these fields.
     let going: Vec<HeaderName> = fields.keys().filter(shared).cloned().collect();
     for name in &going {
@@ -38,7 +39,7 @@ pub(crate) fn keep_private(fields: &mut HeaderMap) {
     // Common case: the application sets no caching fields.
     if ![CACHE_CONTROL, EXPIRES, VARY].iter().any(|name| fields.contains_key(name)) {
         fields.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
-        fields.insert(VARY, DEPENDENT);
+        fields.insert(VARY, VARY_VALUE);
         return;
     }
     let expires = expires(fields);
@@ -49,7 +50,7 @@ pub(crate) fn keep_private(fields: &mut HeaderMap) {
         for directive in directives(line.as_bytes()) {
             let name = directive.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
             has_age |= [&b"max-age"[..], b"no-store"].iter().any(|known| name.eq_ignore_ascii_case(known));
-            if !name.is_empty() && !DROPPED.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
+            if !name.is_empty() && !DROPPED_DIRECTIVES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
                 kept.extend_from_slice(b", ");
                 kept.extend_from_slice(directive);
             }
@@ -79,13 +80,14 @@ fn expires(fields: &HeaderMap) -> Option<i64> {
     Some(seconds.max(0))
 }
 
-/// Returns all members of `Vary` and [`DEPENDS`] as one line, because nginx reads only one line.
+/// Returns all members of `Vary` and [`VARY_FIELDS`] as one line, because nginx reads only one
+/// line.
 fn vary(fields: &HeaderMap) -> Vec<u8> {
     let mut known: Vec<&[u8]> = Vec::new();
     for line in fields.get_all(VARY) {
         known.extend(line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|one| !one.is_empty()));
     }
-    for name in DEPENDS {
+    for name in VARY_FIELDS {
         if !known.iter().any(|one| *one == b"*" || one.eq_ignore_ascii_case(name.as_bytes())) {
             known.push(name.as_bytes());
         }
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_control_becomes_private_and_keeps_what_browsers_need() {
+    fn cache_control_becomes_private_for_browsers() {
         for (given, left) in [
             (&[][..], "private"),
             (&["public, max-age=600"], "private, max-age=600"),
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn expires_becomes_an_age_where_there_is_none() {
+    fn expires_becomes_max_age_unless_one_is_set() {
         let (date, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:59:37 GMT");
         for (given, left) in [
             (&[("date", date), ("expires", later)][..], "private, max-age=600"),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_believed() {
+    fn x_forwarded_for_of_an_untrusted_peer_is_ignored() {
         assert_eq!(client("192.0.2.1", &["198.51.100.7"]), "192.0.2.1");
     }
 
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_list_leaves_the_peer() {
+    fn a_malformed_list_yields_the_peers_address() {
         for list in ["unknown", "", "198.51.100.7,", "198.51.100.7, 10.0.0.x", "_hidden", "1.2.3.4.5"] {
             assert_eq!(client("10.0.0.1", &[list]), "10.0.0.1", "{list:?}");
         }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_that_a_stranger_writes_hides_them() {
+    fn invalid_bytes_do_not_hide_the_client() {
         for claim in [&b"\xff"[..], b"\xff\xfe, \xc5\x9f", b"\xff,", b"10.0.0.9\xff", b"\x80 10.0.0.9"] {
             let list = [claim, b", 198.51.100.7, 10.2.2.2"].concat();
             let one = HeaderMap::from_iter([(FORWARDED_FOR, HeaderValue::from_bytes(&list).unwrap())]);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_is_that_of_the_proxy_that_saw_the_client() {
+    fn the_scheme_of_the_proxy_next_to_the_client_counts() {
         let secure = |hops: &'static str, schemes: &'static str| {
             let fields = [(FORWARDED_FOR, hops), (FORWARDED_PROTO, schemes)];
             let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
@@ -196,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_to_the_left_of_the_client_changes_who_it_is(
+        fn elements_left_of_the_client_are_ignored(
             claims in "[ -~]{0,40}", client in any_address(), proxies in prop::collection::vec(0_u32..1 << 24, 0..4),
         ) {
             let client = client.to_canonical();
@@ -210,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn the_answer_is_the_peer_or_stands_in_the_list(
+        fn the_result_is_the_peer_or_an_element_of_the_list(
             peer in any_address(), hops in prop::collection::vec(any_address(), 0..6), rubbish in "[ -~]{0,8}", at in 0_usize..7,
         ) {
             let mut elements: Vec<String> = hops.iter().map(ToString::to_string).collect();

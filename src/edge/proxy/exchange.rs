@@ -11,7 +11,7 @@ use pingora::proxy::Session;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
-use super::long_lived::{Admitted, CancelHandle, LONG_BODY, LongLived, LongLivedTicket, PATIENCE};
+use super::long_lived::{Admitted, CancelHandle, DECISION_TIMEOUT, LONG_LIVED_BODY_BYTES, LongLived, LongLivedTicket};
 use super::queued_body::Decision;
 use super::shown_path::shown_path;
 use super::silence::Silence;
@@ -37,7 +37,7 @@ pub struct Exchange {
     pub(crate) server: Option<Arc<UpstreamServer>>,
     pub(crate) turn: Option<QueueSlot>,
     /// The last decision that permitted the request.
-    judged: Judged,
+    last_decision: LastDecision,
     /// Whether the request has a body, and whether all of it was passed to Pingora.
     pub(crate) has_body: bool,
     pub(crate) body_sent: bool,
@@ -63,11 +63,11 @@ pub struct Exchange {
     pub(crate) uploaded: u64,
     pub(crate) downloaded: u64,
     pub(crate) switch: Option<Arc<CancelHandle>>,
-    long_lived: Option<Box<Last>>,
+    long_lived: Option<Box<Registration>>,
 }
 
 /// Snapshot, epoch and time of a decision that permitted the request.
-struct Judged {
+struct LastDecision {
     /// `None` means the snapshot of the exchange.
     snapshot: Option<Arc<Snapshot>>,
     epoch: u64,
@@ -75,7 +75,7 @@ struct Judged {
 }
 
 /// Registration as long-lived, with the data to report if the exchange is aborted.
-struct Last {
+struct Registration {
     admitted: Arc<Admitted>,
     status: Option<StatusCode>,
     _ticket: LongLivedTicket,
@@ -86,11 +86,11 @@ impl Exchange {
         let started = Instant::now();
         // Read before the front decides. If access changes meanwhile, the front's epoch exceeds
         // this value.
-        let judged = Judged { snapshot: None, epoch: snapshot.front.epoch(), at: started };
+        let last_decision = LastDecision { snapshot: None, epoch: snapshot.front.epoch(), at: started };
         Self {
             snapshot,
             started,
-            judged,
+            last_decision,
             origin: Origin::unknown(),
             is_own: false,
             answered_by: AnsweredBy::Edge,
@@ -182,7 +182,7 @@ impl Exchange {
     }
 
     /// Returns the request head that the front decided on, marked with [`Reauthorization`].
-    pub(crate) fn head_again(&self, session: &Session) -> request::Parts {
+    pub(crate) fn head_for_new_decision(&self, session: &Session) -> request::Parts {
         let mut head = session.req_header().as_owned_parts();
         head.extensions.insert(self.origin.clone());
         head.extensions.insert(Reauthorization);
@@ -199,19 +199,19 @@ impl Exchange {
         // Read before the front decides. If access changes meanwhile, the front's epoch exceeds
         // this value.
         let epoch = snapshot.front.epoch();
-        let same = Arc::ptr_eq(self.judged.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);
-        if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
+        let same = Arc::ptr_eq(self.last_decision.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);
+        if same && self.last_decision.epoch == epoch && self.last_decision.at.elapsed() <= long {
             return Validity::Valid;
         }
-        Box::pin(self.judge_again(session, snapshot, epoch)).await
+        Box::pin(self.decide_again(session, snapshot, epoch)).await
     }
 
-    async fn judge_again(&mut self, session: &Session, snapshot: Arc<Snapshot>, epoch: u64) -> Validity {
-        let head = self.head_again(session);
+    async fn decide_again(&mut self, session: &Session, snapshot: Arc<Snapshot>, epoch: u64) -> Validity {
+        let head = self.head_for_new_decision(session);
         let asked = snapshot.validity(&head, self.app().unwrap_or_default());
-        let validity = timeout(PATIENCE, asked).await.unwrap_or(Validity::Unknown);
+        let validity = timeout(DECISION_TIMEOUT, asked).await.unwrap_or(Validity::Unknown);
         if validity == Validity::Valid {
-            self.judged = Judged { snapshot: Some(snapshot), epoch, at: Instant::now() };
+            self.last_decision = LastDecision { snapshot: Some(snapshot), epoch, at: Instant::now() };
             if let Some(switch) = &self.switch {
                 switch.queued_body.decided(|| self.decision());
             }
@@ -220,13 +220,13 @@ impl Exchange {
     }
 
     /// Returns whether the exchange is registered as long-lived because of its response.
-    pub(crate) fn has_lasting_answer(&self) -> bool {
+    pub(crate) fn has_long_lived_response(&self) -> bool {
         self.long_lived.as_ref().is_some_and(|last| last.status.is_some())
     }
 
     /// Registers the exchange as long-lived. A registration with a response head replaces one
     /// without.
-    pub(crate) fn begin_to_last(
+    pub(crate) fn register_long_lived(
         &mut self,
         long_lived: &Arc<LongLived>,
         session: &Session,
@@ -238,20 +238,20 @@ impl Exchange {
         let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
         let endless = answer.is_some_and(is_endless);
         let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
-        let admitted = Arc::new(Admitted { head: self.head_again(session), app, upstream });
+        let admitted = Arc::new(Admitted { head: self.head_for_new_decision(session), app, upstream });
         let ticket = long_lived.begin(Arc::clone(&admitted), switch);
         // A request whose body is still arriving keeps its place in the client's share of turns.
         if answer.is_some() {
-            self.turn_lasts();
+            self.release_turn_share();
         }
         let status = answer.map(|answer| answer.status);
-        self.long_lived = Some(Box::new(Last { admitted, status, _ticket: ticket }));
+        self.long_lived = Some(Box::new(Registration { admitted, status, _ticket: ticket }));
     }
 
     /// Releases the place in the client's share of turns, because the exchange is long-lived.
-    pub(crate) fn turn_lasts(&mut self) {
+    pub(crate) fn release_turn_share(&mut self) {
         if let Some(turn) = &mut self.turn {
-            turn.lasts();
+            turn.become_long_lived();
         }
     }
 
@@ -265,7 +265,7 @@ impl Exchange {
     }
 
     fn decision(&self) -> Decision {
-        let Judged { snapshot, epoch, at } = &self.judged;
+        let LastDecision { snapshot, epoch, at } = &self.last_decision;
         let snapshot = snapshot.as_ref().unwrap_or(&self.snapshot);
         Decision { snapshot: Arc::clone(snapshot), epoch: *epoch, at: *at }
     }
@@ -282,7 +282,7 @@ impl Exchange {
     /// it, even when the response has started. Then the registration remains, so that revoked
     /// access discards that end.
     pub(crate) fn end_registration_of_body(&mut self) {
-        if self.uploaded <= BUFFERED_BODY && !self.has_lasting_answer() {
+        if self.uploaded <= BUFFERED_BODY && !self.has_long_lived_response() {
             self.long_lived = None;
         }
     }
@@ -291,10 +291,10 @@ impl Exchange {
     /// it again.
     pub(crate) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
         self.long_lived = None;
-        self.tell(head, status, self.answered_by, lengths);
+        self.report(head, status, self.answered_by, lengths);
     }
 
-    fn tell(&self, head: &request::Parts, status: Option<StatusCode>, answered_by: AnsweredBy, lengths: Lengths) {
+    fn report(&self, head: &request::Parts, status: Option<StatusCode>, answered_by: AnsweredBy, lengths: Lengths) {
         if self.is_own {
             return;
         }
@@ -327,12 +327,12 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         // `finish` was not called: the exchange was aborted, or its connection or the server ended.
         let Some(last) = self.long_lived.take() else { return };
-        if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
+        if self.switch.as_ref().is_some_and(|switch| switch.is_cancelled()) {
             tracing::info!(request_id = self.origin.request_id, "access was revoked; the open exchange was aborted");
             self.snapshot.front.connection(ConnectionEvent::AccessEnded);
         }
         let lengths = Lengths { request: self.uploaded, response: self.downloaded };
-        self.tell(&last.admitted.head, last.status, AnsweredBy::Upstream, lengths);
+        self.report(&last.admitted.head, last.status, AnsweredBy::Upstream, lengths);
     }
 }
 
@@ -357,6 +357,6 @@ pub(crate) fn answer_length(session: &Session, response: &ResponseHeader) -> Opt
 }
 
 /// Returns whether a response may be long-lived. `length` is its [`answer_length`].
-pub(crate) fn may_last(response: &ResponseHeader, length: Option<u64>) -> bool {
-    response.status == StatusCode::SWITCHING_PROTOCOLS || length.is_none_or(|length| length > LONG_BODY)
+pub(crate) fn may_be_long_lived(response: &ResponseHeader, length: Option<u64>) -> bool {
+    response.status == StatusCode::SWITCHING_PROTOCOLS || length.is_none_or(|length| length > LONG_LIVED_BODY_BYTES)
 }

@@ -52,7 +52,7 @@ pub(crate) fn is_of_one_connection(name: &HeaderName) -> bool {
 }
 
 /// Checks that there is exactly one valid `Host`. Over HTTP/2, creates it from `:authority`.
-pub(crate) fn settle_host(request: &mut RequestHeader) -> Result<()> {
+pub(crate) fn normalize_host(request: &mut RequestHeader) -> Result<()> {
     if !request.headers.contains_key(HOST)
         && let Some(authority) = request.uri.authority()
     {
@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn one_valid_host_passes() {
         for host in ["app.example", "app.example:8080", "127.0.0.1:1", "[::1]:8080", "[::1]", "a:65535"] {
-            settle_host(&mut request(&[("host", host)])).unwrap();
+            normalize_host(&mut request(&[("host", host)])).unwrap();
         }
     }
 
     proptest! {
         #[test]
-        fn a_plain_host_is_one_for_the_parser_too(host in "[a-zA-Z0-9.-]{1,40}") {
+        fn the_parser_accepts_every_plain_host(host in "[a-zA-Z0-9.-]{1,40}") {
             prop_assert!(is_host(host.as_bytes()));
             let authority = Authority::try_from(host.as_bytes()).unwrap();
             prop_assert_eq!(authority.host(), host);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn no_host_two_hosts_and_bad_hosts_are_refused() {
+    fn missing_repeated_and_invalid_hosts_are_refused() {
         let cases: [&[_]; 12] = [
             &[],
             &[("host", "a"), ("host", "a")],
@@ -140,7 +140,7 @@ mod tests {
             &[("host", "a:+80")],
         ];
         for fields in cases {
-            assert!(settle_host(&mut request(fields)).is_err(), "{fields:?}");
+            assert!(normalize_host(&mut request(fields)).is_err(), "{fields:?}");
         }
     }
 
@@ -148,12 +148,12 @@ mod tests {
     fn an_authority_becomes_the_host() {
         let mut request = request(&[]);
         request.set_uri("https://app.example:8443/x".parse().unwrap());
-        settle_host(&mut request).unwrap();
+        normalize_host(&mut request).unwrap();
         assert_eq!(request.headers[HOST], "app.example:8443");
     }
 
     #[test]
-    fn cookie_fields_become_one_in_their_order() {
+    fn cookie_fields_are_joined_in_order() {
         let mut request = request(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3; d=4")]);
         join_cookies(&mut request).unwrap();
         let cookies: Vec<_> = request.headers.get_all(COOKIE).iter().collect();

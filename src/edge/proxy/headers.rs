@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hop_by_hop_fields_of_an_answer_go_no_further() {
+    fn hop_by_hop_fields_of_a_response_are_removed() {
         let mut fields = HeaderMap::new();
         for (name, value) in [
             ("connection", "X-Hop, Content-Length, keep-alive"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_request_is_otherwise_the_same() {
+    fn changing_a_request_keeps_its_other_parts() {
         let mut request = RequestHeader::build("PATCH", b"/a?b=c", None).unwrap();
         request.append_header("X-Own", "1").unwrap();
         request.append_header("x-own", "2").unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_answer_keeps_its_status_and_its_words() {
+    fn a_changed_response_keeps_its_status_and_reason() {
         for reason in [None, Some("Quite Fine")] {
             let mut response = ResponseHeader::build(201, None).unwrap();
             response.set_reason_phrase(reason).unwrap();

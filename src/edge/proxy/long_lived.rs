@@ -38,25 +38,25 @@ use crate::{ConnectionEvent, Watch};
 use sealgate_config::Upstream;
 
 /// Age at which every exchange becomes long-lived.
-pub(crate) const LONG: Duration = Duration::from_secs(1);
+pub(crate) const LONG_LIVED_AGE: Duration = Duration::from_secs(1);
 /// An exchange whose response announces a longer body, in bytes, becomes long-lived immediately.
-pub(crate) const LONG_BODY: u64 = 256 * 1024;
+pub(crate) const LONG_LIVED_BODY_BYTES: u64 = 256 * 1024;
 /// Interval between checks of the front's epoch.
 const TICK: Duration = Duration::from_millis(100);
 /// Maximum pause after a slow round of checks, so that a revocation takes effect within one second.
-const MAX_REST_LENGTH: Duration = Duration::from_millis(300);
+const MAX_PAUSE: Duration = Duration::from_millis(300);
 /// Number of ticks in which every exchange is checked once, even if nothing has changed.
 ///
 /// [`MAX_PER_TICK`] limits the checks in one tick. With more than two thousand exchanges, each is
 /// checked less often.
-const TICKS_A_TURN: usize = 10;
+const TICKS_PER_TURN: usize = 10;
 const MAX_PER_TICK: usize = 200;
 /// Timeout for the front's decision about one exchange.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const DECISION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum time for which an exchange remains open although the front cannot decide. It covers a
 /// failover of the store's database.
-const MAX_DOUBT: Duration = Duration::from_mins(1);
+const MAX_UNDECIDED_TIME: Duration = Duration::from_mins(1);
 
 /// Context of an HTTP/1 exchange, which its connection provides.
 pub(crate) struct ConnectionContext {
@@ -68,7 +68,7 @@ pub(crate) struct ConnectionContext {
 /// Handle with which another task aborts the exchange.
 #[derive(Default)]
 pub(crate) struct CancelHandle {
-    thrown: AtomicBool,
+    cancelled: AtomicBool,
     /// Waker of the task that processes the exchange.
     task: AtomicWaker,
     /// Timeout of the exchange's upstream. The same task enforces it.
@@ -79,20 +79,20 @@ pub(crate) struct CancelHandle {
 
 impl CancelHandle {
     /// Returns whether the exchange was aborted.
-    pub(crate) fn is_thrown(&self) -> bool {
-        self.thrown.load(Ordering::Acquire)
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
     }
 
-    fn throw(&self) {
-        self.thrown.store(true, Ordering::Release);
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
         self.task.wake();
     }
 
-    fn poll_thrown(&self, cx: &Context<'_>) -> Poll<()> {
+    fn poll_cancelled(&self, cx: &Context<'_>) -> Poll<()> {
         self.task.register(cx.waker());
-        // Checked after registering, so that a concurrent `throw` is either seen here or wakes the
+        // Checked after registering, so that a concurrent `cancel` is either seen here or wakes the
         // task.
-        if self.thrown.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        if self.cancelled.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -147,16 +147,16 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
             match switch.queued_body.poll_permitted(&mut check, cx) {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => {
-                    switch.throw();
+                    switch.cancel();
                     return Poll::Ready(None);
                 }
-                Poll::Pending => return switch.poll_thrown(cx).map(|()| None),
+                Poll::Pending => return switch.poll_cancelled(cx).map(|()| None),
             }
             match exchange.as_mut().poll(cx) {
                 Poll::Ready(reused) => Poll::Ready(reused),
                 Poll::Pending => {
                     switch.silence.poll(&mut timer, cx);
-                    switch.poll_thrown(cx).map(|()| None)
+                    switch.poll_cancelled(cx).map(|()| None)
                 }
             }
         }))
@@ -186,7 +186,7 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Returns whether the exchange never ends by itself and its upstream was removed from the
     /// configuration.
-    fn is_stranded(&self, snapshot: &Snapshot) -> bool {
+    fn has_lost_upstream(&self, snapshot: &Snapshot) -> bool {
         let Some(upstream) = &self.upstream else { return false };
         !snapshot.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.name(upstream))
     }
@@ -211,7 +211,7 @@ struct OpenExchange {
     switch: Arc<CancelHandle>,
     /// Time since which the front cannot decide about the exchange; `None` if it could at the last
     /// check.
-    in_doubt: Option<Instant>,
+    undecided_since: Option<Instant>,
 }
 
 impl LongLived {
@@ -221,7 +221,7 @@ impl LongLived {
         let mut open = self.open();
         open.last += 1;
         let id = open.last;
-        open.exchanges.insert(id, OpenExchange { admitted, switch, in_doubt: None });
+        open.exchanges.insert(id, OpenExchange { admitted, switch, undecided_since: None });
         LongLivedTicket { long_lived: Arc::clone(self), id }
     }
 
@@ -235,32 +235,32 @@ impl LongLived {
         if all {
             return open.exchanges.iter().map(found).collect();
         }
-        let share = (open.exchanges.len() / TICKS_A_TURN + 1).min(MAX_PER_TICK);
+        let share = (open.exchanges.len() / TICKS_PER_TURN + 1).min(MAX_PER_TICK);
         let mut due: Vec<_> = open.exchanges.range((Excluded(turn), Included(asked))).take(share).map(found).collect();
         open.turn = if due.len() < share { 0 } else { due.last().map_or(0, |(id, _)| *id) };
         due.extend(open.exchanges.range(asked + 1..).map(found));
         due
     }
 
-    fn cut(&self, id: u64) {
+    fn abort(&self, id: u64) {
         // Under the lock: when the ticket has been dropped, the connection may already carry
         // another exchange.
         if let Some(exchange) = self.open().exchanges.remove(&id) {
-            exchange.switch.throw();
+            exchange.switch.cancel();
         }
     }
 
     /// Returns whether, at `now`, the front has been unable to decide for too long.
-    fn is_in_doubt_too_long(&self, id: u64, now: Instant) -> bool {
+    fn is_undecided_too_long(&self, id: u64, now: Instant) -> bool {
         let mut open = self.open();
         let Some(exchange) = open.exchanges.get_mut(&id) else { return false };
-        let since = *exchange.in_doubt.get_or_insert(now);
-        now.saturating_duration_since(since) > MAX_DOUBT
+        let since = *exchange.undecided_since.get_or_insert(now);
+        now.saturating_duration_since(since) > MAX_UNDECIDED_TIME
     }
 
-    fn may_stay(&self, id: u64) {
+    fn mark_decided(&self, id: u64) {
         if let Some(exchange) = self.open().exchanges.get_mut(&id) {
-            exchange.in_doubt = None;
+            exchange.undecided_since = None;
         }
     }
 
@@ -299,23 +299,23 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
         let moved = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
         let begun = Instant::now();
         for (id, admitted) in long_lived.due(moved) {
-            if admitted.is_stranded(&snapshot) {
-                long_lived.cut(id);
+            if admitted.has_lost_upstream(&snapshot) {
+                long_lived.abort(id);
                 continue;
             }
-            match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {
-                Ok(Validity::Valid) => long_lived.may_stay(id),
-                Ok(Validity::Ended) => long_lived.cut(id),
+            match timeout(DECISION_TIMEOUT, snapshot.validity(&admitted.head, &admitted.app)).await {
+                Ok(Validity::Valid) => long_lived.mark_decided(id),
+                Ok(Validity::Ended) => long_lived.abort(id),
                 // The exchange is checked again in its next turn.
                 Ok(Validity::Unknown) | Err(_) => {
-                    if long_lived.is_in_doubt_too_long(id, Instant::now()) {
-                        long_lived.cut(id);
+                    if long_lived.is_undecided_too_long(id, Instant::now()) {
+                        long_lived.abort(id);
                     }
                 }
             }
         }
         (known, known_epoch) = (snapshot, epoch);
-        rest = begun.elapsed().clamp(TICK, MAX_REST_LENGTH);
+        rest = begun.elapsed().clamp(TICK, MAX_PAUSE);
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_one_is_asked_about_at_once_and_then_in_its_turn() {
+    fn new_exchanges_are_checked_at_once_then_in_turn() {
         let long_lived = Arc::new(LongLived::default());
         assert!(long_lived.due(false).is_empty());
         let tickets: Vec<_> = (0..95).map(|_| long_lived.begin(admitted(), Arc::default())).collect();
@@ -349,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn an_undecided_connection_stays_for_a_minute() {
+    fn an_undecided_exchange_stays_open_for_a_minute() {
         let long_lived = Arc::new(LongLived::default());
         let ticket = long_lived.begin(admitted(), Arc::default());
         let start = Instant::now();
-        let asked = |seconds| long_lived.is_in_doubt_too_long(1, start + Duration::from_secs(seconds));
+        let asked = |seconds| long_lived.is_undecided_too_long(1, start + Duration::from_secs(seconds));
         assert!(!asked(0) && !asked(60));
-        long_lived.may_stay(1);
+        long_lived.mark_decided(1);
         assert!(!asked(61) && !asked(121), "a minute from the first doubt on");
         assert!(asked(122));
         drop(ticket);
@@ -363,14 +363,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_over_is_not_cut() {
+    async fn an_ended_exchange_is_not_aborted() {
         let long_lived = Arc::new(LongLived::default());
         let switch = Arc::new(CancelHandle::default());
         drop(long_lived.begin(admitted(), Arc::clone(&switch)));
-        long_lived.cut(1);
-        assert!(!switch.thrown.load(Ordering::Acquire));
+        long_lived.abort(1);
+        assert!(!switch.cancelled.load(Ordering::Acquire));
         let _ticket = long_lived.begin(admitted(), Arc::clone(&switch));
-        long_lived.cut(2);
-        poll_fn(|cx| switch.poll_thrown(cx)).await;
+        long_lived.abort(2);
+        poll_fn(|cx| switch.poll_cancelled(cx)).await;
     }
 }

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
 
-use super::long_lived::{Admitted, LONG, PATIENCE};
+use super::long_lived::{Admitted, DECISION_TIMEOUT, LONG_LIVED_AGE};
 use super::snapshot::{Snapshot, Snapshots, Validity};
 
 /// Pause before a front that could not decide is asked again.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Snapshot, epoch and time of a decision that permitted the request.
 pub(crate) struct Decision {
@@ -79,7 +79,7 @@ impl QueuedBody {
             let Some(Body { admitted, snapshots, decision }) = &*body else { return Poll::Ready(true) };
             let snapshot = snapshots.current();
             let same = Arc::ptr_eq(&snapshot, &decision.snapshot) && snapshot.front.epoch() == decision.epoch;
-            if same && decision.at.elapsed() <= LONG {
+            if same && decision.at.elapsed() <= LONG_LIVED_AGE {
                 return Poll::Ready(true);
             }
             *check = Some(Box::pin(ask(Arc::clone(admitted), Arc::clone(snapshots))));
@@ -98,10 +98,10 @@ async fn ask(admitted: Arc<Admitted>, snapshots: Arc<Snapshots>) -> Option<Decis
         // Read before the front decides. If access changes meanwhile, the epoch exceeds this value.
         let snapshot = snapshots.current();
         let (epoch, at) = (snapshot.front.epoch(), Instant::now());
-        match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {
+        match timeout(DECISION_TIMEOUT, snapshot.validity(&admitted.head, &admitted.app)).await {
             Ok(Validity::Valid) => return Some(Decision { snapshot, epoch, at }),
             Ok(Validity::Ended) => return None,
-            Ok(Validity::Unknown) | Err(_) => sleep(PAUSE).await,
+            Ok(Validity::Unknown) | Err(_) => sleep(RETRY_PAUSE).await,
         }
     }
 }

@@ -26,18 +26,18 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::body::{BodyFault, discard_short_body, end, linger, read_body, refuse_body, respond};
+use super::body::{BodyFault, close_http1, discard_short_body, linger, read_body, refuse_body, respond};
 use super::client_address::{client_address, peer};
-use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_last};
-use super::fields::{check_head, is_of_one_connection, join_cookies, refused, settle_host};
+use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_be_long_lived};
+use super::fields::{check_head, is_of_one_connection, join_cookies, normalize_host, refused};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
-use super::long_lived::{CancelHandle, ConnectionContext, LONG, LongLived};
+use super::long_lived::{CancelHandle, ConnectionContext, LONG_LIVED_AGE, LongLived};
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
 use super::transport_security::TransportSecurity;
 use super::upstream_name::NameTranslation;
 use crate::listen::{client_certificate, head};
-use crate::proxy::body::{is_bodiless, is_chunked, settle_framing};
+use crate::proxy::body::{is_bodiless, is_chunked, normalize_framing};
 use crate::proxy::upgrade::is_handshake;
 use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, is_request_id};
@@ -48,7 +48,7 @@ use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle};
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Minimum rate at which a forwarded body must arrive, in bytes per second. Its duration is
 /// unlimited.
-const SLOWEST_BODY: u64 = 500;
+const MIN_BODY_RATE: u64 = 500;
 
 /// Maximum age of the decision when data is sent to an upstream. An older decision is repeated.
 ///
@@ -124,7 +124,7 @@ impl Proxy {
     /// If the front cannot decide, the request is refused with 503, because the upstream acts on a
     /// complete request. Upgraded connections are not checked here, because they have many
     /// messages. [`LongLived`] aborts them within a second.
-    async fn goes_on(&self, session: &Session, exchange: &mut Exchange) -> Result<()> {
+    async fn ensure_still_permitted(&self, session: &Session, exchange: &mut Exchange) -> Result<()> {
         if session.was_upgraded() {
             return Ok(());
         }
@@ -150,7 +150,7 @@ impl Proxy {
 
     /// Returns the upstream's own host name, if `Host` was set to it, and the application's public
     /// origin.
-    fn own_name(session: &Session, exchange: &Exchange) -> Option<(String, String)> {
+    fn upstream_and_public_name(session: &Session, exchange: &Exchange) -> Option<(String, String)> {
         let own = exchange.server.as_ref()?.host.as_ref()?.to_str().ok()?;
         let host = session.req_header().headers.get(HOST)?.to_str().ok()?;
         let public = exchange.snapshot.front.public_origin(&host.to_ascii_lowercase())?;
@@ -276,7 +276,7 @@ impl ProxyHttp for Proxy {
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
             return Err(refused(400, "The request's target is not valid."));
         }
-        settle_host(request)?;
+        normalize_host(request)?;
         join_cookies(request)?;
         // Drops the original spelling of field names, which is no longer needed, so that it is not
         // copied.
@@ -309,7 +309,7 @@ impl ProxyHttp for Proxy {
                 exchange.forward = Some(forward);
                 exchange.has_body = !session.is_body_empty();
                 if exchange.has_body {
-                    exchange.begin_to_last(&self.long_lived, session, None);
+                    exchange.register_long_lived(&self.long_lived, session, None);
                 }
                 // A server may ignore `Upgrade` and not switch protocols (RFC 9110 §7.8). After
                 // this line, only valid handshakes have `Upgrade`, for this code and for Pingora.
@@ -398,7 +398,7 @@ impl ProxyHttp for Proxy {
             // The end of the body completes the request, and the upstream acts on complete
             // requests.
             if exchange.has_body && end_of_stream && !exchange.body_sent {
-                self.goes_on(session, exchange).await?;
+                self.ensure_still_permitted(session, exchange).await?;
                 exchange.body_is_sent();
             }
             return Ok(());
@@ -409,14 +409,14 @@ impl ProxyHttp for Proxy {
             silence.renew();
         }
         let taken = exchange.started.elapsed();
-        let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
+        let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < MIN_BODY_RATE;
         if too_slow && !session.was_upgraded() {
             return Err(refused(408, "The request's body arrived too slowly."));
         }
-        if taken > LONG {
-            exchange.turn_lasts();
+        if taken > LONG_LIVED_AGE {
+            exchange.release_turn_share();
         }
-        self.goes_on(session, exchange).await?;
+        self.ensure_still_permitted(session, exchange).await?;
         if end_of_stream {
             exchange.body_is_sent();
         }
@@ -429,7 +429,7 @@ impl ProxyHttp for Proxy {
         request: &mut RequestHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        self.goes_on(session, exchange).await?;
+        self.ensure_still_permitted(session, exchange).await?;
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let rewrite = &forward.rewrite;
         // The client certificate of a trusted proxy identifies the proxy, not its client.
@@ -456,8 +456,8 @@ impl ProxyHttp for Proxy {
             if let Some(host) = host {
                 fields.insert(HOST, host.clone());
             }
-            self.request_ids.tell(fields, &exchange.origin.request_id);
-            client_certificate::tell(fields, tls);
+            self.request_ids.set_fields(fields, &exchange.origin.request_id);
+            client_certificate::set_fields(fields, tls);
             if is_empty {
                 fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
             }
@@ -491,7 +491,7 @@ impl ProxyHttp for Proxy {
             .into_up());
         }
         // The response may have taken long, and access may have ended meanwhile.
-        if exchange.validity(session, &self.snapshots, LONG).await == Validity::Ended {
+        if exchange.validity(session, &self.snapshots, LONG_LIVED_AGE).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
         let status = response.status;
@@ -509,13 +509,13 @@ impl ProxyHttp for Proxy {
         }
         let length = answer_length(session, response);
         exchange.ends_with_connection = !is_chunked && length.is_none();
-        if may_last(response, length) {
-            exchange.begin_to_last(&self.long_lived, session, Some(response));
+        if may_be_long_lived(response, length) {
+            exchange.register_long_lived(&self.long_lived, session, Some(response));
         }
         let is_last = switches || !response.status.is_informational();
-        let translated = if is_last { Self::own_name(session, exchange) } else { None };
+        let translated = if is_last { Self::upstream_and_public_name(session, exchange) } else { None };
         change_fields(response, |fields| {
-            settle_framing(fields, status);
+            normalize_framing(fields, status);
             if let Some((upstream, public_origin)) = &translated {
                 NameTranslation { upstream, public_origin }.apply(fields);
             }
@@ -581,8 +581,8 @@ impl ProxyHttp for Proxy {
         if let Some(silence) = exchange.silence() {
             silence.renew();
         }
-        if !end_of_stream && !exchange.has_lasting_answer() && exchange.started.elapsed() > LONG {
-            exchange.begin_to_last(&self.long_lived, session, session.response_written());
+        if !end_of_stream && !exchange.has_long_lived_response() && exchange.started.elapsed() > LONG_LIVED_AGE {
+            exchange.register_long_lived(&self.long_lived, session, session.response_written());
         }
         if end_of_stream {
             exchange.end_of_answer();
@@ -672,7 +672,7 @@ impl ProxyHttp for Proxy {
                 Box::pin(linger(session)).await;
             }
             if error.is_some() {
-                Box::pin(end(session)).await;
+                Box::pin(close_http1(session)).await;
             }
         }
     }

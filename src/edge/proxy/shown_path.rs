@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 /// Replacement of redacted parts.
-const LEFT_OUT: &str = "…";
+const REDACTED: &str = "…";
 /// Maximum length of a segment in the shown form of a refused path, in bytes. All codes and tokens
 /// of the server are longer.
-const MAX_NAME_LENGTH: usize = 24;
+const MAX_SHOWN_SEGMENT_LENGTH: usize = 24;
 
 /// Returns the path without parts that may be secret.
 ///
@@ -19,7 +19,7 @@ pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     let end = query_start(path.as_bytes(), refused).unwrap_or(path.len());
     // `end` is the position of an ASCII separator, so it is a character boundary.
     let (whole, rest) = path.split_at_checked(end).unwrap_or((path, ""));
-    let is_secret = |name: &str| holds_token(name) || (refused && name.len() > MAX_NAME_LENGTH);
+    let is_secret = |name: &str| holds_token(name) || (refused && name.len() > MAX_SHOWN_SEGMENT_LENGTH);
     // Common case: the path contains no secret and need not be split.
     let may_hold_some = refused || token_start(whole).is_some();
     if rest.is_empty() && !(may_hold_some && whole.split('/').any(is_secret)) {
@@ -30,10 +30,10 @@ pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
         if index > 0 {
             shown.push('/');
         }
-        shown.push_str(if is_secret(name) { LEFT_OUT } else { name });
+        shown.push_str(if is_secret(name) { REDACTED } else { name });
     }
     if !rest.is_empty() {
-        shown.push_str(LEFT_OUT);
+        shown.push_str(REDACTED);
     }
     Cow::Owned(shown)
 }

@@ -18,7 +18,7 @@ use crate::{Front, RouteDecision};
 use sealgate_config::{App, ServerConfig};
 
 /// Delay before a failed watch task is restarted.
-const WATCH_AGAIN: Duration = Duration::from_secs(1);
+const WATCH_RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// Front and upstreams of the same configuration.
 pub struct Snapshot {
@@ -69,7 +69,7 @@ impl Snapshot {
         let known = before.map_or(&[][..], |snapshot| &snapshot.upstreams);
         let (mut faults, mut upstreams) = (Vec::new(), Vec::with_capacity(apps.len()));
         for app in apps {
-            if let Some(same) = known.iter().find(|upstreams| upstreams.are_those_of(app)) {
+            if let Some(same) = known.iter().find(|upstreams| upstreams.are_unchanged_in(app)) {
                 upstreams.push(Arc::clone(same));
                 continue;
             }
@@ -126,7 +126,7 @@ pub struct Changer {
 /// Prepared change. Applying it cannot fail.
 pub struct Change {
     snapshot: Snapshot,
-    spoken: Option<TlsSnapshot>,
+    tls_snapshot: Option<TlsSnapshot>,
 }
 
 impl Changer {
@@ -144,37 +144,37 @@ impl Changer {
     pub fn prepare(&self, apps: &[App], server: &ServerConfig, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
         let before = self.snapshots.current();
         let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
-        let spoken = self.tls.as_ref().map_or(Ok(None), |tls| tls.read(server));
-        match (snapshot, spoken) {
-            (Ok(snapshot), Ok(spoken)) => {
+        let tls_snapshot = self.tls.as_ref().map_or(Ok(None), |tls| tls.read(server));
+        match (snapshot, tls_snapshot) {
+            (Ok(snapshot), Ok(tls_snapshot)) => {
                 snapshot.find_names(Some(&before));
-                Ok(Change { snapshot, spoken })
+                Ok(Change { snapshot, tls_snapshot })
             }
-            (snapshot, spoken) => Err(snapshot.err().into_iter().flatten().chain(spoken.err()).collect()),
+            (snapshot, tls_snapshot) => Err(snapshot.err().into_iter().flatten().chain(tls_snapshot.err()).collect()),
         }
     }
 
     /// Applies the change. Requests in progress keep their snapshot.
     pub fn apply(&self, change: Change) {
-        if let (Some(tls), Some(spoken)) = (&self.tls, change.spoken) {
-            tls.replace(spoken);
+        if let (Some(tls), Some(tls_snapshot)) = (&self.tls, change.tls_snapshot) {
+            tls.replace(tls_snapshot);
         }
         self.snapshots.set(change.snapshot);
     }
 }
 
 /// Interval between reports of the upstreams' health to the front.
-const TELL: Duration = Duration::from_secs(2);
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Watches an application's upstreams until `stop` becomes true or its sender is dropped.
 ///
 /// If the watch fails, for example because no thread can be started, it is restarted. Without a
 /// watch, requests would still be sent to a server that is down.
 /// down would stay in use.
-async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
+async fn watch_and_restart(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
     while let Err(error) = tokio::spawn(Arc::clone(&upstreams).watch(stop.clone())).await {
         tracing::error!(%error, "the monitor of an application's upstreams failed and is restarted");
-        if timeout(WATCH_AGAIN, stop.wait_for(|stop| *stop)).await.is_ok() {
+        if timeout(WATCH_RESTART_DELAY, stop.wait_for(|stop| *stop)).await.is_ok() {
             return;
         }
     }
@@ -194,7 +194,7 @@ pub async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receive
         for upstreams in snapshot.upstreams.iter() {
             if !running.iter().any(|(other, _)| Arc::ptr_eq(other, upstreams)) {
                 let (end, ending) = watch::channel(false);
-                tasks.spawn(watch_for_good(Arc::clone(upstreams), ending));
+                tasks.spawn(watch_and_restart(Arc::clone(upstreams), ending));
                 running.push((Arc::clone(upstreams), end));
             }
         }
@@ -208,7 +208,7 @@ pub async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receive
                 }
                 // Cannot fail: the sender exists as long as `snapshots`.
                 _ = changed.changed() => break,
-                () = tokio::time::sleep(TELL) => {
+                () = tokio::time::sleep(REPORT_INTERVAL) => {
                     let snapshot = snapshots.current();
                     snapshot.front.upstreams(snapshot.upstreams.iter().flat_map(|upstreams| upstreams.states()).collect());
                 }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_may_say_more_and_not_less() {
+    fn an_application_can_only_lengthen_the_duration() {
         for (given, left) in [
             (&[][..], "max-age=1000"),
             (&["max-age=0"], "max-age=1000"),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_no_field() {
+    fn a_zero_duration_sends_no_field() {
         assert!(TransportSecurity::for_time(Duration::ZERO).is_none());
     }
 }

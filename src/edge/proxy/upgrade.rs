@@ -42,7 +42,7 @@ impl Connect for UpgradeConnector {
             (None, Some(path)) => Socket::Unix(self.connected(UnixStream::connect(path)).await?),
             (None, None) => return Error::e_explain(ErrorType::ConnectError, "neither an IP address nor a path"),
         };
-        Ok(Stream::from(VirtualSocketStream::new(Box::new(TurnTaking { socket, has_written: false }))))
+        Ok(Stream::from(VirtualSocketStream::new(Box::new(YieldingSocket { socket, has_written: false }))))
     }
 }
 
@@ -76,12 +76,12 @@ impl Socket {
 
 /// Socket whose first read after a write yields once.
 #[derive(Debug)]
-struct TurnTaking {
+struct YieldingSocket {
     socket: Socket,
     has_written: bool,
 }
 
-impl VirtualSocket for TurnTaking {
+impl VirtualSocket for YieldingSocket {
     fn set_socket_option(&self, option: VirtualSockOpt) -> io::Result<()> {
         match (&self.socket, option) {
             (Socket::Tcp(socket), VirtualSockOpt::NoDelay) => socket.set_nodelay(true),
@@ -91,7 +91,7 @@ impl VirtualSocket for TurnTaking {
     }
 }
 
-impl AsyncRead for TurnTaking {
+impl AsyncRead for YieldingSocket {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if std::mem::take(&mut self.has_written) {
             cx.waker().wake_by_ref();
@@ -101,7 +101,7 @@ impl AsyncRead for TurnTaking {
     }
 }
 
-impl AsyncWrite for TurnTaking {
+impl AsyncWrite for YieldingSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.has_written = true;
         self.socket.pin().poll_write(cx, buf)
@@ -121,10 +121,10 @@ pub(crate) fn is_handshake(head: &request::Parts) -> bool {
     let headers = &head.headers;
     head.method == Method::GET
         && head.version == Version::HTTP_11
-        && only(headers, &UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
-        && names(headers, &CONNECTION, b"upgrade")
-        && only(headers, &SEC_WEBSOCKET_VERSION) == Some(b"13")
-        && only(headers, &SEC_WEBSOCKET_KEY).is_some_and(is_key)
+        && only_value(headers, &UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
+        && list_contains(headers, &CONNECTION, b"upgrade")
+        && only_value(headers, &SEC_WEBSOCKET_VERSION) == Some(b"13")
+        && only_value(headers, &SEC_WEBSOCKET_KEY).is_some_and(is_key)
 }
 
 /// Returns whether the value is the base64 form of 16 bytes.
@@ -133,14 +133,14 @@ fn is_key(value: &[u8]) -> bool {
 }
 
 /// Returns the value of a field that is present exactly once.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
+fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     values.next().is_none().then(|| first.as_bytes().trim_ascii())
 }
 
 /// Returns whether a list field contains this element.
-fn names(headers: &HeaderMap, name: &HeaderName, member: &[u8]) -> bool {
+fn list_contains(headers: &HeaderMap, name: &HeaderName, member: &[u8]) -> bool {
     let lines = headers.get_all(name).iter();
     lines
         .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    const SOUND: [(&str, &str); 4] = [
+    const VALID: [(&str, &str); 4] = [
         ("upgrade", "websocket"),
         ("connection", "keep-alive, Upgrade"),
         ("sec-websocket-version", "13"),
@@ -169,31 +169,31 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_of_the_rfc_is_one() {
-        assert!(is_handshake(&head("GET", Version::HTTP_11, &SOUND)));
-        let mut shouted = SOUND;
+    fn a_valid_handshake_is_recognized() {
+        assert!(is_handshake(&head("GET", Version::HTTP_11, &VALID)));
+        let mut shouted = VALID;
         shouted[0].1 = "WebSocket";
         assert!(is_handshake(&head("GET", Version::HTTP_11, &shouted)));
     }
 
     #[test]
     fn missing_or_repeated_fields_are_no_handshake() {
-        for left_out in 0..SOUND.len() {
+        for left_out in 0..VALID.len() {
             let fields: Vec<_> =
-                SOUND.iter().enumerate().filter(|(index, _)| *index != left_out).map(|(_, field)| *field).collect();
+                VALID.iter().enumerate().filter(|(index, _)| *index != left_out).map(|(_, field)| *field).collect();
             assert!(!is_handshake(&head("GET", Version::HTTP_11, &fields)), "{fields:?}");
         }
-        for more in [("upgrade", "h2c"), ("sec-websocket-key", SOUND[3].1), ("sec-websocket-version", "13")] {
-            let fields = [&SOUND[..], &[more]].concat();
+        for more in [("upgrade", "h2c"), ("sec-websocket-key", VALID[3].1), ("sec-websocket-version", "13")] {
+            let fields = [&VALID[..], &[more]].concat();
             assert!(!is_handshake(&head("GET", Version::HTTP_11, &fields)), "{more:?}");
         }
     }
 
     #[test]
-    fn another_method_version_or_value_makes_it_none() {
-        assert!(!is_handshake(&head("POST", Version::HTTP_11, &SOUND)));
-        assert!(!is_handshake(&head("GET", Version::HTTP_10, &SOUND)));
-        assert!(!is_handshake(&head("GET", Version::HTTP_2, &SOUND)));
+    fn other_methods_versions_or_values_are_no_handshake() {
+        assert!(!is_handshake(&head("POST", Version::HTTP_11, &VALID)));
+        assert!(!is_handshake(&head("GET", Version::HTTP_10, &VALID)));
+        assert!(!is_handshake(&head("GET", Version::HTTP_2, &VALID)));
         for (index, value) in [
             (0, "anything"),
             (0, "websocket, h2c"),
@@ -204,7 +204,7 @@ mod tests {
             (3, "c2hvcnQ="),
             (3, ""),
         ] {
-            let mut fields = SOUND;
+            let mut fields = VALID;
             fields[index].1 = value;
             assert!(!is_handshake(&head("GET", Version::HTTP_11, &fields)), "{value:?}");
         }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_of_others_stay() {
+    fn urls_of_other_hosts_are_unchanged() {
         for url in [
             "/a",
             "a",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_names_the_public_url() {
+    fn the_url_of_a_refresh_becomes_public() {
         for (value, expected) in [
             ("5; url=http://wiki.internal:8080/a", Some("5; url=https://wiki.example/a")),
             ("0;URL='http://wiki.internal:8080/a'", Some("0;URL='https://wiki.example/a'")),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_and_cookies_stay_as_they_are() {
+    fn other_fields_and_cookies_are_unchanged() {
         let mut fields = HeaderMap::new();
         fields.append(SET_COOKIE, HeaderValue::from_static("a=1"));
         fields.append(SET_COOKIE, HeaderValue::from_static("b=2; Domain=wiki.internal"));

@@ -11,9 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use http::{HeaderMap, HeaderName};
 use pingora::upstreams::peer::HttpPeer;
 
+use super::handle::Handle;
 use super::server::UpstreamServer;
 use super::source::Address;
-use super::spent::Handle;
 
 /// Schemes in `Authorization` and `WWW-Authenticate` that may authenticate the connection.
 const CONNECTION_SCHEMES: [&[u8]; 4] = [b"ntlm", b"negotiate", b"kerberos", b"credssp"];
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pin_has_its_own_group() {
+    fn each_pinned_connection_has_its_own_group() {
         let group = |pin: &PinnedConnection, key| {
             let mut peer = HttpPeer::new("127.0.0.1:1", false, String::new());
             peer.group_key = key;

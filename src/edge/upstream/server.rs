@@ -17,7 +17,7 @@ use super::trust::{NamedCertificate, UpstreamTrust};
 use sealgate_config::{App, Upstream};
 
 /// Time for which an idle upstream connection is kept.
-const IDLE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Returns the settings with which Pingora changes a request head, before the proxy's own changes.
 ///
 /// They decide which fields of a client reach an application (RFC 9110 §7.6.1). All are listed,
@@ -34,7 +34,7 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of consecutive failed checks after which a server is considered dead. One may be due to a
 /// lost packet.
-const FAILURES: u32 = 2;
+const MAX_FAILED_CHECKS: u32 = 2;
 
 /// One address of an upstream, with its settings and health.
 pub(crate) struct UpstreamServer {
@@ -87,7 +87,7 @@ impl UpstreamServer {
         };
         let mut named = Vec::new();
         if let Some(name) = tls {
-            trust.give(&mut peer);
+            trust.apply_to(&mut peer);
             named = trust.named_for(name);
         }
         // Pingora has no timeouts by default.
@@ -96,7 +96,7 @@ impl UpstreamServer {
         // [`crate::proxy::silence`] enforces the shorter of these timeouts where it applies.
         peer.options.read_timeout = Some(app.read_timeout.max(app.stream_timeout));
         peer.options.write_timeout = Some(app.write_timeout);
-        peer.options.idle_timeout = Some(IDLE);
+        peer.options.idle_timeout = Some(IDLE_TIMEOUT);
         peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::Deny);
         let mut upgrade_peer = peer.clone();
         upgrade_peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::WebSocketOnly);
@@ -162,7 +162,7 @@ impl UpstreamServer {
 
     /// Returns whether the server accepted connections at one of the last checks.
     pub(super) fn is_alive(&self) -> bool {
-        self.failures.load(Ordering::Relaxed) < FAILURES
+        self.failures.load(Ordering::Relaxed) < MAX_FAILED_CHECKS
     }
 
     /// Copies the health of `other`, the same server in an earlier list.
@@ -184,13 +184,13 @@ impl UpstreamServer {
         match outcome {
             Ok(()) => {
                 self.failures.store(0, Ordering::Relaxed);
-                if failed_before >= FAILURES {
+                if failed_before >= MAX_FAILED_CHECKS {
                     tracing::info!(app, server = %self.address, "the upstream accepts connections again");
                 }
             }
             Err(error) => {
                 self.failures.store(failed_before.saturating_add(1), Ordering::Relaxed);
-                if failed_before + 1 == FAILURES {
+                if failed_before + 1 == MAX_FAILED_CHECKS {
                     tracing::warn!(app, server = %self.address, %error, "the upstream does not accept connections");
                 }
             }

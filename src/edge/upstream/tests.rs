@@ -23,7 +23,7 @@ fn picked(upstreams: &Upstreams, avoid: Option<&Arc<UpstreamServer>>) -> String 
 }
 
 /// Returns a resolver that answers with the current value of `answer`.
-fn said(answer: &Arc<Mutex<io::Result<Vec<SocketAddr>>>>) -> Resolver {
+fn resolver_with(answer: &Arc<Mutex<io::Result<Vec<SocketAddr>>>>) -> Resolver {
     let answer = Arc::clone(answer);
     let find = move |_: &str, _| match &*answer.lock().unwrap() {
         Ok(addresses) => Ok(addresses.clone()),
@@ -41,7 +41,7 @@ fn servers_take_turns() {
 }
 
 #[test]
-fn a_server_that_failed_is_not_asked_again_at_once() {
+fn a_retry_avoids_the_failed_server() {
     let upstreams = at(&["http://127.0.0.1:1", "http://127.0.0.2:1"]);
     let failed = upstreams.pick(None).unwrap();
     for _ in 0..4 {
@@ -50,14 +50,14 @@ fn a_server_that_failed_is_not_asked_again_at_once() {
 }
 
 #[test]
-fn the_only_server_is_always_worth_a_try() {
+fn a_single_server_is_always_picked() {
     let upstreams = at(&["http://127.0.0.1:1"]);
     let only = upstreams.pick(None).unwrap();
     assert_eq!(picked(&upstreams, Some(&only)), "127.0.0.1:1");
 }
 
 #[tokio::test]
-async fn servers_found_dead_are_skipped_while_others_live_and_their_share_goes_to_all() {
+async fn requests_of_a_dead_server_are_shared_by_the_others() {
     let sockets = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let urls = sockets.each_ref().map(|socket| format!("http://{}", socket.local_addr().unwrap()));
     let upstreams = at(&[&urls[0], &urls[1], &urls[2]]);
@@ -90,7 +90,7 @@ async fn a_dead_socket_is_detected_and_recovers() {
 }
 
 #[test]
-fn the_host_and_the_name_on_the_certificate_are_the_upstreams_own() {
+fn host_and_certificate_name_are_those_of_the_upstream() {
     let server = at(&["https://127.0.0.1:8443"]).pick(None).unwrap();
     assert_eq!(server.peer.sni, "127.0.0.1");
     assert!(server.peer.options.verify_cert && server.peer.options.verify_hostname);
@@ -99,7 +99,7 @@ fn the_host_and_the_name_on_the_certificate_are_the_upstreams_own() {
 }
 
 #[test]
-fn the_configured_name_is_looked_for_on_every_certificate() {
+fn the_configured_name_is_verified_on_every_certificate() {
     let mut app = app(&["https://127.0.0.1:8443", "https://[::1]:8443"]);
     app.upstream_tls = UpstreamTls { server_name: Some("wiki.internal".to_owned()), ..UpstreamTls::default() };
     let upstreams = Upstreams::new(&app, &Resolver::system()).unwrap();
@@ -107,7 +107,7 @@ fn the_configured_name_is_looked_for_on_every_certificate() {
 }
 
 #[test]
-fn connections_made_under_other_trust_are_not_shared() {
+fn connections_with_other_authorities_are_not_shared() {
     let directory = tempfile::tempdir().unwrap();
     let group = |certificate: &str| {
         let ca = directory.path().join("ca.pem");
@@ -125,16 +125,16 @@ fn connections_made_under_other_trust_are_not_shared() {
 }
 
 #[test]
-fn a_name_that_cannot_be_found_leaves_the_others() {
+fn an_unresolvable_name_does_not_affect_other_servers() {
     let answer = Arc::new(Mutex::new(Err(io::ErrorKind::NotFound.into())));
     let app = app(&["http://wiki.internal:8081", "http://127.0.0.1:1"]);
-    let upstreams = [Arc::new(Upstreams::new(&app, &said(&answer)).unwrap())];
+    let upstreams = [Arc::new(Upstreams::new(&app, &resolver_with(&answer)).unwrap())];
     Upstreams::find_names(&upstreams);
     assert_eq!(picked(&upstreams[0], None), "127.0.0.1:1");
 }
 
 #[test]
-fn a_resolver_that_hangs_holds_the_start_up_for_a_moment_only() {
+fn a_hanging_resolver_delays_the_start_only_briefly() {
     let find = |_: &str, _| {
         std::thread::sleep(Duration::from_secs(30));
         Ok(Vec::new())
@@ -150,9 +150,9 @@ fn a_resolver_that_hangs_holds_the_start_up_for_a_moment_only() {
 }
 
 #[tokio::test]
-async fn a_name_is_followed_and_its_last_addresses_outlive_an_outage() {
+async fn the_last_addresses_stay_in_use_while_lookups_fail() {
     let answer = Arc::new(Mutex::new(Err(io::ErrorKind::NotFound.into())));
-    let upstreams = Arc::new(Upstreams::new(&app(&["http://wiki.internal:8081"]), &said(&answer)).unwrap());
+    let upstreams = Arc::new(Upstreams::new(&app(&["http://wiki.internal:8081"]), &resolver_with(&answer)).unwrap());
     assert!(upstreams.pick(None).is_none());
     let (_stop, stopping) = watch::channel(false);
     tokio::spawn(Arc::clone(&upstreams).watch(stopping));
@@ -180,10 +180,10 @@ async fn a_name_is_followed_and_its_last_addresses_outlive_an_outage() {
 }
 
 #[test]
-fn more_addresses_than_anybody_needs_are_left_out() {
+fn at_most_64_addresses_of_a_name_are_used() {
     let many = (0..1000_u32).map(|number| SocketAddr::from((number.to_be_bytes(), 80))).collect();
     let answer = Arc::new(Mutex::new(Ok(many)));
-    let upstreams = [Arc::new(Upstreams::new(&app(&["http://wiki.internal"]), &said(&answer)).unwrap())];
+    let upstreams = [Arc::new(Upstreams::new(&app(&["http://wiki.internal"]), &resolver_with(&answer)).unwrap())];
     Upstreams::find_names(&upstreams);
     assert_eq!(upstreams[0].current().len(), 64);
 }
@@ -192,7 +192,7 @@ fn more_addresses_than_anybody_needs_are_left_out() {
 fn unrelated_changes_keep_upstreams() {
     let before = app(&["http://127.0.0.1:1"]);
     let upstreams = at(&["http://127.0.0.1:1"]);
-    assert!(upstreams.are_those_of(&App { host: "other.test".to_owned(), routes: Vec::new(), ..before.clone() }));
+    assert!(upstreams.are_unchanged_in(&App { host: "other.test".to_owned(), routes: Vec::new(), ..before.clone() }));
     for other in [
         App { name: "other".to_owned(), ..before.clone() },
         App { preserve_host: true, ..before.clone() },
@@ -200,15 +200,15 @@ fn unrelated_changes_keep_upstreams() {
         App { upstream_tls: UpstreamTls { ca: Some("ca.pem".into()), ..UpstreamTls::default() }, ..before.clone() },
         app(&["http://127.0.0.1:1", "http://127.0.0.1:2"]),
     ] {
-        assert!(!upstreams.are_those_of(&other), "{other:?}");
+        assert!(!upstreams.are_unchanged_in(&other), "{other:?}");
     }
 }
 
 #[tokio::test]
-async fn a_name_and_a_dead_server_that_were_known_before_a_reload_are_known_after_it() {
+async fn a_reload_keeps_known_addresses_and_health() {
     let answer = Arc::new(Mutex::new(Ok(vec!["127.0.0.9:81".parse().unwrap()])));
     let urls = ["http://app.test:81", "http://127.0.0.1:1"];
-    let before = Arc::new(Upstreams::new(&app(&urls), &said(&answer)).unwrap());
+    let before = Arc::new(Upstreams::new(&app(&urls), &resolver_with(&answer)).unwrap());
     Upstreams::find_names(std::slice::from_ref(&before));
     for _ in 0..2 {
         let dead = before.current().iter().find(|server| server.address.to_string() == "127.0.0.1:1").map(Arc::clone);
@@ -217,7 +217,7 @@ async fn a_name_and_a_dead_server_that_were_known_before_a_reload_are_known_afte
     // During the reload, the resolver fails.
     *answer.lock().unwrap() = Err(io::ErrorKind::TimedOut.into());
     let changed = App { read_timeout: Duration::from_secs(2), ..app(&urls) };
-    let after = Arc::new(Upstreams::new(&changed, &said(&answer)).unwrap());
+    let after = Arc::new(Upstreams::new(&changed, &resolver_with(&answer)).unwrap());
     after.inherit(&[before]);
     Upstreams::find_names(std::slice::from_ref(&after));
     assert_eq!(after.current().len(), 2);

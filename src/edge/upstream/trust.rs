@@ -77,7 +77,7 @@ impl UpstreamTrust {
     }
 
     /// Applies these settings to a peer with TLS.
-    pub(super) fn give(&self, peer: &mut HttpPeer) {
+    pub(super) fn apply_to(&self, peer: &mut HttpPeer) {
         peer.options.ca.clone_from(&self.authorities);
         peer.client_cert_key.clone_from(&self.client);
         peer.group_key = self.group;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::super::listen::quota::counted_as;
+use super::super::listen::quota::address_group;
 
 /// Maximum time for which a request waits for its turn.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,8 +28,8 @@ pub(super) struct FairQueue {
     /// They are not a burst of requests, and many users may share one address. The maximum ensures
     /// that one client never occupies all turns.
     /// never occupy all turns.
-    most_long_lived: usize,
-    patience: Duration,
+    max_long_lived: usize,
+    queue_timeout: Duration,
     /// Clients with requests that have a turn or wait for one.
     clients: Mutex<HashMap<IpAddr, Client>>,
 }
@@ -37,7 +37,7 @@ pub(super) struct FairQueue {
 struct Client {
     turns: Arc<Semaphore>,
     /// Number of requests that have a turn or wait for one.
-    here: usize,
+    requests: usize,
     long_lived: usize,
 }
 
@@ -45,7 +45,7 @@ impl FairQueue {
     pub(super) fn new(in_all: usize, per_client: usize) -> Self {
         let all = Arc::new(Semaphore::new(in_all.clamp(1, Semaphore::MAX_PERMITS)));
         let per_client = per_client.clamp(1, Semaphore::MAX_PERMITS);
-        Self { all, per_client, most_long_lived: in_all / 2, patience: QUEUE_TIMEOUT, clients: Mutex::default() }
+        Self { all, per_client, max_long_lived: in_all / 2, queue_timeout: QUEUE_TIMEOUT, clients: Mutex::default() }
     }
 
     /// Waits for a turn. `None` if the wait takes too long.
@@ -53,26 +53,27 @@ impl FairQueue {
     /// `client` is `None` if the client is unknown: the requests of a load balancer that does not
     /// name its clients belong to many.
     pub(super) async fn turn(self: &Arc<Self>, client: Option<IpAddr>) -> Option<QueueSlot> {
-        let mut turn = QueueSlot { lanes: Arc::clone(self), client: client.map(counted_as), own: None, all: None };
-        let own = turn.client.map(|client| self.come(client));
+        let mut turn =
+            QueueSlot { queue: Arc::clone(self), client: client.map(address_group), client_permit: None, all: None };
+        let client_permit = turn.client.map(|client| self.join(client));
         let both = async {
             // The client's own limit comes first. A request that waits for it must not occupy a
             // turn of other clients.
-            if let Some(own) = own {
-                turn.own = Some(own.acquire_owned().await.ok()?);
+            if let Some(client_permit) = client_permit {
+                turn.client_permit = Some(client_permit.acquire_owned().await.ok()?);
             }
             turn.all = Some(Arc::clone(&self.all).acquire_owned().await.ok()?);
             Some(())
         };
-        timeout(self.patience, both).await.ok()??;
+        timeout(self.queue_timeout, both).await.ok()??;
         Some(turn)
     }
 
-    fn come(&self, client: IpAddr) -> Arc<Semaphore> {
-        let new = || Client { turns: Arc::new(Semaphore::new(self.per_client)), here: 0, long_lived: 0 };
+    fn join(&self, client: IpAddr) -> Arc<Semaphore> {
+        let new = || Client { turns: Arc::new(Semaphore::new(self.per_client)), requests: 0, long_lived: 0 };
         let mut clients = self.clients();
         let client = clients.entry(client).or_insert_with(new);
-        client.here += 1;
+        client.requests += 1;
         Arc::clone(&client.turns)
     }
 
@@ -84,23 +85,23 @@ impl FairQueue {
 
 /// Turn of one request. Dropping it gives the turn to the next request.
 pub(crate) struct QueueSlot {
-    lanes: Arc<FairQueue>,
+    queue: Arc<FairQueue>,
     client: Option<IpAddr>,
     /// Permit for the client's limit; `None` once the exchange is long-lived.
-    own: Option<OwnedSemaphorePermit>,
+    client_permit: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
 
 impl QueueSlot {
     /// Marks the exchange as long-lived, so that it no longer counts towards the client's limit.
     /// Has no effect if the client has too many long-lived exchanges.
-    pub(crate) fn lasts(&mut self) {
-        let Some(client) = self.client.filter(|_| self.own.is_some()) else { return };
-        if let Some(client) = self.lanes.clients().get_mut(&client)
-            && client.long_lived < self.lanes.most_long_lived
+    pub(crate) fn become_long_lived(&mut self) {
+        let Some(client) = self.client.filter(|_| self.client_permit.is_some()) else { return };
+        if let Some(client) = self.queue.clients().get_mut(&client)
+            && client.long_lived < self.queue.max_long_lived
         {
             client.long_lived += 1;
-            self.own = None;
+            self.client_permit = None;
         }
     }
 }
@@ -110,12 +111,12 @@ impl Drop for QueueSlot {
         let Some(client) = self.client else { return };
         // A request that never got its turn has no `all` permit. A long-lived exchange has only
         // that permit.
-        let lasted = self.own.is_none() && self.all.is_some();
-        if let Entry::Occupied(mut entry) = self.lanes.clients().entry(client) {
+        let lasted = self.client_permit.is_none() && self.all.is_some();
+        if let Entry::Occupied(mut entry) = self.queue.clients().entry(client) {
             let client = entry.get_mut();
-            client.here -= 1;
+            client.requests -= 1;
             client.long_lived -= usize::from(lasted);
-            if client.here == 0 {
+            if client.requests == 0 {
                 entry.remove();
             }
         }
@@ -126,8 +127,8 @@ impl Drop for QueueSlot {
 mod tests {
     use super::*;
 
-    fn lanes(in_all: usize, per_client: usize) -> Arc<FairQueue> {
-        Arc::new(FairQueue { patience: Duration::from_millis(300), ..FairQueue::new(in_all, per_client) })
+    fn queue(in_all: usize, per_client: usize) -> Arc<FairQueue> {
+        Arc::new(FairQueue { queue_timeout: Duration::from_millis(300), ..FairQueue::new(in_all, per_client) })
     }
 
     fn client(number: u8) -> IpAddr {
@@ -135,15 +136,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_has_its_turns_and_then_waits() {
-        let lanes = lanes(10, 2);
-        let first = lanes.turn(Some(client(1))).await.unwrap();
-        let _second = lanes.turn(Some(client(1))).await.unwrap();
-        assert!(lanes.turn(Some(client(1))).await.is_none(), "after its patience");
-        assert!(lanes.turn(Some(client(2))).await.is_some());
+    async fn a_client_above_its_limit_waits_for_a_turn() {
+        let queue = queue(10, 2);
+        let first = queue.turn(Some(client(1))).await.unwrap();
+        let _second = queue.turn(Some(client(1))).await.unwrap();
+        assert!(queue.turn(Some(client(1))).await.is_none(), "after its patience");
+        assert!(queue.turn(Some(client(2))).await.is_some());
         let third = tokio::spawn({
-            let lanes = Arc::clone(&lanes);
-            async move { lanes.turn(Some(client(1))).await.is_some() }
+            let queue = Arc::clone(&queue);
+            async move { queue.turn(Some(client(1))).await.is_some() }
         });
         tokio::task::yield_now().await;
         drop(first);
@@ -152,31 +153,31 @@ mod tests {
 
     #[tokio::test]
     async fn long_lived_requests_leave_capacity_for_others() {
-        let lanes = lanes(4, 1);
+        let queue = queue(4, 1);
         let mut open = Vec::new();
         for _ in 0..3 {
-            let mut turn = lanes.turn(Some(client(1))).await.unwrap();
-            turn.lasts();
+            let mut turn = queue.turn(Some(client(1))).await.unwrap();
+            turn.become_long_lived();
             open.push(turn);
         }
         // Two are long-lived. The third one still counts towards the client's limit of one.
-        assert!(lanes.turn(Some(client(1))).await.is_none());
-        assert!(lanes.turn(Some(client(2))).await.is_some());
+        assert!(queue.turn(Some(client(1))).await.is_none());
+        assert!(queue.turn(Some(client(2))).await.is_some());
         open.remove(0);
-        open.last_mut().unwrap().lasts();
-        assert!(lanes.turn(Some(client(1))).await.is_some());
+        open.last_mut().unwrap().become_long_lived();
+        assert!(queue.turn(Some(client(1))).await.is_some());
     }
 
     #[tokio::test]
     async fn cancelled_requests_free_their_capacity() {
-        let lanes = lanes(1, 1);
-        let only = lanes.turn(None).await.unwrap();
+        let queue = queue(1, 1);
+        let only = queue.turn(None).await.unwrap();
         // One request waits until the timeout. Another is cancelled before it.
-        assert!(lanes.turn(Some(client(1))).await.is_none());
-        assert!(timeout(Duration::from_millis(10), lanes.turn(Some(client(2)))).await.is_err());
+        assert!(queue.turn(Some(client(1))).await.is_none());
+        assert!(timeout(Duration::from_millis(10), queue.turn(Some(client(2)))).await.is_err());
         drop(only);
-        drop(lanes.turn(Some(client(3))).await.unwrap());
-        assert!(lanes.clients().is_empty());
-        assert_eq!(lanes.all.available_permits(), 1);
+        drop(queue.turn(Some(client(3))).await.unwrap());
+        assert!(queue.clients().is_empty());
+        assert_eq!(queue.all.available_permits(), 1);
     }
 }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_see_the_end_and_the_descriptor_stays_its_owners() {
+    fn ending_a_handle_closes_the_connection_on_both_sides() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_sockets_connection_ends_too() {
+    fn a_handle_closes_a_unix_socket_connection() {
         let (mut one, mut other) = UnixStream::pair().unwrap();
         Handle::from_descriptor(one.as_raw_fd()).unwrap().end();
         assert_eq!((one.read(&mut [0]).unwrap(), other.read(&mut [0]).unwrap()), (0, 0));
