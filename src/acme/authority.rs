@@ -24,14 +24,14 @@ use crate::state::{AcmeState, HostState, KeptAccount};
 use crate::transport::{AcmeTransport, Pause};
 
 /// Timeout of one request to the authority.
-const REQUEST: Duration = Duration::from_secs(20);
-/// Maximum length of an answer, in bytes. A chain has a few KiB.
-const MAX_ANSWER: u64 = 256 * 1024;
-/// Timeouts of the validation and of the issuance.
-const VALIDATION: Duration = Duration::from_secs(90);
-/// Maximum number of attempts of an order whose nonces the authority rejects.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum length of a response, in bytes. A certificate chain has a few KiB.
+const MAX_RESPONSE_BYTES: u64 = 256 * 1024;
+/// Timeout of each wait for the authority: for the validation, and for the issuance.
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(90);
+/// Maximum number of attempts for one order while the authority rejects the nonces.
 const NONCE_ATTEMPTS: u32 = 8;
-/// Shortest and longest time between two questions for the renewal window (RFC 9773 §4.3).
+/// Shortest and longest time between two requests for the renewal window (RFC 9773 §4.3).
 const MIN_WINDOW_PAUSE: Duration = Duration::from_mins(1);
 const MAX_WINDOW_PAUSE: Duration = Duration::from_hours(24);
 
@@ -39,30 +39,33 @@ const MAX_WINDOW_PAUSE: Duration = Duration::from_hours(24);
 #[derive(Debug, Clone, Copy)]
 pub struct CertificateOrder<'a> {
     pub host: &'a str,
-    /// The certificate in use and its validity; `None` before the first order.
+    /// Validity of the certificate in use, which the order replaces; `None` if there is none.
     pub current: Option<CertificateValidity>,
 }
 
-/// Window in which the authority suggests to renew, in seconds since 1970, and how long it is valid.
+/// Renewal window that the authority suggests for a certificate (RFC 9773).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenewalWindow {
+    /// Start and end, in seconds since 1970.
     pub window: (i64, i64),
+    /// Time until the window must be requested again.
     pub again_after: Duration,
 }
 
-/// Connection to the authority of one configuration.
+/// Client of the ACME authority that one configuration names.
 pub struct AcmeAuthority {
     config: AcmeConfig,
     transport: AcmeTransport,
 }
 
 impl AcmeAuthority {
-    /// Prepares the HTTP client. Nothing is sent. Blocks on the disk.
+    /// Prepares the HTTP client. Sends no request, but reads files (blocking I/O).
     ///
     /// # Errors
     /// When the certificate authorities of the machine or of `ca_file` cannot be read.
     pub fn new(config: &AcmeConfig) -> Result<Self, AcmeFault> {
-        let web = Web::with_authorities(REQUEST, MAX_ANSWER, config.ca_file.as_deref()).map_err(AcmeFault::local)?;
+        let web = Web::with_authorities(REQUEST_TIMEOUT, MAX_RESPONSE_BYTES, config.ca_file.as_deref())
+            .map_err(AcmeFault::local)?;
         Ok(Self {
             config: config.clone(),
             transport: AcmeTransport { web: Arc::new(web), pause: Arc::new(Pause::default()) },
@@ -73,13 +76,16 @@ impl AcmeAuthority {
         &self.config
     }
 
-    /// Returns how long the authority wants no requests (`Retry-After`), if at all.
+    /// Returns the remaining time for which the authority wants no requests (`Retry-After`), or
+    /// `None`.
     pub fn pause(&self) -> Option<Duration> {
         self.transport.pause.remaining()
     }
 
-    /// Returns the validity of the host's certificate, or `None` if it needs one from this authority and of
-    /// this profile. Blocks on the disk.
+    /// Returns the validity of the host's certificate. Blocking I/O.
+    ///
+    /// Returns `None` if a new certificate must be ordered: there is no usable file, the file has a
+    /// placeholder, or the configuration names another authority or profile.
     pub fn current(&self, host: &str, state: &HostState) -> Option<CertificateValidity> {
         let (leaf, validity) = leaf(&self.config.file(host))?;
         let is_of_configuration =
@@ -87,7 +93,7 @@ impl AcmeAuthority {
         (is_of_configuration && !is_placeholder(&leaf)).then_some(validity)
     }
 
-    /// Opens the account, or registers one and notes it in `state`.
+    /// Opens the account that `state` contains, or registers one and records it in `state`.
     ///
     /// # Errors
     /// As [`AcmeAuthority::obtain`].
@@ -107,10 +113,11 @@ impl AcmeAuthority {
         Ok(account)
     }
 
-    /// Asks when the authority wants the host's certificate to be renewed (RFC 9773).
+    /// Requests the renewal window of the host's certificate (RFC 9773).
     ///
     /// # Errors
-    /// Also if the authority does not support it.
+    /// If the request fails, or if the authority or the certificate does not support renewal
+    /// windows.
     pub async fn renewal_window(&self, account: &Account, host: &str) -> Result<RenewalWindow, AcmeFault> {
         let id = self.identifier(host).ok_or_else(|| AcmeFault::local("the certificate has no key identifier"))?;
         let (info, again_after) = account.renewal_info(&id).await?;
@@ -121,7 +128,7 @@ impl AcmeAuthority {
         })
     }
 
-    /// Returns the identifier of the host's certificate in renewal questions (RFC 9773 §4.1).
+    /// Returns the identifier of the host's certificate for renewal windows (RFC 9773 §4.1).
     fn identifier(&self, host: &str) -> Option<CertificateIdentifier<'static>> {
         let (leaf, _) = leaf(&self.config.file(host))?;
         let (_, parsed) = x509_parser::parse_x509_certificate(&leaf).ok()?;
@@ -133,13 +140,13 @@ impl AcmeAuthority {
         Some(CertificateIdentifier { authority_key_identifier: text(authority), serial: text(parsed.raw_serial()) })
     }
 
-    /// Obtains a certificate: the private key and the chain, PEM.
+    /// Obtains a certificate. Returns the private key and the chain in PEM.
     ///
-    /// Calls `present` before the authority validates the challenge. The challenge has to be answered until
-    /// this returns.
+    /// Calls `present` before the authority validates a challenge. The server must respond to the
+    /// challenge until this function returns. An order whose nonces are rejected is repeated.
     ///
     /// # Errors
-    /// Why there is none. An order whose nonces are rejected is repeated.
+    /// If the authority cannot be reached, rejects the order, or issues an unusable certificate.
     pub async fn obtain<P: Future<Output = Result<(), AcmeFault>>>(
         &self,
         account: &Account,
@@ -190,7 +197,8 @@ impl AcmeAuthority {
             present(pending).await?;
             challenge.set_ready().await?;
         }
-        let polling = RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(VALIDATION);
+        let polling =
+            RetryPolicy::new().initial_delay(Duration::from_millis(500)).backoff(1.5).timeout(VALIDATION_TIMEOUT);
         if order.poll_ready(&polling).await? != OrderStatus::Ready {
             return Err(refusal(&mut order).await);
         }
@@ -201,7 +209,7 @@ impl AcmeAuthority {
         request.with_chain(host, &chain, now)
     }
 
-    /// Places the order, as a replacement of the current certificate if the authority supports that.
+    /// Places the order. It replaces the current certificate if the authority supports that.
     async fn order(
         &self,
         account: &Account,
@@ -218,8 +226,8 @@ impl AcmeAuthority {
         let replaced = wanted.current.and_then(|_| self.identifier(wanted.host));
         if let Some(replaced) = replaced {
             match account.new_order(&new().replaces(replaced)).await.map_err(AcmeFault::from) {
-                // The authority does not support replacements, does not know the certificate, or regards it
-                // as replaced already: the order is placed without.
+                // The authority does not support replacements, does not know the certificate, or
+                // regards it as replaced already. The order is placed without the reference to it.
                 Err(fault) if fault.kind == AcmeFaultKind::Rejected => {}
                 placed => return placed,
             }

@@ -1,4 +1,4 @@
-//! Errors of a certificate authority, by what to do next.
+//! Errors of certificate orders, classified by when to retry.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use instant_acme::{Error, Problem};
 /// Kind of an error, which determines when to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcmeFaultKind {
-    /// The authority cannot be reached, or has an error of its own.
+    /// The authority cannot be reached, or failed with an internal error.
     Unreachable,
     /// The authority refuses the order or could not validate the host.
     Rejected,
-    /// A rate limit of the authority.
+    /// A rate limit of the authority was exceeded.
     Limited,
     /// The authority does not know the account.
     NoAccount,
     /// The authority rejected nonces repeatedly (RFC 8555 §6.5).
     BadNonce,
-    /// The files of this machine, or keys.
+    /// An error on this machine, in its files or keys.
     Local,
 }
 
-/// Reason why there is no certificate.
+/// Error of a request to the authority, or of a file that the order needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcmeFault {
     pub kind: AcmeFaultKind,
@@ -39,7 +39,7 @@ impl AcmeFault {
         Self { kind, text: text.to_string() }
     }
 
-    /// Creates an error of this machine.
+    /// Creates an error that occurred on this machine.
     pub fn local(text: impl fmt::Display) -> Self {
         Self::new(AcmeFaultKind::Local, text)
     }

@@ -1,6 +1,7 @@
-//! Files of certificates and of the account, in one directory with mode 0700.
+//! Files of certificates and of the ACME account, in one directory with mode 0700.
 //!
-//! A host's file has the private key and the certificate chain, so that one rename replaces both.
+//! The file of a host contains the private key and the certificate chain, so that one rename
+//! replaces both.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,11 +19,13 @@ use crate::issue::placeholder;
 use crate::renewal::CertificateValidity;
 use crate::state::AcmeState;
 
-/// File of the account key and the failures.
+/// Name of the file with the ACME account and the state of each host.
 const STATE: &str = "state.json";
 
-/// Creates the directory, and a temporary self-signed certificate for each host without a file, so that
-/// listeners can be opened before the first certificate is issued.
+/// Creates the directory, and a placeholder certificate for each host that has no file.
+///
+/// The placeholders are self-signed. With them, listeners can be opened before the first
+/// certificate is issued.
 ///
 /// # Errors
 /// One line that names the file.
@@ -39,7 +42,7 @@ pub fn prepare(config: &AcmeConfig) -> Result<(), String> {
     Ok(())
 }
 
-/// Files of one installation.
+/// Directory with the ACME account and the certificates of one installation.
 #[derive(Debug, Clone)]
 pub struct AcmeFiles {
     directory: PathBuf,
@@ -50,10 +53,11 @@ impl AcmeFiles {
         Self { directory: config.path.clone() }
     }
 
-    /// Reads the state; it is empty before the first order.
+    /// Reads the state. Returns an empty state if the file does not exist.
     ///
     /// # Errors
-    /// When the file cannot be read. Without it a new account would be registered at every start.
+    /// If the file cannot be read or parsed. An empty state would register a new account at each
+    /// start.
     pub fn load(&self) -> Result<AcmeState, AcmeFault> {
         let file = self.directory.join(STATE);
         let fault = |error: &dyn std::fmt::Display| AcmeFault::local(format_args!("{}: {error}", file.display()));
@@ -64,7 +68,7 @@ impl AcmeFiles {
         }
     }
 
-    /// Writes the state.
+    /// Writes the state durably.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -73,10 +77,10 @@ impl AcmeFiles {
         self.write(STATE.as_ref(), &bytes)
     }
 
-    /// Replaces the certificate of a host. The listeners read it within a second.
+    /// Replaces the certificate of a host. The listeners load it within a second.
     ///
     /// # Errors
-    /// When the file cannot be written. The previous one remains.
+    /// If the file cannot be written. The previous file remains.
     pub fn replace(&self, config: &AcmeConfig, host: &str, pem: &str) -> Result<(), AcmeFault> {
         self.write(&config.file(host), pem.as_bytes())
     }
@@ -87,7 +91,7 @@ impl AcmeFiles {
     }
 }
 
-/// Reads the certificate of a host: the leaf and its validity. `None` for a file that cannot be used.
+/// Reads the leaf certificate of a file and its validity. Returns `None` if the file is unusable.
 pub(crate) fn leaf(file: &Path) -> Option<(CertificateDer<'static>, CertificateValidity)> {
     let leaf = CertificateDer::pem_file_iter(file).ok()?.next()?.ok()?;
     let validity = validity(&leaf)?;
@@ -105,7 +109,7 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = file.with_file_name(name);
-    // Left by a process that was killed.
+    // A process that was killed may have left the file.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -127,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_for_its_owner_only() {
+    fn a_file_is_replaced_atomically_with_mode_0600() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.pem");
         fs::write(directory.path().join("a.pem.new"), "left behind").unwrap();

@@ -1,5 +1,5 @@
-//! Keys, certificate requests, and the certificates that the server makes itself: those for challenges and
-//! the temporary ones before the first order.
+//! Keys, certificate requests, and the certificates that the server creates itself: certificates
+//! for challenges, and placeholders until the first certificate is issued.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -17,10 +17,10 @@ use sealgate_system::tls::provider;
 use crate::fault::AcmeFault;
 use crate::files::validity;
 
-/// Issuer of the temporary certificates.
+/// Common name of the issuer of placeholder certificates.
 const PLACEHOLDER: &str = "Sealgate, no certificate issued yet";
 
-/// A challenge that the authority validates now.
+/// A challenge that the authority is about to validate (RFC 8555 §8).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingChallenge {
     /// Host or IP address.
@@ -32,8 +32,9 @@ pub struct PendingChallenge {
 }
 
 impl PendingChallenge {
-    /// Returns the server name in the handshake of a validation with TLS-ALPN-01: the host, or the reverse
-    /// name of an IP address (RFC 8738 §6).
+    /// Returns the server name that the authority sends in a TLS-ALPN-01 validation.
+    ///
+    /// It is the host, or the reverse name of an IP address (RFC 8738 §6).
     pub fn server_name(&self) -> String {
         match self.host.parse() {
             Ok(IpAddr::V4(address)) => {
@@ -53,10 +54,11 @@ impl PendingChallenge {
     }
 }
 
-/// Creates the certificate of a TLS-ALPN-01 challenge (RFC 8737 §3): certificate and private key, DER.
+/// Creates the certificate of a TLS-ALPN-01 challenge (RFC 8737 §3). Returns the certificate and
+/// its private key in DER.
 ///
 /// # Errors
-/// When the library refuses the host.
+/// If the host is not valid in a certificate.
 pub fn challenge_certificate(challenge: &PendingChallenge) -> Result<(Vec<u8>, Vec<u8>), AcmeFault> {
     let mut params = parameters(&challenge.host)?;
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(&challenge.digest)];
@@ -66,13 +68,13 @@ pub fn challenge_certificate(challenge: &PendingChallenge) -> Result<(Vec<u8>, V
 }
 
 fn parameters(host: &str) -> Result<CertificateParams, AcmeFault> {
-    // An IP address becomes a name of that type.
+    // The library creates an IP address name if the host is an IP address.
     let mut params = CertificateParams::new(vec![host.to_owned()]).map_err(AcmeFault::local)?;
     params.distinguished_name = DistinguishedName::new();
     Ok(params)
 }
 
-/// Creates a temporary certificate with its key, PEM.
+/// Creates a placeholder certificate. Returns its private key and the certificate in PEM.
 pub(crate) fn placeholder(host: &str) -> Result<Zeroizing<String>, AcmeFault> {
     let mut params = parameters(host)?;
     params.distinguished_name.push(DnType::CommonName, PLACEHOLDER);
@@ -81,13 +83,14 @@ pub(crate) fn placeholder(host: &str) -> Result<Zeroizing<String>, AcmeFault> {
     Ok(Zeroizing::new(key.serialize_pem() + &certificate.pem()))
 }
 
-/// Returns whether this is a temporary certificate.
+/// Returns whether a certificate is a placeholder. A certificate that cannot be parsed counts as
+/// one.
 pub(crate) fn is_placeholder(leaf: &[u8]) -> bool {
     let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return true };
     leaf.issuer().iter_common_name().any(|name| name.as_str() == Ok(PLACEHOLDER))
 }
 
-/// A new key and the request for its certificate.
+/// A new private key and the certificate request for it.
 pub(crate) struct CertificateRequest {
     key: KeyPair,
     pub(crate) der: Vec<u8>,
@@ -100,10 +103,10 @@ impl CertificateRequest {
         Ok(Self { der: request.der().to_vec(), key })
     }
 
-    /// Checks the issued chain. Returns the private key and the chain, PEM.
+    /// Checks the issued chain. Returns the private key and the chain in PEM.
     ///
     /// # Errors
-    /// If the certificate is not for this key and host, or has expired.
+    /// If the certificate is for another key or host, or has expired.
     pub(crate) fn with_chain(self, host: &str, chain: &str, now: i64) -> Result<Zeroizing<String>, AcmeFault> {
         let unusable = |why: &dyn std::fmt::Display| AcmeFault::rejected(format_args!("unusable certificate: {why}"));
         let certificates: Vec<_> = CertificateDer::pem_slice_iter(chain.as_bytes())

@@ -1,8 +1,8 @@
-//! Certificates from an ACME certificate authority (RFC 8555): account, orders, challenges and the times of
-//! renewals.
+//! Certificates from an ACME certificate authority (RFC 8555): account, orders, challenges and the
+//! times of renewals.
 //!
-//! It opens no listener and has no task of its own: `app` decides when to order, and the edge answers the
-//! challenges. Requests are sent with the HTTP client of the system crate.
+//! This crate opens no listener and starts no task: `app` decides when to order a certificate, and
+//! `edge` responds to the challenges. Requests use the HTTP client of `sealgate_system`.
 
 mod authority;
 mod fault;

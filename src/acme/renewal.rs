@@ -1,4 +1,4 @@
-//! Times of renewals and of retries.
+//! Times at which certificates are renewed and failed orders are retried.
 
 use std::time::Duration;
 
@@ -7,10 +7,12 @@ use crate::fault::AcmeFaultKind;
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-/// Lifetime up to which a certificate is renewed after half of it, and not after two thirds.
+/// Longest lifetime, in seconds, of a certificate that is renewed after half of its lifetime.
+/// Others are renewed after two thirds.
 const SHORT_LIFETIME: i64 = 10 * DAY;
 
-/// Shortest time between the start of a certificate and its renewal, whatever the authority suggests.
+/// Shortest time in seconds between the start of a certificate and its renewal, whatever the
+/// authority suggests.
 const MIN_USE: i64 = HOUR;
 
 /// Validity period of a certificate, in seconds since 1970.
@@ -28,9 +30,10 @@ impl CertificateValidity {
 
 /// Returns when to renew a certificate, in seconds since 1970.
 ///
-/// After two thirds of the lifetime, or half of a short one: for 90 days 30 days before the end, for 160
-/// hours 80 hours. The authority may suggest a window (RFC 9773); `permille` selects a time within it. The
-/// suggestion never delays the renewal into the last sixth of the lifetime.
+/// Without a suggestion, the time is after two thirds of the lifetime, or after half of a lifetime
+/// of at most ten days: 30 days before the end of 90 days, or 80 hours before the end of 160 hours.
+/// The authority may suggest a `window` (RFC 9773); `permille` selects a time within the window.
+/// The suggestion never delays the renewal into the last sixth of the lifetime.
 pub fn renew_at(validity: CertificateValidity, window: Option<(i64, i64)>, permille: u16) -> i64 {
     let lifetime = validity.lifetime();
     let left = if lifetime <= SHORT_LIFETIME { lifetime / 2 } else { lifetime / 3 };
@@ -41,11 +44,11 @@ pub fn renew_at(validity: CertificateValidity, window: Option<(i64, i64)>, permi
     suggested.max(earliest).min(validity.ends - lifetime / 6)
 }
 
-/// Returns how long to wait after this number of failures in succession.
+/// Returns how long to wait after this number of consecutive failures.
 ///
-/// Let's Encrypt allows five failed validations of a host per hour; with these pauses there are four
-/// attempts in the first hour. An authority that cannot be reached counts no attempts, so it is asked more
-/// often.
+/// Let's Encrypt allows five failed validations of a host per hour. With these pauses there are
+/// four attempts in the first hour. An unreachable authority counts no attempts, so the pauses
+/// after that error are shorter.
 pub fn pause_after(kind: AcmeFaultKind, failures: u32) -> Duration {
     const REJECTED: [u64; 6] = [60, 5 * 60, 15 * 60, 3600, 3 * 3600, 6 * 3600];
     let step = failures.saturating_sub(1);
@@ -83,12 +86,12 @@ mod tests {
     fn the_authority_may_suggest_a_time_within_limits() {
         let validity = CertificateValidity { starts: 0, ends: 90 * DAY };
         assert_eq!(renew_at(validity, Some((50 * DAY, 52 * DAY)), 500), 51 * DAY);
-        // A window in the past: as soon as possible.
+        // The window is in the past: renew as soon as possible.
         assert_eq!(renew_at(validity, Some((-2, -1)), 500), HOUR);
         assert_eq!(renew_at(validity, Some((i64::MIN, i64::MAX)), 1000), HOUR);
-        // Never into the last sixth.
+        // The window ends after the last sixth of the lifetime has begun.
         assert_eq!(renew_at(validity, Some((89 * DAY, 200 * DAY)), 500), 75 * DAY);
-        // A window that is none.
+        // The window ends before it starts.
         assert_eq!(renew_at(validity, Some((52 * DAY, 50 * DAY)), 500), 60 * DAY);
     }
 

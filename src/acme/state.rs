@@ -1,13 +1,13 @@
-//! What is kept between orders: the account and the failures of each host.
+//! State between orders: the ACME account, and the failures of each host.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Account at an authority, and the state of each host.
+/// Account at the authority, and the state of each host.
 ///
-/// Contains the private key of the account.
+/// The credentials in the account contain its private key.
 #[derive(Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AcmeState {
     pub(crate) account: Option<KeptAccount>,
@@ -17,29 +17,32 @@ pub struct AcmeState {
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeptAccount {
+    /// URL of the authority's directory, which identifies the authority.
     pub(crate) directory: String,
-    /// Credentials of the ACME library.
+    /// Account URL and private key, as the ACME library serialises them.
     pub(crate) credentials: Value,
 }
 
-/// Orders of one host.
+/// State of the orders for one host.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostState {
-    /// Directory and profile of the certificate in use; empty for none.
+    /// Directory URL of the authority that issued the certificate in use; empty without a
+    /// certificate.
     #[serde(default)]
     pub directory: String,
+    /// Profile with which the certificate was ordered; empty for the default profile.
     #[serde(default)]
     pub profile: String,
-    /// Failures since the last certificate.
+    /// Number of failures since the last certificate was issued.
     #[serde(default)]
     pub failures: u32,
-    /// Time before which there is no further attempt, in seconds since 1970.
+    /// Time before which no order is attempted, in seconds since 1970.
     #[serde(default)]
     pub not_before: i64,
 }
 
 impl AcmeState {
-    /// Forgets an account that the authority does not know any more.
+    /// Removes the account, after the authority has reported that it does not exist.
     pub fn forget_account(&mut self) {
         self.account = None;
     }

@@ -1,4 +1,4 @@
-//! The HTTP client of the system crate, as the ACME library uses one.
+//! Adapter from the HTTP client of `sealgate_system` to the interface of the ACME library.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +12,15 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 
 use sealgate_system::fetch::Web;
 
-/// Maximum time that `Retry-After` of a refused request is followed.
+/// Longest pause that a `Retry-After` field can request.
 const MAX_PAUSE: Duration = Duration::from_hours(24);
 
-/// Time until which the authority wants no requests.
+/// End of the pause that the authority requested.
 #[derive(Debug, Default)]
 pub(crate) struct Pause(Mutex<Option<Instant>>);
 
 impl Pause {
-    /// Returns how long to wait, if at all.
+    /// Returns the remaining time of the pause, or `None` without a pause.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         let until = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
         until.checked_duration_since(Instant::now())
@@ -36,12 +36,13 @@ impl Pause {
     }
 }
 
-/// Parses a number of seconds. A date is not followed; the pause after a failure applies.
+/// Parses the number of seconds in `Retry-After`. Dates are ignored: the caller waits after
+/// failures anyway.
 fn seconds(value: &str) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// One client for all requests to an authority.
+/// HTTP client for all requests to one authority.
 #[derive(Clone)]
 pub(crate) struct AcmeTransport {
     pub(crate) web: Arc<Web>,

@@ -1,6 +1,7 @@
-//! Time and randomness as injected dependencies. No other code may read the system's clock or
-//! random numbers (clippy.toml forbids it), so that rules that depend on them can be tested at a
-//! chosen time and replayed.
+//! Time and randomness as injected dependencies.
+//!
+//! No other code may read the system clock or random numbers (clippy.toml forbids it). Tests can
+//! therefore run time-dependent rules at a chosen time, and repeat them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,8 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::log;
 use sealgate_domain::time::UnixTime;
 
+/// Source of the wall-clock time.
 pub trait Clock: Send + Sync {
-    /// The current wall-clock time, in whole seconds.
+    /// Returns the current time in whole seconds.
     fn now(&self) -> UnixTime;
 }
 
@@ -24,8 +26,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Returns the system's wall-clock time in fractional seconds since 1970, for comparison with
-/// another machine's clock.
+/// Returns the system's wall-clock time in fractional seconds since 1970, for comparison with the
+/// clock of another machine.
 #[expect(clippy::disallowed_methods, reason = "the machine's time, independent of the clock of tests")]
 pub fn wall_clock_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
@@ -36,7 +38,7 @@ pub fn wall_clock_seconds() -> f64 {
 pub struct FixedClock(AtomicU64);
 
 impl FixedClock {
-    /// Creates a clock that shows `now`.
+    /// Creates a clock that is set to `now`.
     pub fn at(now: UnixTime) -> Self {
         Self(AtomicU64::new(now.seconds()))
     }
@@ -45,7 +47,7 @@ impl FixedClock {
         self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
     }
 
-    /// Sets the time, which may be earlier than before.
+    /// Sets the time. The new time may be earlier.
     pub fn set(&self, now: UnixTime) {
         self.0.store(now.seconds(), Ordering::SeqCst);
     }
@@ -71,7 +73,7 @@ impl Entropy for OsEntropy {
     #[expect(clippy::disallowed_methods, reason = "the only module that reads the system clock and random numbers")]
     fn fill(&self, bytes: &mut [u8]) {
         if let Err(error) = getrandom::fill(bytes) {
-            // Predictable tokens would give an attacker every account, so abort.
+            // An attacker could guess tokens from a broken generator, so the process aborts.
             tracing::error!(%error, "cannot read random bytes from the kernel; aborting");
             log::flush();
             std::process::abort();
@@ -79,7 +81,7 @@ impl Entropy for OsEntropy {
     }
 }
 
-/// An array of fresh random bytes.
+/// Returns an array of random bytes.
 pub fn random<const N: usize>(entropy: &dyn Entropy) -> [u8; N] {
     let mut bytes = [0; N];
     entropy.fill(&mut bytes);

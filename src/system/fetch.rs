@@ -1,5 +1,5 @@
-//! Reading documents from outside over HTTP, with deadlines and limits: what another provider publishes. Blocks, so it is
-//! for the command line and for threads that may block. Knows no document.
+//! HTTP client for external documents, with a deadline and a size limit. Blocking: call it from the
+//! command line or from threads that may block.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,32 +12,34 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// An HTTP client that trusts the machine's certificate authorities; `SSL_CERT_FILE` names others.
+/// HTTP client that trusts the certificate authorities of this machine, or of the file in
+/// `SSL_CERT_FILE`.
 #[derive(Debug)]
 pub struct Web {
     agent: Agent,
-    longest: u64,
+    max_bytes: u64,
 }
 
 /// A fetched document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Its bytes.
     pub body: Vec<u8>,
-    /// For how long it may be kept, where the answer says so (`max-age`, RFC 9111 §5.2.2.1).
+    /// Time for which the document may be cached (`max-age`, RFC 9111 §5.2.2.1); `None` if it may
+    /// not be cached or the response does not say it.
     pub max_age: Option<Duration>,
 }
 
-/// Why a document could not be read.
+/// Reason why a document could not be read. Each variant contains one line that names the URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
-    /// There is none: 404.
+    /// The server responded with status 404.
     Absent(String),
+    /// Any other error.
     Fault(String),
 }
 
 impl Unread {
-    /// One line that names the address.
+    /// Returns the line that names the URL.
     pub fn into_line(self) -> String {
         match self {
             Self::Absent(line) | Self::Fault(line) => line,
@@ -46,20 +48,22 @@ impl Unread {
 }
 
 impl Web {
-    /// A client whose documents take at most `patience`, with name resolution, connection and TLS, and have at most `longest`
-    /// bytes.
+    /// Creates a client for documents of at most `max_bytes` bytes.
+    ///
+    /// `timeout` limits a whole request, including name resolution, connection and TLS handshake.
     ///
     /// # Errors
-    /// One line, when the machine's certificate authorities cannot be read.
-    pub fn new(patience: Duration, longest: u64) -> Result<Self, String> {
-        Self::with_authorities(patience, longest, None)
+    /// One line, if the machine's certificate authorities cannot be read.
+    pub fn new(timeout: Duration, max_bytes: u64) -> Result<Self, String> {
+        Self::with_authorities(timeout, max_bytes, None)
     }
 
-    /// Does the same, and also trusts the certificate authorities in this PEM file.
+    /// Creates a client as [`Web::new`] does, which also trusts the certificate authorities in a
+    /// PEM file.
     ///
     /// # Errors
-    /// One line, when the authorities cannot be read.
-    pub fn with_authorities(patience: Duration, longest: u64, ca_file: Option<&Path>) -> Result<Self, String> {
+    /// One line, if the authorities cannot be read.
+    pub fn with_authorities(timeout: Duration, max_bytes: u64, ca_file: Option<&Path>) -> Result<Self, String> {
         let authorities = rustls_native_certs::load_native_certs()
             .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
         let mut authorities: Vec<_> =
@@ -75,17 +79,21 @@ impl Web {
             .unversioned_rustls_crypto_provider(crate::tls::provider())
             .build();
         let agent = Agent::config_builder()
-            .timeout_global(Some(patience))
-            // These documents stand where they stand: a redirect would have others speak for the issuer.
+            .timeout_global(Some(timeout))
+            // The document must come from the configured URL; a redirect would let another server
+            // speak for the issuer.
             .max_redirects(0)
             .user_agent(concat!("sealgate/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls)
             .build()
             .new_agent();
-        Ok(Self { agent, longest })
+        Ok(Self { agent, max_bytes })
     }
 
-    /// The document at `url`, answered with 200.
+    /// Fetches the document at `url`.
+    ///
+    /// # Errors
+    /// If the response has another status than 200, or is too long or too late.
     pub fn get(&self, url: &str) -> Result<Document, Unread> {
         let fault = |error: &dyn std::fmt::Display| Unread::Fault(format!("{url}: {error}"));
         let answer = self.agent.get(url).header("Accept", "application/json").call();
@@ -98,34 +106,35 @@ impl Web {
         }
         let max_age = response.headers().get("cache-control").and_then(|value| value.to_str().ok()).and_then(max_age);
         let body =
-            response.body_mut().with_config().limit(self.longest).read_to_vec().map_err(|error| fault(&error))?;
+            response.body_mut().with_config().limit(self.max_bytes).read_to_vec().map_err(|error| fault(&error))?;
         Ok(Document { body, max_age })
     }
 
-    /// Sends a request and returns the answer, whatever its status.
+    /// Sends a request and returns the response, whatever its status.
     ///
     /// # Errors
-    /// One line that names the address.
+    /// One line that names the URL.
     pub fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, String> {
         let url = request.uri().to_string();
         let fault = |error: ureq::Error| format!("{url}: {error}");
         let request = self.agent.configure_request(request).http_status_as_error(false).build();
         let (parts, mut body) = self.agent.run(request).map_err(fault)?.into_parts();
-        let body = body.with_config().limit(self.longest).read_to_vec().map_err(fault)?;
+        let body = body.with_config().limit(self.max_bytes).read_to_vec().map_err(fault)?;
         Ok(Response::from_parts(parts, body))
     }
 
-    /// The JSON document at `url`.
+    /// Fetches and parses the JSON document at `url`.
     ///
     /// # Errors
-    /// One line that names the address.
+    /// One line that names the URL.
     pub fn json(&self, url: &str) -> Result<Value, String> {
         let document = self.get(url).map_err(Unread::into_line)?;
         serde_json::from_slice(&document.body).map_err(|error| format!("{url}: the response is not JSON ({error})"))
     }
 }
 
-/// The `max-age` of a `Cache-Control`; none where nothing may be kept, since there is then no time to go by.
+/// Returns the `max-age` of a `Cache-Control` field, or `None` if `no-store` or `no-cache` forbids
+/// caching.
 fn max_age(field: &str) -> Option<Duration> {
     let directives = || field.split(',').map(str::trim);
     let forbids =
@@ -145,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_age_is_read_where_there_is_one() {
+    fn max_age_is_read_unless_caching_is_forbidden() {
         for (field, seconds) in [
             ("max-age=300", Some(300)),
             ("public, Max-Age=\"60\", must-revalidate", Some(60)),

@@ -1,5 +1,5 @@
-//! All Prometheus metrics, each declared once. Labels come from enums or the configuration, never
-//! from a request.
+//! All Prometheus metrics, each declared once. Label values come from enums or the configuration,
+//! never from a request.
 
 mod book;
 mod cluster;
@@ -33,6 +33,7 @@ pub use people::RegistrationOutcome;
 pub use people::{EnrolmentShare, FactorOutcome};
 pub use tls::AcmeOutcome;
 
+/// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
     series: Vec<Series>,
@@ -51,15 +52,15 @@ pub struct Metrics {
     pub sign_seconds: Histogram,
     pub sign_queue: IntGauge,
     sign_errors: IntCounterVec,
-    /// Sum of `sign_errors`; not exported.
+    /// Sum of `sign_errors` for [`Measurements`]; not exported.
     signatures_failed: IntCounter,
     /// 1 while the token signs, 0 during a repair.
     pub sign_ready: IntGauge,
-    /// Number of re-initializations of the PKCS#11 module.
+    /// Number of resets of the PKCS#11 module.
     pub sign_resets: IntCounter,
-    /// Number of signing key rotations that this server started itself.
+    /// Number of signing key rotations that this node started itself.
     pub key_rotations: IntCounter,
-    /// 1 while a rotation is due but fails.
+    /// 1 while a due rotation fails.
     pub key_rotation_failing: IntGauge,
     pub keys_unendorsed: IntGauge,
     /// Number of committed batches.
@@ -69,18 +70,18 @@ pub struct Metrics {
     pub store_batch_seconds: Histogram,
     pub store_queue: IntGauge,
     pub connections: IntGauge,
-    /// Number of sign-ins in progress.
+    /// Number of pending sign-ins.
     pub interactions: IntGauge,
     pub swept: IntCounter,
     /// Number of expired records that are not yet removed, counted up to a bound.
     pub expired_pending: IntGauge,
-    /// Absent for stores in PostgreSQL.
+    /// Has no series if the store is in PostgreSQL.
     last_backup: IntGaugeVec,
     leases: IntGaugeVec,
     factors: FactorSeries,
     mails: MailSeries,
     cluster: ClusterSeries,
-    foreign: Foreign,
+    foreign: ForeignSeries,
     reloads: IntCounterVec,
     tls: TlsSeries,
     reload_succeeded: IntGauge,
@@ -88,15 +89,16 @@ pub struct Metrics {
     configured: IntGauge,
 }
 
-/// Measurements since the start of the process.
+/// Summary of the metrics for the status command. Counts and means start with the process.
 #[derive(Debug, Clone, Copy)]
 pub struct Measurements {
     pub signatures: u64,
     pub signatures_failed: u64,
-    /// Zero without a signature.
+    /// Zero if there was no signature.
     pub mean_signature: Duration,
-    /// Zero without a commit.
+    /// Zero if there was no commit.
     pub mean_commit: Duration,
+    /// The last reload was refused.
     pub reload_refused: bool,
 }
 
@@ -106,8 +108,8 @@ fn mean(histogram: &Histogram) -> Duration {
     Duration::try_from_secs_f64(mean).unwrap_or_default()
 }
 
-/// Metrics of other issuers.
-struct Foreign {
+/// Metrics about tokens and keys of other issuers.
+struct ForeignSeries {
     tokens: IntCounterVec,
     reads: IntCounterVec,
     keys: IntGaugeVec,
@@ -165,7 +167,7 @@ pub enum TokenKind {
 pub enum SignInOutcome {
     Succeeded,
     Failed,
-    /// Too many failures.
+    /// Rejected without checking the password, after too many failures.
     Throttled,
 }
 
@@ -220,10 +222,10 @@ impl Metrics {
     /// Creates all metrics with value zero.
     ///
     /// # Errors
-    /// If two metrics share a name. This is a bug that every start would reveal.
+    /// If two metrics share a name. This is a bug that makes every start fail.
     #[expect(clippy::too_many_lines, reason = "a table of all time series")]
     pub fn new() -> Result<Self, prometheus::Error> {
-        let book = SeriesRegistry::begun()?;
+        let book = SeriesRegistry::initialized()?;
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
             book.enter("counter", &counters)?;
@@ -312,7 +314,7 @@ impl Metrics {
             factors: FactorSeries::new(&book)?,
             mails: MailSeries::new(&book)?,
             cluster: ClusterSeries::new(&book)?,
-            foreign: Foreign::new(&book)?,
+            foreign: ForeignSeries::new(&book)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
                 "sealgate_config_last_reload_successful",
@@ -326,12 +328,11 @@ impl Metrics {
             series: book.series.into_inner(),
             registry: book.registry,
         };
-        Ok(metrics.begun())
+        Ok(metrics.initialized())
     }
 
-    /// Initializes series with fixed labels to zero, so that the first event is visible as an
-    /// increase.
-    fn begun(self) -> Self {
+    /// Sets series with fixed labels to zero, so that a rate includes the first event.
+    fn initialized(self) -> Self {
         for outcome in SignInOutcome::ALL {
             self.sign_ins.with_label_values(&[outcome.as_str()]);
         }
@@ -354,14 +355,14 @@ impl Metrics {
         self
     }
 
-    /// Initializes the counters of these error classes to zero.
+    /// Sets the counters of these error classes to zero.
     pub fn begin_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
         for class in classes {
             self.sign_errors.with_label_values(&[class]);
         }
     }
 
-    /// Returns the reference page of all metrics in Markdown: `docs/reference/metrics.md`.
+    /// Returns the contents of `docs/reference/metrics.md`: a table of all metrics.
     pub fn page(&self) -> String {
         let mut series: Vec<&Series> = self.series.iter().collect();
         series.sort_by(|a, b| a.name.cmp(&b.name));
@@ -374,13 +375,15 @@ impl Metrics {
         page
     }
 
-    /// Records a heartbeat that took `seconds`, at the store's time `at`. The store's clock is
-    /// ahead of the local clock by `clock_offset`.
+    /// Records a heartbeat of this node.
+    ///
+    /// It took `seconds` and was confirmed at `at` in the database's clock, in seconds since 1970.
+    /// That clock is ahead of the local clock by `clock_offset` seconds.
     pub fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
         self.cluster.beat(seconds, at, nodes, clock_offset);
     }
 
-    /// Initializes the counters of these causes of commit retries to zero.
+    /// Sets the counters of these retry causes to zero.
     pub fn begin_reruns(&self, causes: impl IntoIterator<Item = &'static str>) {
         self.cluster.begin(causes);
     }
@@ -390,29 +393,29 @@ impl Metrics {
         self.cluster.rerun(cause);
     }
 
-    /// Records a connection for commits to a server on this timeline, or `None` if the connection
-    /// failed.
+    /// Records a connection for commits to a server on this timeline; `None` records a failed
+    /// connection.
     pub fn store_connected(&self, timeline: Option<u32>) {
         self.cluster.connected(timeline);
     }
 
-    /// Records when the last backup was made, in seconds since 1970; zero if there is none.
+    /// Records when the last backup was made, in seconds since 1970. Zero means that there is none.
     pub fn backed_up(&self, at: u64) {
         self.last_backup.with_label_values::<&str>(&[]).set(i64::try_from(at).unwrap_or(i64::MAX));
     }
 
-    /// Records that the current configuration was applied at `now`, in seconds since 1970.
+    /// Records that the running configuration was loaded at `now`, in seconds since 1970.
     pub fn configured(&self, now: u64) {
         self.configured.set(i64::try_from(now).unwrap_or(i64::MAX));
         self.reload_succeeded.set(1);
     }
 
-    /// Returns when the current configuration was applied, in seconds since 1970.
+    /// Returns when the running configuration was loaded, in seconds since 1970.
     pub fn configured_at(&self) -> u64 {
         u64::try_from(self.configured.get()).unwrap_or_default()
     }
 
-    /// Returns the measurements that an operator looks at first.
+    /// Returns the summary for the status command.
     pub fn measurements(&self) -> Measurements {
         Measurements {
             signatures: self.sign_seconds.get_sample_count(),
@@ -423,17 +426,17 @@ impl Metrics {
         }
     }
 
-    /// Records the expiry of a served certificate, in seconds since 1970.
+    /// Records when a certificate in use expires, in seconds since 1970.
     pub fn certificate(&self, file: &Path, ends: i64) {
         self.tls.certificate(file, ends);
     }
 
-    /// Records whether this node holds this lease.
+    /// Records whether this node holds the lease with this name.
     pub fn lease_held(&self, name: &str, held: bool) {
         self.leases.with_label_values(&[name]).set(i64::from(held));
     }
 
-    /// Removes the series of a certificate that is no longer served.
+    /// Removes the series of a certificate that is no longer in use.
     pub fn forget_certificate(&self, file: &Path) {
         self.tls.forget_certificate(file);
     }
@@ -443,12 +446,12 @@ impl Metrics {
         self.tls.acme_ordered(outcome);
     }
 
-    /// Records how many hosts' last order failed.
+    /// Records for how many hosts the last order failed.
     pub fn acme_failing(&self, hosts: usize) {
         self.tls.acme_failing(hosts);
     }
 
-    /// Counts a reload.
+    /// Counts a reload of the configuration.
     pub fn reloaded(&self, applied: bool) {
         self.reloads.with_label_values(&[reload_result(applied)]).inc();
         self.reload_succeeded.set(i64::from(applied));
@@ -465,7 +468,7 @@ impl Metrics {
         String::from_utf8(text).unwrap_or_default()
     }
 
-    /// Records an answered request to the provider.
+    /// Records a response of the provider. `seconds` is the time since the request.
     pub fn answered(&self, endpoint: &str, status: u16, seconds: f64) {
         self.requests.with_label_values(&[endpoint, status_text(status)]).inc();
         self.request_seconds.with_label_values(&[endpoint]).observe(seconds);
@@ -475,7 +478,7 @@ impl Metrics {
         self.limits.decided(endpoint, allowed);
     }
 
-    /// Counts a request for a part of a cluster-wide limit.
+    /// Counts a request of this node for a share of a cluster-wide limit.
     pub fn limit_block(&self, outcome: BlockOutcome) {
         self.limits.asked(outcome);
     }
@@ -494,17 +497,17 @@ impl Metrics {
         self.self_registrations.with_label_values(&[outcome.as_str()]).inc();
     }
 
-    /// Counts a sign-in or step-up that reached this level.
+    /// Counts a sign-in or step-up that reached this assurance level.
     pub fn level_reached(&self, level: AssuranceLevel) {
         self.factors.reached(level);
     }
 
-    /// Counts an attempt with a second factor or a passkey.
+    /// Counts an attempt to verify a second factor or a passkey.
     pub fn factor_tried(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
         self.factors.tried(method, outcome);
     }
 
-    /// Records how many users have enrolled factors.
+    /// Records how many users have which factors.
     pub fn enrolled(&self, enrolment: &EnrolmentShare) {
         self.factors.enrolled(enrolment);
     }
@@ -519,7 +522,9 @@ impl Metrics {
         self.mails.usable(usable);
     }
 
-    /// Records the size of the outbox. `oldest` is the age of the oldest message in seconds.
+    /// Records the size of the outbox: messages in the queue and undeliverable messages.
+    ///
+    /// `oldest` is the age of the oldest message in the queue, in seconds.
     pub fn outbox(&self, waiting: usize, dead: usize, oldest: u64) {
         self.mails.outbox(waiting, dead, oldest);
     }
@@ -529,29 +534,32 @@ impl Metrics {
         self.replays.with_label_values(&[what.as_str()]).inc();
     }
 
-    /// Counts an access decision about a request to an application. `decision` is a fixed word.
+    /// Counts an access decision of the gateway. `decision` is a word from a fixed set.
     pub fn decided(&self, app: &str, decision: &'static str) {
         self.gate.with_label_values(&[app, decision]).inc();
     }
 
+    /// Records a proxied request to an application. `seconds` is the time until its response ended.
     pub fn proxied(&self, app: &str, status: u16, seconds: f64) {
         self.upstream_requests.with_label_values(&[app, status_text(status)]).inc();
         self.upstream_seconds.with_label_values(&[app]).observe(seconds);
     }
 
-    /// Counts a connection closed before a request was answered. `reason` is a fixed word.
+    /// Counts a connection that was closed before a response, or an exchange that was ended because
+    /// its access was revoked. `reason` is a word from a fixed set.
     pub fn turned_away(&self, reason: &'static str) {
         self.turned_away.with_label_values(&[reason]).inc();
     }
 
-    /// Counts a token of another issuer sent to an application. `issuer` is its configured name,
-    /// `outcome` a fixed word.
+    /// Counts a token of another issuer that a client sent to an application. `issuer` is the
+    /// configured name, `outcome` a word from a fixed set.
     pub fn foreign_token(&self, issuer: &str, outcome: &'static str) {
         self.foreign.tokens.with_label_values(&[issuer, outcome]).inc();
     }
 
-    /// Records a fetch of another issuer's keys: the number of usable keys and the time, or `None`
-    /// if it failed.
+    /// Records a fetch of another issuer's keys: the number of usable keys and the time in seconds
+    /// since
+    /// 1970. `None` records a failed fetch.
     pub fn foreign_keys_read(&self, issuer: &str, read: Option<(usize, u64)>) {
         let outcome = if read.is_some() { "read" } else { "failed" };
         self.foreign.reads.with_label_values(&[issuer, outcome]).inc();
@@ -560,14 +568,14 @@ impl Metrics {
         self.foreign.read_at.with_label_values(&[issuer]).set(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
-    /// Counts a failed signature. `class` is a fixed word.
+    /// Counts a failed signature. `class` is a word from a fixed set.
     pub fn sign_failed(&self, class: &'static str) {
         self.sign_errors.with_label_values(&[class]).inc();
         self.signatures_failed.inc();
     }
 }
 
-impl Foreign {
+impl ForeignSeries {
     fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), &["issuer", "outcome"])?;
@@ -594,8 +602,8 @@ impl Foreign {
     }
 }
 
-/// Returns the status as a label: its number if this server sends it, otherwise its class. An
-/// upstream can send any number, so this bounds the number of series.
+/// Returns the label for a status: the number if Sealgate itself uses that status, otherwise its
+/// class. Upstreams can send any number, so this limits the number of series.
 fn status_text(status: u16) -> &'static str {
     const OWN: [(u16, &str); 18] = [
         (200, "200"),

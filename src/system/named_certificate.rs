@@ -1,7 +1,8 @@
-//! Server certificates that the configuration names itself, instead of an authority that signed them.
+//! Verification of server certificates that the configuration contains itself.
 //!
-//! webpki refuses a certificate that is its own authority (`openssl req -x509` makes such ones),
-//! because it does not accept an authority's certificate as a server's. Other TLS clients accept it.
+//! A self-signed certificate, as `openssl req -x509` makes it, is its own authority. webpki rejects
+//! it, because it does not accept an authority's certificate for a server. Other TLS clients accept
+//! it.
 
 use std::sync::Arc;
 
@@ -12,17 +13,17 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Returns whether a certificate is for a server with this name.
+/// Returns whether a certificate contains this server name.
 pub fn is_for_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     ParsedCertificate::try_from(certificate).is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
 }
 
-/// Verifies that a certificate is for this server and valid at this time, regardless of its issuer.
+/// Verifies the server name and the validity period of a certificate, whatever its issuer.
 ///
-/// The caller has found the same certificate, byte for byte, in its configuration.
+/// The caller must have found the same certificate, byte for byte, in the configuration.
 ///
 /// # Errors
-/// The reason why it is not.
+/// If the certificate is for another name, or is not valid at `now`.
 pub fn verify_named(certificate: &CertificateDer<'_>, name: &ServerName<'_>, now: UnixTime) -> Result<(), Error> {
     verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
     let (_, parsed) =
@@ -38,7 +39,7 @@ pub fn verify_named(certificate: &CertificateDer<'_>, name: &ServerName<'_>, now
     Ok(())
 }
 
-/// Verifier that accepts certificates of the given authorities, and the named certificates
+/// Verifier that accepts certificates that the given authorities issued, and the named certificates
 /// themselves.
 #[derive(Debug)]
 pub struct NamedOrIssued {

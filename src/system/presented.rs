@@ -1,4 +1,4 @@
-//! The certificate that a server presents, and whether a browser would accept it.
+//! Reads the certificate that a server presents, and determines whether a browser would accept it.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use rustls::{
 use crate::named_certificate::is_for_name;
 use crate::tls;
 
-/// A presented certificate.
+/// A certificate that a server presented, and the verdict of a browser.
 #[derive(Debug, Clone)]
 pub struct PresentedCertificate {
     /// The leaf, DER.
@@ -25,27 +25,28 @@ pub struct PresentedCertificate {
     pub verdict: BrowserVerdict,
 }
 
-/// Judgement of a certificate with the authorities of this machine.
+/// Verdict on a certificate by the authorities of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BrowserVerdict {
     Accepted,
-    /// No authority of this machine has issued it.
+    /// No authority of this machine issued the certificate.
     UnknownIssuer,
-    /// Another reason, in words.
+    /// The certificate is invalid for the reason in this text.
     Refused(String),
 }
 
 /// Connects to a server and returns the certificate that it presents for `host`.
 ///
-/// `timeout` bounds the connection and each wait. The authorities are those of this machine, or of `SSL_CERT_FILE`.
+/// `timeout` limits the connection and each read and write. The authorities are those of this
+/// machine, or of the file in `SSL_CERT_FILE`.
 ///
 /// # Errors
-/// One line: the server cannot be reached, or does not speak TLS.
+/// One line, if the server cannot be reached or does not speak TLS.
 pub fn presented(address: SocketAddr, host: &str, timeout: Duration) -> Result<PresentedCertificate, String> {
     let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().unwrap_or_default());
-    // An error means that there is no authority.
+    // The only possible error is that there are no authorities.
     let issued = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), tls::provider()).build().ok();
     let algorithms = tls::provider().signature_verification_algorithms;
     let recorder = Arc::new(Recorder { issued, algorithms, seen: Mutex::default() });
@@ -59,16 +60,17 @@ pub fn presented(address: SocketAddr, host: &str, timeout: Duration) -> Result<P
     let socket = TcpStream::connect_timeout(&address, timeout).map_err(|error| error.to_string())?;
     let waits = socket.set_read_timeout(Some(timeout)).and_then(|()| socket.set_write_timeout(Some(timeout)));
     waits.map_err(|error| error.to_string())?;
-    // Writing completes the handshake.
+    // Flushing completes the handshake.
     let completed = StreamOwned::new(connection, socket).flush();
     let seen = recorder.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
     seen.ok_or_else(|| completed.err().map_or_else(|| "no certificate".to_owned(), |error| error.to_string()))
 }
 
-/// Verifier that records its judgement and accepts every certificate: nothing is sent to the server.
+/// Verifier that records its verdict and accepts every certificate. No data is sent on the
+/// connection.
 #[derive(Debug)]
 struct Recorder {
-    /// Absent on a machine without authorities.
+    /// `None` on a machine without certificate authorities.
     issued: Option<Arc<WebPkiServerVerifier>>,
     algorithms: WebPkiSupportedAlgorithms,
     seen: Mutex<Option<PresentedCertificate>>,
@@ -88,7 +90,7 @@ impl ServerCertVerifier for Recorder {
             |issued: &Arc<WebPkiServerVerifier>| issued.verify_server_cert(end_entity, intermediates, name, ocsp, now);
         let verdict = match self.issued.as_ref().map_or(unknown, verify) {
             Ok(_) => BrowserVerdict::Accepted,
-            // The issuer is judged first.
+            // webpki reports an unknown issuer before a wrong name, so the name is checked here.
             Err(_) if !is_for_name(end_entity, name) => {
                 BrowserVerdict::Refused(format!("it is not for {}", name.to_str()))
             }
@@ -97,7 +99,7 @@ impl ServerCertVerifier for Recorder {
                 | CertificateError::NotValidYetContext { .. }
                 | CertificateError::Revoked),
             )) => BrowserVerdict::Refused(error.to_string()),
-            // Also a signature that no authority of that name made.
+            // This includes a bad signature, for example by an authority with the same name.
             Err(_) => BrowserVerdict::UnknownIssuer,
         };
         let presented = PresentedCertificate { certificate: end_entity.to_vec(), verdict };

@@ -1,9 +1,12 @@
-//! Cryptography of all TLS connections: aws-lc-rs, with X25519MLKEM768 as the preferred key exchange.
+//! Cryptography of all TLS connections: aws-lc-rs, with X25519MLKEM768 as the preferred key
+//! exchange.
 //!
-//! X25519MLKEM768 combines X25519 with ML-KEM, so that a recorded connection stays secret if one of the two
-//! is broken, by a quantum computer for example. Other libraries in this process ask rustls for the default
-//! provider of the process, and the first that is installed remains. [`install`] must therefore run before
-//! a listener or an upstream connection is prepared.
+//! X25519MLKEM768 combines X25519 with ML-KEM. A recorded connection stays secret if one of the two
+//! is broken, for example by a quantum computer.
+//!
+//! Other libraries in this process use the default provider of rustls, and the first provider that
+//! is installed remains the default. [`install`] must therefore run before a listener or an
+//! upstream connection is prepared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -69,7 +72,7 @@ struct CountedGroup {
     group: KeyExchangeGroup,
 }
 
-/// Groups that this process offers and accepts, the preferred first.
+/// Groups that this process offers and accepts, in order of preference.
 type CountedGroups = [CountedGroup; 4];
 
 const fn groups(peer: TlsPeer) -> CountedGroups {
@@ -84,10 +87,10 @@ const fn groups(peer: TlsPeer) -> CountedGroups {
 static WITH_CLIENTS: CountedGroups = groups(TlsPeer::Client);
 static WITH_SERVERS: CountedGroups = groups(TlsPeer::Server);
 
-/// Completed key exchanges that the metrics do not contain yet, by peer and group.
+/// Completed key exchanges that the metrics do not include yet, by peer and group.
 static COMPLETED: [[AtomicU64; 4]; 2] = [const { [const { AtomicU64::new(0) }; 4] }; 2];
 
-/// Returns the provider for connections to servers, which is also the default of the process.
+/// Returns the provider for connections to servers. It is also the default of the process.
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     Arc::clone(PROVIDER.get_or_init(|| of_peer(TlsPeer::Server)))
@@ -108,12 +111,12 @@ fn of_peer(peer: TlsPeer) -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider { kx_groups, ..default_provider() })
 }
 
-/// Makes [`provider`] the default of the process. May be called repeatedly.
+/// Makes [`provider`] the default provider of the process. May be called repeatedly.
 ///
 /// # Errors
-/// If another provider was installed before, which would stay in use.
+/// If another provider was installed first. That provider stays the default.
 pub fn install() -> Result<(), String> {
-    // An error means that a default exists; it may be this one.
+    // An error means that the process has a default provider, possibly this one.
     let _ = CryptoProvider::clone(&provider()).install_default();
     let preferred =
         CryptoProvider::get_default().and_then(|default| default.kx_groups.first()).map(|group| group.name());
@@ -123,7 +126,7 @@ pub fn install() -> Result<(), String> {
     }
 }
 
-/// Returns the number of key exchanges since the last call, for each peer and group.
+/// Returns the number of key exchanges since the previous call, for each peer and group.
 pub(crate) fn take_key_exchanges() -> impl Iterator<Item = (TlsPeer, KeyExchangeGroup, u64)> {
     let taken = |counted: &CountedGroup| (counted.peer, counted.group, counted.completed().swap(0, Ordering::Relaxed));
     WITH_CLIENTS.iter().chain(&WITH_SERVERS).map(taken)
@@ -131,7 +134,7 @@ pub(crate) fn take_key_exchanges() -> impl Iterator<Item = (TlsPeer, KeyExchange
 
 impl CountedGroup {
     fn completed(self) -> &'static AtomicU64 {
-        // Each enum has as many variants as its dimension of the array.
+        // Each dimension of the array has as many elements as its enum has variants.
         &COMPLETED[self.peer as usize][self.group as usize]
     }
 
@@ -190,13 +193,14 @@ impl ActiveKeyExchange for CountedExchange {
         self.counted.count(self.exchange.complete_for_tls_version(peer_pub_key, version))
     }
 
-    /// Returns the X25519 share of the hybrid one, which a server without ML-KEM accepts in the same round trip.
+    /// Returns the X25519 share of the hybrid key exchange. A server without ML-KEM can use it in
+    /// the same round trip.
     fn hybrid_component(&self) -> Option<(NamedGroup, &[u8])> {
         self.exchange.hybrid_component()
     }
 
     fn complete_hybrid_component(self: Box<Self>, peer_pub_key: &[u8]) -> Result<SharedSecret, Error> {
-        // The only hybrid group that is offered has X25519 as its classical part.
+        // The only hybrid group of this process has X25519 as its classical part.
         let classical = CountedGroup { group: KeyExchangeGroup::X25519, ..self.counted };
         classical.count(self.exchange.complete_hybrid_component(peer_pub_key))
     }

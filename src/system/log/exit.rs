@@ -1,4 +1,4 @@
-//! Ends the process without exit handlers.
+//! Terminates the process without running exit handlers.
 #![expect(unsafe_code, reason = "a C function that the standard library does not have")]
 
 pub(super) fn exit(status: i32) -> ! {

@@ -1,13 +1,13 @@
 //! The program's log: lines on standard error, written by a separate thread.
 //!
-//! A line is appended to a buffer of fixed size, and the caller continues. The thread empties the
-//! buffer with few system calls; if it contains only lines of the access log, the thread waits a
-//! few milliseconds for more. A blocked reader (a full disk under journald, an unread pipe)
-//! therefore costs log lines but never delays a request. Lines that exceed the buffer are dropped
-//! and counted by [`take_dropped`], and reported in one line when writing resumes.
+//! A caller appends a line to a buffer of fixed size and continues. The thread writes the buffer
+//! with few system calls: if it contains only lines of the access log, the thread waits a few
+//! milliseconds for more. A blocked reader, such as a full disk under journald, therefore costs log
+//! lines but never delays a request. Lines that do not fit are dropped, counted ([`take_dropped`]),
+//! and reported in one line when writing resumes.
 //!
-//! Under the journal each line carries its severity as a prefix (`<4>` for a warning;
-//! sd-daemon(3)), so that `journalctl -p warning` finds warnings.
+//! If the journal reads standard error, each line starts with its severity (`<4>` for a warning;
+//! see sd-daemon(3)), so that `journalctl -p warning` finds warnings.
 
 mod access;
 mod exit;
@@ -32,21 +32,22 @@ use self::access::{ACCESS, AccessLines};
 use self::queue::{LogQueue, Priority};
 use sealgate_config::{Log, LogFormat};
 
-/// Changes the log filter; the error contains the reason for a failure.
+/// Function that changes the log filter. Its error says why the filter is invalid.
 pub type SetFilter = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
-/// Buffer size in bytes: about 5,000 lines of the access log.
+/// Size of the buffer in bytes: about 5,000 lines of the access log.
 const CAPACITY: usize = 1024 * 1024;
-/// Time that an ending process waits for its last lines to be read.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// Timeout of the last flush before the process ends.
+const LAST_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static LOG: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
-/// Starts the log. Lines are coloured only on a terminal. Returns a function that changes the
-/// filter.
+/// Starts the log. Returns a function that changes the filter.
+///
+/// Lines are coloured only on a terminal.
 ///
 /// # Errors
-/// One line: the filter is invalid, the thread cannot be started, or a log is already running.
+/// One line, if the filter is invalid, the thread cannot be started, or a log is already running.
 pub fn start(log: &Log) -> Result<SetFilter, String> {
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| format!("log.filter: {error}"))?;
     let colours = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -59,32 +60,34 @@ pub fn start(log: &Log) -> Result<SetFilter, String> {
         LogFormat::Text => {
             let lines = lines.event_format(AccessLines(format())).with_filter_reloading();
             let handle = lines.reload_handle();
-            let started = lines.finish().with(discretion()).try_init();
+            let started = lines.finish().with(unconditional_filter()).try_init();
             (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
         }
         LogFormat::Json => {
             let lines = lines.json().flatten_event(true).with_filter_reloading();
             let handle = lines.reload_handle();
-            let started = lines.finish().with(discretion()).try_init();
+            let started = lines.finish().with(unconditional_filter()).try_init();
             (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
         }
     };
     started.map_err(|error| format!("cannot start the log: {error}"))?;
-    // `try_init` succeeds only once, so it is not set yet.
+    // `try_init` succeeds only once, so `LOG` is empty.
     let _ = LOG.set(queue);
     Ok(set_filter)
 }
 
-/// Excludes log lines whatever the configured filter is. Below INFO, only the program's own lines
-/// are written: the libraries log heads and bodies there, which contain cookies, tokens and codes.
+/// Returns a filter for lines that are never written, whatever the configured filter is.
+///
+/// Below INFO, the libraries log heads and bodies, which contain cookies, tokens and codes. Only
+/// the program's own lines are written there.
 ///
 /// TLS warnings of the libraries are excluded too: a client that sends an IP address as host name,
 /// or disconnects early, would cause a line for each connection. The code that opens outgoing
 /// connections logs their failures itself.
-fn discretion() -> FilterFn {
+fn unconditional_filter() -> FilterFn {
     filter_fn(|line| {
-        let is_news_of_tls = is_of_tls(line.target()) && *line.level() > Level::ERROR;
-        (*line.level() <= Level::INFO || is_ours(line.target())) && !is_news_of_tls
+        let is_tls_warning = is_of_tls(line.target()) && *line.level() > Level::ERROR;
+        (*line.level() <= Level::INFO || is_ours(line.target())) && !is_tls_warning
     })
 }
 
@@ -101,46 +104,48 @@ fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>
     reload(filter).map_err(|error| error.to_string())
 }
 
-/// Returns the number of lines dropped since the last call.
+/// Returns the number of lines dropped since the previous call.
 pub(crate) fn take_dropped() -> u64 {
     LOG.get().map_or(0, |queue| queue.take_dropped())
 }
 
-/// Waits until all lines are written, for at most a second. Call it before the program ends.
+/// Waits until all lines are written, for at most a second. Call it before the process ends.
 pub fn flush() {
     if let Some(queue) = LOG.get() {
-        queue.flush(LAST_LINES);
+        queue.flush(LAST_FLUSH_TIMEOUT);
     }
 }
 
-/// Flushes standard output and ends the process with this status. It runs no exit handlers: those
-/// of a PKCS#11 module with live threads have crashed with SIGSEGV, both after a failure and after
-/// an orderly stop, which hid the status.
+/// Flushes standard output and ends the process with this status.
+///
+/// Runs no exit handlers: those of a PKCS#11 module with live threads have crashed with SIGSEGV,
+/// after failures and after orderly stops. The crash hid the status.
 pub fn leave(status: i32) -> ! {
-    // Nothing can be done if standard output is closed.
+    // An error means that standard output is closed; the process ends anyway.
     let _ = io::stdout().flush();
     exit::exit(status)
 }
 
-/// Reports the cause and ends the process with this status like [`leave`].
+/// Reports the cause and ends the process with this status. Like [`leave`], it runs no exit
+/// handlers.
 pub fn fail(status: i32, cause: Arguments<'_>) -> ! {
     if LOG.get().is_some() {
         tracing::error!("{cause}");
         flush();
     } else {
-        // A command has no log and writes to standard error.
+        // Commands start no log.
         let _ = writeln!(io::stderr(), "{}error: {cause}", error_prefix());
     }
     exit::exit(status)
 }
 
-/// Returns the prefix for an error line written without the log: its severity if the journal reads
-/// it.
+/// Returns the prefix for an error line that bypasses the log: its severity if the journal reads
+/// standard error, otherwise nothing.
 pub fn error_prefix() -> &'static str {
     if is_journal(io::stderr()) { "<3>" } else { "" }
 }
 
-/// Whether the stream is connected to the journal (systemd.exec(5), `JOURNAL_STREAM`).
+/// Returns whether the stream is connected to the journal (systemd.exec(5), `JOURNAL_STREAM`).
 fn is_journal(stream: impl AsFd) -> bool {
     let Some(named) = env::var("JOURNAL_STREAM").ok() else { return false };
     let Some((device, inode)) = named.split_once(':') else { return false };
@@ -148,7 +153,7 @@ fn is_journal(stream: impl AsFd) -> bool {
     device.parse() == Ok(status.st_dev) && inode.parse() == Ok(status.st_ino)
 }
 
-/// Writes each line with its severity prefix.
+/// Creates a [`Line`] for each event.
 struct LineWriter {
     queue: Arc<LogQueue>,
     prefixed: bool,
@@ -158,31 +163,31 @@ impl<'a> MakeWriter<'a> for LineWriter {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
-        Line { queue: &self.queue, level: Level::INFO, haste: Priority::Soon, prefixed: self.prefixed }
+        Line { queue: &self.queue, level: Level::INFO, priority: Priority::Soon, prefixed: self.prefixed }
     }
 
     fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line<'a> {
-        let haste = match *event.level() {
+        let priority = match *event.level() {
             Level::ERROR | Level::WARN => Priority::Urgent,
             _ if event.target() == ACCESS => Priority::Patient,
             _ => Priority::Soon,
         };
-        Line { level: *event.level(), haste, ..self.make_writer() }
+        Line { level: *event.level(), priority, ..self.make_writer() }
     }
 }
 
-/// Accepts one whole line per call, as the formatter writes it.
+/// Writer of one event. The formatter passes the whole line in one call.
 struct Line<'a> {
     queue: &'a LogQueue,
     level: Level,
-    haste: Priority,
+    priority: Priority,
     prefixed: bool,
 }
 
 impl Write for Line<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let prefix: &[u8] = if self.prefixed { severity(self.level) } else { b"" };
-        self.queue.append(prefix, line, self.haste);
+        self.queue.append(prefix, line, self.priority);
         Ok(line.len())
     }
 
@@ -191,7 +196,7 @@ impl Write for Line<'_> {
     }
 }
 
-/// Returns the journal's prefix for a severity.
+/// Returns the severity prefix of the journal (sd-daemon(3)).
 fn severity(level: Level) -> &'static [u8] {
     match level {
         Level::ERROR => b"<3>",

@@ -6,28 +6,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The fraction 1/`RESERVED` of the buffer is for warnings and errors only, so that a flood of
-/// requests does not hide them.
+/// One part in `RESERVED` of the buffer is reserved for warnings and errors, so that many requests
+/// cannot displace them.
 const RESERVED: usize = 8;
-/// Time to collect lines of the access log into one write. A system call and a wake-up for each
-/// line would cost as much as the line itself.
+/// Time in which lines of the access log are collected into one write. A system call and a wake-up
+/// for each line would cost as much as the line itself.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// How soon a line must be written.
+/// Urgency of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priority {
-    /// At once, and may use the reserved part of the buffer.
+    /// Written at once. May use the reserved part of the buffer.
     Urgent,
-    /// At once.
+    /// Written at once.
     Soon,
-    /// With the lines of the next [`GATHER`].
+    /// Written within [`GATHER`], together with other lines.
     Patient,
 }
 
+/// Bounded buffer that a thread writes to a sink.
 pub(super) struct LogQueue {
     state: Mutex<State>,
-    /// Signalled when the writer has something to write, or must write at once.
+    /// Signalled when the writer should wake up or write at once.
     filled: Condvar,
+    /// Signalled when all lines are written.
     drained: Condvar,
     capacity: usize,
 }
@@ -35,13 +37,13 @@ pub(super) struct LogQueue {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
-    /// The writer sleeps; the next line wakes it.
+    /// The writer sleeps until the next line.
     idle: bool,
-    /// The buffer contains a line that must not be delayed.
-    hasty: bool,
-    /// Number of dropped lines not yet reported in the log.
-    untold: u64,
-    /// Number of dropped lines not yet returned by `take_dropped`.
+    /// The buffer contains a line that must be written at once.
+    urgent: bool,
+    /// Number of dropped lines that the log does not report yet.
+    unreported: u64,
+    /// Number of dropped lines that `take_dropped` has not returned yet.
     dropped: u64,
 }
 
@@ -59,22 +61,22 @@ impl LogQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a line, or drops and counts it if the buffer is full. Never blocks on the reader.
-    pub(super) fn append(&self, prefix: &[u8], line: &[u8], haste: Priority) {
-        let reserved = if haste == Priority::Urgent { 0 } else { self.capacity / RESERVED };
+    /// Appends a line, or drops and counts it if the buffer is full. Never waits for the reader.
+    pub(super) fn append(&self, prefix: &[u8], line: &[u8], priority: Priority) {
+        let reserved = if priority == Priority::Urgent { 0 } else { self.capacity / RESERVED };
         let room = self.capacity - reserved;
         let mut state = self.state();
         if state.waiting.len() + prefix.len() + line.len() > room {
-            state.untold += 1;
+            state.unreported += 1;
             state.dropped += 1;
             return;
         }
         state.waiting.extend_from_slice(prefix);
         state.waiting.extend_from_slice(line);
-        let is_hasty = haste != Priority::Patient || state.waiting.len() > self.capacity / 2;
-        let hurries = is_hasty && !state.hasty;
-        state.hasty |= is_hasty;
-        if mem::take(&mut state.idle) || hurries {
+        let is_urgent = priority != Priority::Patient || state.waiting.len() > self.capacity / 2;
+        let wakes = is_urgent && !state.urgent;
+        state.urgent |= is_urgent;
+        if mem::take(&mut state.idle) || wakes {
             self.filled.notify_one();
         }
     }
@@ -83,11 +85,11 @@ impl LogQueue {
         mem::take(&mut self.state().dropped)
     }
 
-    /// Waits until all lines are written, for at most `longest`.
-    pub(super) fn flush(&self, longest: Duration) {
-        let end = Instant::now() + longest;
+    /// Waits until all lines are written, for at most `timeout`.
+    pub(super) fn flush(&self, timeout: Duration) {
+        let end = Instant::now() + timeout;
         let mut state = self.state();
-        state.hasty = true;
+        state.urgent = true;
         self.filled.notify_one();
         while !(state.idle && state.waiting.is_empty()) {
             let left = end.saturating_duration_since(Instant::now());
@@ -107,23 +109,23 @@ impl LogQueue {
                 self.drained.notify_all();
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            let gathered = self.filled.wait_timeout_while(state, GATHER, |state| !state.hasty);
+            let gathered = self.filled.wait_timeout_while(state, GATHER, |state| !state.urgent);
             state = gathered.unwrap_or_else(PoisonError::into_inner).0;
-            state.hasty = false;
+            state.urgent = false;
             mem::swap(&mut taken, &mut state.waiting);
             drop(state);
             let written = sink.write_all(&taken);
             taken.clear();
             let mut state = self.state();
             if written.is_err() {
-                // The log has no reader any more; only the metric can report the loss.
+                // The log has no reader any more. Only the metric can report the loss.
                 state.dropped += 1;
                 continue;
             }
-            let untold = mem::take(&mut state.untold);
+            let unreported = mem::take(&mut state.unreported);
             drop(state);
-            if untold > 0 {
-                tracing::warn!(lines = untold, "log lines were dropped because standard error is read too slowly");
+            if unreported > 0 {
+                tracing::warn!(lines = unreported, "log lines were dropped because standard error is read too slowly");
             }
         }
     }
@@ -137,7 +139,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Sends what is written to the test, after a permit.
+    /// Sink that passes each write to the test, after a permit.
     struct Sink {
         permits: Receiver<()>,
         written: Sender<Vec<u8>>,
@@ -161,8 +163,8 @@ mod tests {
         (LogQueue::start(Sink { permits, written }, capacity).unwrap(), permit, writes)
     }
 
-    /// Waits until the writer has taken the first line and blocks on it.
-    fn hold_the_writer(queue: &LogQueue) {
+    /// Waits until the writer blocks while it writes the first line.
+    fn block_the_writer(queue: &LogQueue) {
         queue.append(b"", b"first\n", Priority::Soon);
         let end = Instant::now() + PATIENCE;
         while !queue.state().waiting.is_empty() {
@@ -174,11 +176,11 @@ mod tests {
     #[test]
     fn dropped_lines_are_counted_and_the_rest_keeps_its_order() {
         let (queue, permit, writes) = stalled(64);
-        hold_the_writer(&queue);
+        block_the_writer(&queue);
         for _ in 0..20 {
             queue.append(b"<6>", b"line\n", Priority::Soon);
         }
-        // 7/8 of 64 bytes hold 7 lines of 8 bytes.
+        // 7/8 of 64 bytes are room for 7 lines of 8 bytes.
         assert_eq!(queue.take_dropped(), 13);
         queue.append(b"<3>", b"fault\n", Priority::Urgent);
         queue.append(b"<3>", b"fault\n", Priority::Urgent);
@@ -192,9 +194,9 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_finds_room_where_other_lines_do_not() {
+    fn an_error_uses_the_reserved_part_of_the_buffer() {
         let (queue, permit, writes) = stalled(64);
-        hold_the_writer(&queue);
+        block_the_writer(&queue);
         for _ in 0..20 {
             queue.append(b"", b"1234567\n", Priority::Soon);
         }
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_wait_for_more_are_written_when_none_comes_and_at_once_when_asked() {
+    fn access_lines_are_written_after_a_delay_or_by_a_flush() {
         let (queue, permit, writes) = stalled(1 << 20);
         permit.send(()).unwrap();
         queue.append(b"", b"lone\n", Priority::Patient);
@@ -215,7 +217,7 @@ mod tests {
         for end in [Priority::Patient, Priority::Soon, Priority::Urgent] {
             queue.append(b"", b"patient\n", Priority::Patient);
             queue.append(b"", b"last\n", end);
-            // Two permits, in case the writer was faster than the second line.
+            // The writer writes twice if it was faster than the second line.
             permit.send(()).unwrap();
             permit.send(()).unwrap();
             queue.flush(PATIENCE);
@@ -227,7 +229,7 @@ mod tests {
     #[test]
     fn a_flush_ends_without_a_reader() {
         let (queue, _permit, _writes) = stalled(64);
-        hold_the_writer(&queue);
+        block_the_writer(&queue);
         let started = Instant::now();
         queue.flush(Duration::from_millis(50));
         assert!(started.elapsed() < PATIENCE);

@@ -1,4 +1,4 @@
-//! Registers each series, for the Prometheus registry and for the page that documents the series.
+//! Registry of all series. It also keeps the description of each series for the reference page.
 
 use std::cell::RefCell;
 
@@ -6,11 +6,11 @@ use prometheus::core::Collector;
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{IntGauge, Opts, Registry};
 
-/// Buckets from a fifth of a millisecond to ten seconds.
+/// Bounds of the histogram buckets, in seconds.
 pub(super) const SECONDS: [f64; 14] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0];
 
-/// One series, as its row in the documentation.
+/// Description of one series: a row of the reference page.
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) kind: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Series {
     pub(super) help: String,
 }
 
-/// The registered series.
+/// Prometheus registry, together with the descriptions of its series.
 #[derive(Default)]
 pub(super) struct SeriesRegistry {
     pub(super) registry: Registry,
@@ -26,7 +26,7 @@ pub(super) struct SeriesRegistry {
 }
 
 impl SeriesRegistry {
-    /// Creates a registry with the series about the program and its process.
+    /// Creates a registry with the series about the build and the process.
     pub(super) fn begun() -> Result<Self, prometheus::Error> {
         let book = Self::default();
         book.enter_build()?;
@@ -52,7 +52,7 @@ impl SeriesRegistry {
         self.enter("gauge", &build)
     }
 
-    /// Metrics of the process, with the standard names of Prometheus clients.
+    /// Registers the process metrics, with the standard names of Prometheus clients.
     fn enter_process(&self) -> Result<(), prometheus::Error> {
         let process = ProcessCollector::for_self();
         self.note("gauge", &process);

@@ -1,4 +1,4 @@
-//! The series about a store that several nodes share. All are there with other stores too, and stay at zero.
+//! Metrics of clusters. With another store than PostgreSQL they stay at zero.
 
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts};
 
@@ -66,7 +66,7 @@ impl ClusterSeries {
         })
     }
 
-    /// Has them at zero before they grow.
+    /// Sets the counters of these retry causes, and of the connection results, to zero.
     pub(super) fn begin(&self, causes: impl IntoIterator<Item = &'static str>) {
         for cause in causes {
             self.reruns.with_label_values(&[cause]);

@@ -1,4 +1,4 @@
-//! The series about limits.
+//! Metrics of rate limits.
 
 use prometheus::{IntCounterVec, Opts};
 
@@ -9,13 +9,13 @@ pub(super) struct LimitSeries {
     blocks: IntCounterVec,
 }
 
-/// What came of a question for a part of a limit of the cluster.
+/// Result of a request for a share of a cluster-wide limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockOutcome {
     Granted,
-    /// Less than was wanted, or nothing.
+    /// The node received less than it requested, or nothing.
     Short,
-    /// No answer: this node goes by its own count.
+    /// The node received no response and uses its own count.
     Local,
 }
 

@@ -17,8 +17,9 @@ pub(super) struct MailSeries {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailOutcome {
     Sent,
-    /// Not accepted; will be retried.
+    /// The mail server did not accept the message; the delivery will be retried.
     Postponed,
+    /// No further attempt will be made.
     GivenUp(DeadReason),
     /// The outbox was full.
     Dropped,
@@ -75,7 +76,8 @@ impl MailSeries {
         })
     }
 
-    /// Initializes the metrics. The mail server counts as usable before the first attempt.
+    /// Sets series with fixed labels to zero. The mail server counts as usable before the first
+    /// attempt.
     pub(super) fn begin(&self) {
         self.usable.set(1);
         for kind in MailKind::ALL {
@@ -93,7 +95,8 @@ impl MailSeries {
         self.usable.set(i64::from(usable));
     }
 
-    /// `oldest`: how long the oldest has waited, in seconds.
+    /// Records the size of the outbox. `oldest` is the age of the oldest message in the queue, in
+    /// seconds.
     pub(super) fn outbox(&self, waiting: usize, dead: usize, oldest: u64) {
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         self.dead.set(i64::try_from(dead).unwrap_or(i64::MAX));

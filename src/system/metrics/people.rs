@@ -1,5 +1,4 @@
-//! Metrics of self-registration, and of second factors: methods of sign-ins, failures, and the
-//! number of users who have one.
+//! Metrics of self-registration and of second factors.
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
@@ -11,14 +10,14 @@ use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 pub enum RegistrationOutcome {
     /// A message was put into the outbox.
     Begun,
-    /// Rate limited by address, by network or globally; no message was sent.
+    /// Rate limited by e-mail address, by network or globally; no message was sent.
     Throttled,
     /// The store of pending registrations was full.
     Dropped,
     WrongCode,
     /// The address was verified.
     Proven,
-    /// Another account had taken the address meanwhile.
+    /// Another account had acquired the address in the meantime.
     Taken,
     Created,
 }
@@ -47,14 +46,14 @@ pub(super) struct FactorSeries {
     resets: IntGauge,
 }
 
-/// How trying a factor ended.
+/// Result of an attempt to verify a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorOutcome {
     Succeeded,
     Failed,
-    /// Not looked at: it came before the wait was over that earlier failures cost.
+    /// Not verified: the delay after earlier failures had not passed.
     Throttled,
-    /// Refused: the factor is blocked until an administrator unblocks it.
+    /// Rejected: the factor is blocked until an administrator unblocks it.
     Blocked,
 }
 
@@ -71,17 +70,18 @@ impl FactorOutcome {
     }
 }
 
-/// How many people have what. Each is counted once, by the strongest factor that they have; disabled ones are left out.
+/// Numbers of enabled users by their strongest factor. Each user is counted once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EnrolmentShare {
-    /// Nothing but a password.
+    /// Users who have only a password.
     pub none: u64,
-    /// Authenticator apps and no key.
+    /// Users who have an authenticator app and no security key or passkey.
     pub totp: u64,
-    /// Security keys and no passkey.
+    /// Users who have a security key and no passkey.
     pub security_key: u64,
     pub passkey: u64,
-    /// Those of all of them who wait for the link of a reset.
+    /// Users whose factors were reset and who have not enrolled one since. They are also counted
+    /// above.
     pub reset: u64,
 }
 
@@ -90,7 +90,7 @@ impl EnrolmentShare {
         self.none + self.enrolled()
     }
 
-    /// Returns the number of users who have any factor.
+    /// Returns the number of users who have at least one factor.
     pub fn enrolled(&self) -> u64 {
         self.totp + self.security_key + self.passkey
     }
@@ -100,7 +100,8 @@ impl EnrolmentShare {
     }
 }
 
-/// Returns the label of a sign-in step. Passwords are counted by `sealgate_sign_ins_total`.
+/// Returns the label of a factor. Returns `None` for passwords, which `sealgate_sign_ins_total`
+/// counts.
 fn factor(method: AuthenticationMethod) -> Option<&'static str> {
     (method != AuthenticationMethod::Password).then(|| method.as_str())
 }
@@ -141,8 +142,9 @@ impl FactorSeries {
         })
     }
 
-    /// Initializes series with fixed labels to zero. The counts of users start with the first
-    /// count, because zero would be wrong.
+    /// Sets series with fixed labels to zero.
+    ///
+    /// The numbers of users have no series until the first count, because zero would be wrong.
     pub(super) fn begin(&self) {
         for level in [AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant] {
             self.levels.with_label_values(&[level.as_str()]);

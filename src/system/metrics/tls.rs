@@ -1,4 +1,4 @@
-//! The series about TLS.
+//! Metrics of TLS: certificates, key exchanges and ACME orders.
 
 use std::path::Path;
 
@@ -20,11 +20,11 @@ pub enum AcmeOutcome {
     Issued,
     /// The authority refused the order or could not validate the host.
     Rejected,
-    /// A rate limit of the authority.
+    /// A rate limit of the authority was exceeded.
     Limited,
-    /// The authority could not be reached or had an error of its own.
+    /// The authority could not be reached, or failed with an internal error.
     Unreachable,
-    /// Another error, of the account or of this machine.
+    /// Any other error: of the account or of this machine.
     Failed,
 }
 
@@ -88,11 +88,11 @@ impl TlsSeries {
     }
 
     pub(super) fn forget_certificate(&self, file: &Path) {
-        // Fails only if the certificate was never recorded.
+        // An error means that the certificate has no series.
         let _ = self.certificates.remove_label_values(&[&file.to_string_lossy()]);
     }
 
-    /// Adds the key exchanges since the last call, and creates the series at the first.
+    /// Adds the key exchanges since the previous call. The first call creates the series.
     pub(super) fn take_key_exchanges(&self) {
         for (peer, group, completed) in take_key_exchanges() {
             self.key_exchanges.with_label_values(&[peer.as_str(), group.as_str()]).inc_by(completed);
