@@ -1,5 +1,7 @@
-//! Operations on the keys in the token: generate, list and check. Each function opens the token,
-//! logs in once and closes it. Run them in a process without a signer.
+//! Commands on the keys in the token: generate, list and check.
+//!
+//! Each function opens the token, logs in once and closes the token. Call them only in a process
+//! without a [`crate::Signer`].
 
 use std::path::Path;
 
@@ -18,19 +20,16 @@ use crate::public_key::hex;
 use crate::worker::with_session;
 use sealgate_config as config;
 
-/// Key sizes that can be generated.
+/// Size of an RSA key that can be generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySize {
-    /// 2048 bits.
     Rsa2048,
-    /// 3072 bits.
     Rsa3072,
-    /// 4096 bits.
     Rsa4096,
 }
 
 impl KeySize {
-    /// The modulus's length, bits.
+    /// Returns the length of the modulus in bits.
     pub fn bits(self) -> u32 {
         match self {
             Self::Rsa2048 => 2048,
@@ -39,7 +38,7 @@ impl KeySize {
         }
     }
 
-    /// Returns the size with this many bits, if supported.
+    /// Returns the size with this number of bits, if it is supported.
     pub fn from_bits(bits: u32) -> Option<Self> {
         [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096].into_iter().find(|size| size.bits() == bits)
     }
@@ -48,14 +47,14 @@ impl KeySize {
 /// Result of [`check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Whether a server would start with this token.
+    /// Whether a server starts with this token.
     pub ok: bool,
-    /// Reasons that do not concern a single key.
+    /// Errors that do not concern a single key.
     pub faults: Vec<String>,
     pub keys: Vec<CheckedKey>,
-    /// The `CKA_ID`s of the wrapping keys, hexadecimal.
+    /// `CKA_ID`s of the wrapping keys in hexadecimal.
     pub wrapping_keys: Vec<String>,
-    /// Keys removed as compromised: see [`mark_removed`].
+    /// Keys that were removed because they were compromised: see [`mark_removed`].
     pub removed: Vec<KeyReport>,
 }
 
@@ -64,7 +63,7 @@ pub struct Check {
 pub struct CheckedKey {
     #[serde(flatten)]
     pub report: KeyReport,
-    /// Reasons why it must not sign tokens; empty if it may.
+    /// Reasons why the key must not sign tokens. Empty for a usable key.
     pub faults: Vec<String>,
 }
 
@@ -73,17 +72,19 @@ pub struct CheckedKey {
 pub struct FirstKeys {
     #[serde(flatten)]
     pub signing: KeyReport,
-    /// The `CKA_ID` of the wrapping key in hexadecimal, if it was created.
+    /// `CKA_ID` of the wrapping key in hexadecimal, if this call created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrapping_key: Option<String>,
 }
 
-/// Prepares a token: creates the wrapping key if there is none, with the `CKA_ID` `wrapping`, then
-/// the first signing key as [`generate`] does. If `wrapping` is `None`, no wrapping key is created.
-/// If creating the wrapping key fails, no signing key is generated.
+/// Creates the wrapping key, if there is none, and then the first signing key as [`generate`] does.
+///
+/// `wrapping` is the `CKA_ID` of the new wrapping key; with `None`, no wrapping key is created. If
+/// creating the wrapping key fails, no signing key is generated.
 ///
 /// # Errors
-/// As [`generate`]; [`SignerOpenError::WrappingKey`] if the token creates none that can seal.
+/// As [`generate`]; [`SignerOpenError::WrappingKey`] if the token cannot create a usable wrapping
+/// key.
 pub fn generate_first(
     hsm: &config::Hsm,
     size: KeySize,
@@ -91,7 +92,7 @@ pub fn generate_first(
     wrapping: Option<&[u8]>,
 ) -> Result<FirstKeys, SignerOpenError> {
     with_session(hsm, |session| {
-        refuse_known(session, hsm, id, false)?;
+        refuse_existing(session, hsm, id, false)?;
         let wrapping_key = match wrapping {
             Some(id) if wrapping::ids(session, hsm)?.is_empty() => Some(wrapping::make_proven(session, hsm, id)?),
             _ => None,
@@ -101,23 +102,27 @@ pub fn generate_first(
     })
 }
 
-/// Generates a non-extractable signing key pair in the token with `CKA_ID` `id` (random; 16 bytes
-/// are enough). `further` allows other keys with the configured label.
+/// Generates a non-extractable signing key pair in the token.
+///
+/// `id` becomes its `CKA_ID`; 16 random bytes are enough. `further` allows other keys with the
+/// configured label.
 ///
 /// # Errors
-/// [`SignerOpenError::KeyExists`] if a key with the id exists, or one with the label unless
-/// `further`. [`SignerOpenError::UnfitKey`] if the token generated a key without the requested
-/// properties (it is then removed). All others as for opening a signer.
+/// [`SignerOpenError::KeyExists`] if a key with the id exists, or a key with the label unless
+/// `further` is set. [`SignerOpenError::UnfitKey`] if the token ignored a requested property; the
+/// key is then removed. All others as for opening a signer.
 pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, SignerOpenError> {
     with_session(hsm, |session| {
-        refuse_known(session, hsm, id, further)?;
+        refuse_existing(session, hsm, id, further)?;
         make(session, size, id, &hsm.token_label, &KeyTerms::from_config(hsm))
     })
 }
 
-/// Initialises the token of a free slot with the configured label and PIN, unless a token has the label.
-/// Completes an initialisation that ended before the PIN was set. `so_pin` is a file with the security
-/// officer's PIN. Returns whether anything was changed.
+/// Initialises the token of a free slot with the configured label and PIN, unless such a token
+/// exists.
+///
+/// Completes an initialisation that ended before the PIN was set. `so_pin` is a file with the
+/// security officer's PIN. Returns whether the token was changed.
 ///
 /// # Errors
 /// The errors of opening a signer that concern the token; `NoToken` if no slot is free.
@@ -130,7 +135,7 @@ pub fn init_token(hsm: &config::Hsm, so_pin: &Path) -> Result<bool, SignerOpenEr
     changed
 }
 
-fn refuse_known(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) -> Result<(), SignerOpenError> {
+fn refuse_existing(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) -> Result<(), SignerOpenError> {
     let existing = key::token_keys(session, None).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     let taken: Vec<Vec<u8>> = existing
         .into_iter()
@@ -143,10 +148,10 @@ fn refuse_known(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) 
     Err(SignerOpenError::KeyExists { token: hsm.token_label.clone(), label: hsm.key_label.clone(), ids: taken })
 }
 
-/// Generates a key pair in this session, which must be writable.
+/// Generates a signing key pair. The session must be writable.
 ///
 /// # Errors
-/// `UnfitKey`, or `Device` if the token fails or does not allow key generation.
+/// `UnfitKey` if the token ignored a requested property, `Device` if it fails or generates no keys.
 pub(super) fn make(
     session: &Session,
     size: KeySize,
@@ -159,7 +164,7 @@ pub(super) fn make(
         .map_err(|faults| SignerOpenError::UnfitKey { label: terms.label.clone(), id: id.to_vec(), faults })
 }
 
-/// Returns every private RSA key in the token, with any label.
+/// Returns every private RSA key in the token, whatever its label.
 ///
 /// # Errors
 /// The errors of opening a signer that concern the token.
@@ -170,12 +175,13 @@ pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, SignerOpenError> {
     })
 }
 
-/// Checks whether a server could sign with the keys that have the configured label. There must be
-/// at least one, no two with the same `CKA_ID`, each with the properties of a signing key and a
-/// valid signature. Also checks that an existing wrapping key can seal through this module.
+/// Checks whether a server could sign with the keys that have the configured label.
+///
+/// There must be at least one key, each with its own `CKA_ID`, with the properties of a signing key
+/// and with a valid signature. An existing wrapping key must encrypt and decrypt.
 ///
 /// # Errors
-/// The errors of opening a signer that concern the token. Problems of keys are in the [`Check`].
+/// The errors of opening a signer that concern the token. Errors of keys are in the [`Check`].
 pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = key::token_keys(session, Some(&hsm.key_label))
@@ -205,18 +211,21 @@ fn checked(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
     CheckedKey { report, faults }
 }
 
-/// Returns the label of keys removed as compromised. The server neither publishes nor uses such a
-/// key, even if an old copy of the store still lists it.
+/// Returns the label of keys that were removed because they were compromised.
+///
+/// The server neither publishes nor uses such a key, even if an old backup of the store lists it.
 pub fn removed_label(hsm: &config::Hsm) -> String {
     format!("{}-removed", hsm.key_label)
 }
 
-/// Relabels the key with this kid as removed, including its public key and copies. Returns whether
-/// it existed.
+/// Changes the label of the key with this kid, and of its public key and copies, to
+/// [`removed_label`].
+///
+/// Returns whether the key existed.
 ///
 /// # Errors
-/// The errors of opening a signer that concern the token; `Device` if it does not allow changing a
-/// label.
+/// The errors of opening a signer that concern the token; `Device` if the token cannot change
+/// labels.
 pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
@@ -229,8 +238,8 @@ pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenErro
     })
 }
 
-/// Relabels the private object last: a partly relabelled key is still found, and the next attempt
-/// completes it.
+/// Changes the labels of a key's objects. The private object is last: if the operation is
+/// interrupted, the next one still finds the key and completes the change.
 fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), TokenFault> {
     for class in [ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY] {
         let template =
@@ -242,8 +251,10 @@ fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), Tok
     Ok(())
 }
 
-/// Generates the pair, reads it back and tests it. The inner error lists the properties that the
-/// token ignored; the pair is then destroyed.
+/// Generates the pair, reads it back and tests it.
+///
+/// The inner error lists the requested properties that the token ignored. The pair is then
+/// destroyed.
 fn generate_pair(
     session: &Session,
     size: KeySize,
@@ -252,8 +263,8 @@ fn generate_pair(
 ) -> Result<Result<KeyReport, Vec<String>>, TokenFault> {
     let common =
         [Attribute::Token(true), Attribute::Label(terms.label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
-    // Do not request the uses of the public key: verification needs no token, and tpm2-pkcs11
-    // treats VERIFY as DECRYPT and ENCRYPT as SIGN.
+    // The template does not set the uses of the public key. Verification needs no token, and
+    // tpm2-pkcs11 treats VERIFY as DECRYPT and ENCRYPT as SIGN.
     let mut public = vec![
         Attribute::ModulusBits(u64::from(size.bits()).into()),
         Attribute::PublicExponent(vec![1, 0, 1]),

@@ -1,8 +1,8 @@
-//! The key pair in a new node's token with which the node receives the cluster's data key once. It
-//! is an RSA pair that only decrypts, separate from the signing keys and with its own label.
+//! Key pair in a new node's token that receives the cluster's data key.
 //!
-//! Any node can encrypt to it in software. The data key is in the memory of the nodes anyway, so no
-//! token has to wrap or unwrap a key.
+//! The RSA pair only decrypts, is separate from the signing keys and has its own label. A serving
+//! node encrypts the data key to it in software. This exposes nothing more, because the serving
+//! nodes have the data key in memory anyway.
 
 use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource};
 use cryptoki::mechanism::{Mechanism, MechanismType};
@@ -21,21 +21,21 @@ use sealgate_domain::admission::OaepHash;
 use sealgate_domain::key_ring::PublicJwk;
 use sealgate_domain::secret::base64url;
 
-/// Key sizes to try, in bits, largest first: the pair protects everything sealed with the data key,
-/// but some tokens cannot generate 3072 bits.
+/// Key sizes in bits, in the order to try. The pair protects everything that is sealed with the
+/// data key, but some tokens cannot generate 3072 bits.
 const SIZES: [u64; 2] = [3072, 2048];
 
 /// OAEP hashes, in the order to try.
 const HASHES: [OaepHash; 2] = [OaepHash::Sha256, OaepHash::Sha1];
 
-/// The keys that a node presents to join a cluster.
+/// Public keys that a node sends when it requests to join a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnrolmentKeys {
-    /// The only signing key in its token.
+    /// The only signing key in the token of the node.
     pub signing: PublicJwk,
-    /// The public key of the enrolment pair.
+    /// Public key of the enrolment pair.
     pub enrolment: PublicJwk,
-    /// OAEP hash that its token supports for decryption.
+    /// OAEP hash with which the token can decrypt.
     pub hash: OaepHash,
 }
 
@@ -43,8 +43,8 @@ fn label(hsm: &config::Hsm) -> String {
     format!("{}-enrolment", hsm.key_label)
 }
 
-/// Reads the signing key and the enrolment pair. Generates the pair with `CKA_ID` `id` if there is
-/// none.
+/// Reads the signing key and the enrolment pair. Generates the pair with `CKA_ID` `id` if it does
+/// not exist.
 ///
 /// # Errors
 /// [`SignerOpenError::Enrolment`] with the remedy; others as for opening a signer.
@@ -83,7 +83,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
     })
 }
 
-/// Signs each message with the key `kid` in the token, for a node that is not serving.
+/// Signs each message with the key `kid` in the token, on a node that is not serving.
 ///
 /// # Errors
 /// [`SignerOpenError::Enrolment`] if the token has no such key; others as for opening a signer.
@@ -99,10 +99,10 @@ pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<
     })
 }
 
-/// Decrypts a data key that was encrypted to the enrolment key.
+/// Decrypts the data key that another node encrypted to the enrolment key `to`.
 ///
 /// # Errors
-/// [`SignerOpenError::Enrolment`] if the token has no such key or the plaintext is no data key.
+/// [`SignerOpenError::Enrolment`] if the token has no such key, or the plaintext is not a data key.
 pub fn open_envelope(
     hsm: &config::Hsm,
     to: &PublicJwk,

@@ -1,33 +1,35 @@
-//! Errors of the signer: why it could not start, in one line with the remedy, and why a request was
-//! not signed.
+//! Errors of the signer. [`SignerOpenError`] says why it cannot start, [`SignError`] why a request
+//! was not signed.
 
 use std::path::PathBuf;
 
 use super::fault::{ErrorClass, TokenFault};
 use crate::public_key::hex;
 
-/// Why inputs were not signed. None of these consumes a code, token or session: callers sign before
-/// they commit.
+/// Reason why inputs were not signed.
+///
+/// After an error, the code, refresh token or session of the request stays unused: callers sign
+/// before they commit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
     /// The signing queue is full. Answer 503 with `Retry-After`.
     #[error("the signing queue is full")]
     Busy,
-    /// The signatures were not made in time. Answer 503.
+    /// The deadline passed before all signatures were made. Answer 503.
     #[error("no signature in the time allowed")]
     Timeout,
-    /// The token cannot sign at present; the text is for the log. Answer 503.
+    /// The token cannot sign at present. The text is for the log. Answer 503.
     #[error("the token does not sign now: {0}")]
     Unavailable(String),
-    /// The request can never be signed: the kid is unknown, or the token does not allow the key to
-    /// sign. Answer 500.
+    /// A retry would fail too: the kid is unknown, or the token does not allow the key to sign.
+    /// Answer 500.
     #[error("cannot sign: {0}")]
     Bug(String),
 }
 
 impl SignError {
-    /// Returns the class for metrics.
+    /// Returns the class of the error for metrics.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Busy => ErrorClass::Busy,
@@ -39,29 +41,30 @@ impl SignError {
 }
 
 impl SignerOpenError {
-    /// Whether the error may resolve without an operator: a device that is absent or does not
-    /// answer. Never for PIN errors, because each retry brings the token closer to being locked.
+    /// Returns whether a retry may succeed without an operator, because the device may be absent.
+    ///
+    /// PIN errors are never retried: each further attempt may lock the token.
     pub const fn may_pass(&self) -> bool {
         matches!(self, Self::Initialize { .. } | Self::NoToken { .. } | Self::Device { .. })
     }
 }
 
-/// Why the token cannot be used. Each error is one line for the operator.
+/// Reason why the token cannot be used. Each message is one line with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignerOpenError {
     #[error("hsm.pin_file: {} {reason}", path.display())]
     PinFile { path: PathBuf, reason: String },
-    /// The module is missing or is no PKCS #11 module.
+    /// The module is missing or is not a PKCS#11 module.
     #[error("hsm.module: {} cannot be loaded ({reason}); install the token's PKCS#11 module or correct the path", path.display())]
     Module { path: PathBuf, reason: String },
-    /// The module cannot be initialized.
+    /// `C_Initialize` failed.
     #[error(
         "hsm.module: {} does not start ({reason}); check the module's own configuration (SoftHSM: the file that SOFTHSM2_CONF names)",
         path.display()
     )]
     Initialize { path: PathBuf, reason: String },
-    /// No token has the label.
+    /// No token has the configured label.
     #[error(
         "hsm.token_label: no token has the label \"{label}\" ({found}); connect or initialize the token, or \
          correct the label"
@@ -72,23 +75,18 @@ pub enum SignerOpenError {
         serials.len(), serials.join(", ")
     )]
     TwoTokens { label: String, serials: Vec<String> },
-    /// The PIN was refused or must not be tried.
+    /// The token rejected the PIN, or the signer did not try it.
     #[error("token \"{label}\": {problem}")]
     Pin { label: String, problem: PinProblem },
-    /// No key has the label.
+    /// No private key has the configured label.
     #[error("token \"{token}\" has no RSA private key labelled \"{label}\"; run: sealgate key generate --config FILE")]
     NoKey { token: String, label: String },
-    /// Several keys have the label and the same id.
+    /// Several private keys have the configured label and the same `CKA_ID`.
     #[error(
         "token \"{token}\" has several private keys labelled \"{label}\" with the CKA_ID {}; keep one: delete the others, for example with pkcs11-tool --delete-object --type privkey --id",
         hex(id)
     )]
-    SameId {
-        token: String,
-        label: String,
-        /// Their `CKA_ID`.
-        id: Vec<u8>,
-    },
+    SameId { token: String, label: String, id: Vec<u8> },
     #[error(
         "token \"{token}\" has the key {kid} several times (CKA_ID {}); a copy signs as well: delete all but one",
         ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", ")
@@ -96,7 +94,7 @@ pub enum SignerOpenError {
     SameKey {
         token: String,
         kid: String,
-        /// The `CKA_ID`s under which it is there.
+        /// The `CKA_ID`s of the copies.
         ids: Vec<Vec<u8>>,
     },
     /// The key lacks properties that a signing key must have.
@@ -104,18 +102,13 @@ pub enum SignerOpenError {
         "key \"{label}\" (CKA_ID {}) is refused: {}; remove it from the token and run: sealgate key generate --config FILE",
         hex(id), faults.join(", ")
     )]
-    UnfitKey {
-        label: String,
-        /// Its `CKA_ID`.
-        id: Vec<u8>,
-        faults: Vec<String>,
-    },
+    UnfitKey { label: String, id: Vec<u8>, faults: Vec<String> },
     /// A key with the label already exists, so none was generated.
     #[error("token \"{token}\" already has a private key labelled \"{label}\" (CKA_ID {}); nothing was generated. For a further key: sealgate key generate --next", ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", "))]
     KeyExists {
         token: String,
         label: String,
-        /// The `CKA_ID`s of the keys that exist.
+        /// The `CKA_ID`s of the existing keys.
         ids: Vec<Vec<u8>>,
     },
     /// The wrapping key cannot be created or used.
@@ -133,11 +126,11 @@ pub enum SignerOpenError {
         /// The problem and its remedy.
         reason: String,
     },
-    /// The token answered with an error.
+    /// A PKCS#11 function returned an error.
     #[error("token \"{label}\": {reason}; check that the device is connected and works")]
     Device {
         label: String,
-        /// The failed function and the token's answer.
+        /// The function and the error code that it returned.
         reason: String,
     },
     /// The process could not start a thread.
@@ -146,27 +139,27 @@ pub enum SignerOpenError {
 }
 
 impl SignerOpenError {
-    /// Creates the error for a device failure while opening the token `label`.
+    /// Creates the error for a failure of the token with this label.
     pub(super) fn device(label: &str, fault: &TokenFault) -> Self {
         Self::Device { label: label.to_owned(), reason: fault.text.clone() }
     }
 
-    /// Whether an automatic retry could use up PIN tries.
+    /// Returns whether an automatic retry could use up PIN attempts.
     pub(super) fn latches(&self) -> bool {
         matches!(self, Self::Pin { .. })
     }
 }
 
-/// Why a login was refused, by the token or by the signer itself.
+/// Reason why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinProblem {
-    /// The token refused the PIN, after one try.
+    /// The token rejected the PIN.
     #[error("the PIN in hsm.pin_file is wrong; it was tried once, correct the file before starting again")]
     Incorrect,
     #[error("the user PIN is locked; unlock it with the security officer's PIN")]
     Locked,
-    /// One more wrong try would lock the token, so it was not tried.
+    /// The next wrong PIN would lock the token, so the signer did not try the PIN.
     #[error("one more wrong PIN locks the token, so it was not tried; log in once by hand with the right PIN")]
     FinalTry,
     /// The token has no user PIN, requires a new one, or rejects its form.

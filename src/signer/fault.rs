@@ -1,39 +1,42 @@
-//! Classification of token failures. Tokens return different codes for the same event (three
-//! tokens, three codes for a logout), so the signer decides by class and never by a single code.
+//! Classification of token failures.
+//!
+//! Tokens return different codes for the same event; three tokens have three codes for a lost
+//! login. The signer therefore decides by class, never by a single code.
 
 use std::fmt;
 
 use cryptoki::error::{Error, RvError};
 
-/// Failure classes for metrics and the signer's policy.
+/// Class of a failure, for metrics and for the decision how to recover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorClass {
-    /// The queue was full; the caller answers 503.
+    /// The queue was full.
     Busy,
-    /// The deadline passed first.
+    /// The deadline passed before the signature was made.
     Timeout,
-    /// One session is unusable; open a new one.
+    /// The session is unusable. A new session may work.
     Session,
-    /// The login or the key handles are lost; log in again.
+    /// The login or the key handles were lost. A new login may work.
     Login,
-    /// The device or its module failed. Finalize and initialize it; this succeeds once the device
-    /// is back.
+    /// The device or its module failed. The module must be finalized and initialized, which
+    /// succeeds when the device is available again.
     Device,
-    /// The token has no session left for this thread; the others continue.
+    /// The token has no session left for this thread. Other threads continue.
     Capacity,
-    /// The PIN was refused. Never retried without the operator: tokens lock after few tries.
+    /// The PIN was rejected. Never retried without the operator, because tokens lock after few
+    /// attempts.
     Pin,
     /// The token returned a signature that does not verify with its own public key.
     WrongSignature,
     /// A call into the module did not return in time.
     Hang,
-    /// This key cannot sign the request with this mechanism; a retry would fail too.
+    /// The key cannot sign this request with this mechanism. A retry would fail too.
     Bug,
 }
 
 impl ErrorClass {
-    /// Every class, for metrics that declare their series in advance.
+    /// Every class, for metrics that create their series at start.
     pub const ALL: [Self; 10] = [
         Self::Busy,
         Self::Timeout,
@@ -47,7 +50,7 @@ impl ErrorClass {
         Self::Bug,
     ];
 
-    /// The class as a metric label.
+    /// Returns the label of the class in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Busy => "busy",
@@ -67,15 +70,15 @@ impl ErrorClass {
     fn from_error(error: &Error) -> Self {
         match error {
             Error::Pkcs11(code, _) => Self::of_code(*code),
-            // Answers that violate PKCS #11: the module is broken.
+            // The module violated PKCS#11.
             _ => Self::Device,
         }
     }
 
-    /// Returns the class of a login failure. Errors that may mean a refused PIN count as such.
+    /// Returns the class of a login failure. An error that may mean a rejected PIN counts as `Pin`.
     ///
-    /// A vendor's own code can mean anything, and a token locks permanently after repeated wrong
-    /// PINs. A device that is absent returns standard PKCS #11 codes.
+    /// A vendor-defined code can mean anything, and a token locks after repeated wrong PINs. For an
+    /// absent device, modules return standard codes.
     pub(super) fn of_login(error: &Error) -> Self {
         match error {
             Error::Pkcs11(RvError::VendorDefined(_) | RvError::UnknownErrorCode(_) | RvError::FunctionRejected, _) => {
@@ -110,14 +113,14 @@ impl ErrorClass {
             | RvError::PinLocked
             | RvError::UserPinNotInitialized => Self::Pin,
             // DEVICE_*, TOKEN_*, GENERAL_ERROR, FUNCTION_FAILED, CRYPTOKI_NOT_INITIALIZED,
-            // SLOT_ID_INVALID, HOST_MEMORY, vendor codes and codes of later versions: a reset
-            // covers most causes.
+            // SLOT_ID_INVALID, HOST_MEMORY, vendor codes and codes of later versions. Most causes
+            // end with a reset.
             _ => Self::Device,
         }
     }
 }
 
-/// A failure of the token: its class and its text for the log.
+/// Failure of the token, with a text for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TokenFault {
     pub(super) class: ErrorClass,
@@ -142,8 +145,8 @@ impl From<Error> for TokenFault {
     }
 }
 
-/// Returns the function and code by their PKCS #11 names, which fit on one line and appear in the
-/// vendor's manual.
+/// Returns the function and the error code by their PKCS#11 names, as the vendor's manual lists
+/// them.
 pub(super) fn describe(error: &Error) -> String {
     match error {
         Error::Pkcs11(code, function) => format!("C_{function:?} answered {code:?}"),
@@ -168,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_about_the_pin_is_of_the_class_that_is_never_retried() {
+    fn every_pin_error_has_the_class_that_is_never_retried() {
         for code in [RvError::PinIncorrect, RvError::PinLocked, RvError::PinExpired, RvError::PinLenRange] {
             assert_eq!(class(code), ErrorClass::Pin);
         }
     }
 
     #[test]
-    fn unknown_codes_are_the_devices() {
+    fn unknown_codes_have_the_class_device() {
         assert_eq!(class(RvError::VendorDefined(0x8000_0001)), ErrorClass::Device);
         assert_eq!(class(RvError::UnknownErrorCode(0x7777)), ErrorClass::Device);
         assert_eq!(TokenFault::from(Error::InvalidValue).class, ErrorClass::Device);

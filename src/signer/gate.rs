@@ -1,9 +1,9 @@
-//! Controls access to the module: whether calls are allowed, which workers are inside one, and what
-//! the supervisor must repair.
+//! Access to the module: whether calls are allowed, which workers are inside a call, and what the
+//! supervisor must do next.
 //!
 //! Finalizing a module during a call is undefined behaviour, and a call cannot be cancelled. Each
-//! worker therefore enters the gate before it signs. The supervisor closes the gate and waits until
-//! every worker has left. This module makes no calls itself.
+//! worker therefore enters the gate before a call. Before it finalizes the module, the supervisor
+//! closes the gate and waits until every worker has left. The gate itself makes no calls.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,22 +13,21 @@ use cryptoki::slot::Slot;
 use super::fault::ErrorClass;
 use crate::pool::Observer;
 
-/// The module state that a session or handle belongs to. Both numbers only grow.
+/// State of the module in which a session or a handle is valid. Both numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
-    /// Incremented by each finalize. All earlier sessions are void, and their handle numbers are
-    /// reused.
+    /// Incremented by each finalize, which ends all sessions. The module reuses their handles.
     pub(super) incarnation: u64,
-    /// Incremented by each login. All earlier key handles are void.
+    /// Incremented by each login. Key handles of earlier logins are invalid.
     pub(super) login: u64,
 }
 
-/// Why a call is refused.
+/// Reason why the gate admits no call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SignRefusal {
-    /// The repair did not finish before the deadline.
+    /// The deadline passed during a repair.
     Timeout,
-    /// The device has failed; the reason is for the log.
+    /// The token failed and is not repaired yet. The text is for the log.
     Down(String),
     Closed,
 }
@@ -38,28 +37,30 @@ pub(super) enum SignRefusal {
 pub(super) enum SignerTask {
     /// A caller reported a failure of this class.
     Repair(ErrorClass),
-    /// The keys in the token have changed: read them again.
+    /// The keys in the token may have changed and must be read.
     Look,
     /// No failure was reported for a while: test whether the token still signs.
     Probe,
     Close,
 }
 
+/// Threads whose call into the module has not returned in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct HungCalls {
-    /// Number of workers inside one call for longer than the given time.
+    /// Number of workers whose call has not returned.
     pub(super) workers: usize,
+    /// Whether this is every worker.
     pub(super) all_workers: bool,
-    /// Whether the supervisor's repair has taken longer than the given time.
+    /// Whether the supervisor's call has not returned.
     pub(super) supervisor: bool,
 }
 
 #[derive(Debug)]
 enum Phase {
     Up,
-    /// A repair is in progress; callers wait for it within their deadline.
+    /// A repair is in progress. Callers wait for it until their deadline.
     Repairing(ErrorClass),
-    /// The last repair failed; calls are refused at once.
+    /// The last repair failed. Calls are refused at once.
     Down(String),
     Closed,
 }
@@ -68,21 +69,22 @@ struct State {
     phase: Phase,
     epoch: Epoch,
     slot: Slot,
-    /// Start time of each worker's current call.
+    /// Start time of each worker's current call; `None` outside a call.
     inside: Vec<Option<Instant>>,
-    /// Start time of the supervisor's current call.
+    /// Start time of the supervisor's current call, plus the time that the call may take.
     supervisor: Option<Instant>,
-    /// Whether the supervisor requires that no other call runs.
+    /// Whether the supervisor excludes all other calls.
     alone: bool,
-    /// Number of workers that wait for a free session.
+    /// Number of workers that wait because the token has no session for them.
     parked: usize,
-    /// Whether the supervisor has to read the keys.
+    /// Whether the supervisor must read the keys in the token.
     look: bool,
-    /// Set by the watchdog if calls do not return.
+    /// Last result of the watchdog.
     hung: HungCalls,
     was_ready: bool,
 }
 
+/// Synchronizes the workers, the supervisor and the watchdog of one signer.
 pub(super) struct Gate {
     state: Mutex<State>,
     changed: Condvar,
@@ -108,17 +110,16 @@ impl Gate {
         Self { state: Mutex::new(state), changed: Condvar::new(), observer }
     }
 
-    /// Whether the signer can sign now.
+    /// Returns whether the signer can sign now.
     pub(super) fn ready(&self) -> bool {
         self.lock().ready()
     }
 
-    /// Returns the current epoch.
     pub(super) fn epoch(&self) -> Epoch {
         self.lock().epoch
     }
 
-    /// Returns why a new request should not be queued, if so.
+    /// Returns why a new request must not be queued, or `None` if it may be queued.
     pub(super) fn refusal(&self) -> Option<SignRefusal> {
         let state = self.lock();
         match &state.phase {
@@ -134,8 +135,8 @@ impl Gate {
         }
     }
 
-    /// Admits worker number `worker` until the pass is dropped. Waits until `deadline` for a repair
-    /// in progress.
+    /// Admits a worker until the permit is dropped. Waits until `deadline` for a repair in
+    /// progress.
     pub(super) fn enter(&self, worker: usize, deadline: Instant) -> Result<CallPermit<'_>, SignRefusal> {
         let mut state = self.lock();
         loop {
@@ -165,8 +166,10 @@ impl Gate {
         }
     }
 
-    /// Asks the supervisor to repair a failure of `epoch`. Does nothing if it was repaired or a
-    /// repair is pending, so many workers that see one failure cause one repair.
+    /// Requests a repair of a failure that occurred in `epoch`.
+    ///
+    /// Does nothing if a repair is pending or has ended that epoch. Many workers that report the
+    /// same failure therefore cause one repair.
     pub(super) fn report(&self, epoch: Epoch, class: ErrorClass) {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Up) && state.epoch == epoch {
@@ -175,11 +178,13 @@ impl Gate {
         }
     }
 
-    /// Blocks a worker without a session until a repair, until `patience` has passed, or until the
-    /// gate is closed. Returns `false` at once if all other workers wait too; the caller must then
-    /// report a failure.
-    pub(super) fn park(&self, epoch: Epoch, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
+    /// Blocks a worker without a session, until a repair, until `timeout` has passed, or until the
+    /// gate is closed.
+    ///
+    /// Returns `false` at once if all other workers are blocked here. The caller must then report a
+    /// failure.
+    pub(super) fn park(&self, epoch: Epoch, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
         let mut state = self.lock();
         if state.parked + 1 >= state.inside.len() {
             return false;
@@ -193,13 +198,13 @@ impl Gate {
         true
     }
 
-    /// Asks the supervisor to read the keys in the token, after a repair in progress.
+    /// Requests that the supervisor reads the keys in the token, after a repair in progress.
     pub(super) fn ask_to_look(&self) {
         self.lock().look = true;
         self.changed.notify_all();
     }
 
-    /// Waits for the supervisor's next task. Returns a probe after `interval` without one.
+    /// Waits for the supervisor's next task. Returns `Probe` after `interval` without a task.
     pub(super) fn next_task(&self, interval: Duration) -> SignerTask {
         let until = Instant::now() + interval;
         let mut state = self.lock();
@@ -218,17 +223,17 @@ impl Gate {
         }
     }
 
-    /// Marks the supervisor as inside calls until the mark is dropped, for the watchdog. Returns
-    /// `None` if the signer is closed.
+    /// Marks the supervisor as inside a call until the result is dropped. Returns `None` if the
+    /// signer is closed.
     ///
-    /// With one worker, waits until the worker has left its call and keeps it out: one session
-    /// means one call at a time. Operators configure one session for modules that do not support
-    /// two. (p11-kit's client blocks a thread forever when its server dies during two calls.)
+    /// With one worker, this waits until the worker has left its call, and admits it only
+    /// afterwards. Operators configure one session for modules that do not support two calls at a
+    /// time. (The client of p11-kit blocks a thread forever if its server dies during two calls.)
     pub(super) fn supervise(&self) -> Option<Supervising<'_>> {
         self.supervise_long(Duration::ZERO)
     }
 
-    /// Like [`Self::supervise`], for a call that may legitimately take `allowed`.
+    /// Like [`Self::supervise`], for calls that may take `allowed` before they count as hung.
     pub(super) fn supervise_long(&self, allowed: Duration) -> Option<Supervising<'_>> {
         let mut state = self.lock();
         state.alone = state.inside.len() == 1;
@@ -239,13 +244,15 @@ impl Gate {
             state.alone = false;
             return None;
         }
-        // Neither the wait nor the allowed time counts.
+        // The watchdog must not count the wait above or the allowed time.
         state.supervisor = Some(Instant::now() + allowed);
         drop(state);
         Some(Supervising { gate: self })
     }
 
-    /// Waits until no worker is inside a call. Returns `false` if the signer is closed meanwhile.
+    /// Waits until no worker is inside a call. Returns `false` if the signer is closed in the
+    /// meantime.
+    ///
     /// The caller must have closed the gate to workers.
     pub(super) fn drain(&self) -> bool {
         let mut state = self.lock();
@@ -260,8 +267,10 @@ impl Gate {
         }
     }
 
-    /// Waits up to `limit`, after closing, until no worker is inside a call. Returns whether this
-    /// succeeded.
+    /// Waits until no worker is inside a call, for at most `limit`. Returns whether all workers
+    /// have left.
+    ///
+    /// Used after [`Self::close`].
     pub(super) fn drain_closed(&self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut state = self.lock();
@@ -272,7 +281,7 @@ impl Gate {
         true
     }
 
-    /// Reopens the gate after a repair. `finalized`: whether old sessions are void too.
+    /// Reopens the gate after a repair. `finalized` says whether the repair ended the old sessions.
     pub(super) fn open(&self, slot: Slot, finalized: bool) {
         let mut state = self.lock();
         state.epoch.login += 1;
@@ -286,7 +295,7 @@ impl Gate {
         self.announce(state);
     }
 
-    /// Refuses calls at once from now on, for `reason`.
+    /// Refuses all calls from now on, for this reason.
     pub(super) fn shut(&self, reason: &str) {
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Closed) {
@@ -308,7 +317,7 @@ impl Gate {
         }
     }
 
-    /// Closes the gate for good and wakes every waiter.
+    /// Closes the gate permanently and wakes every waiting thread.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.phase = Phase::Closed;
@@ -323,7 +332,7 @@ impl Gate {
         HungCalls { workers, all_workers: workers == state.inside.len(), supervisor: longer(&state.supervisor) }
     }
 
-    /// Records the watchdog's result. Returns whether this is the start of a hang.
+    /// Records the watchdog's result. Returns whether a hang starts with it.
     pub(super) fn mark_hung(&self, hung: HungCalls) -> bool {
         let mut state = self.lock();
         let new = state.hung == HungCalls::default() && hung != HungCalls::default();
@@ -339,14 +348,15 @@ impl Gate {
         if let Some(place) = state.inside.get_mut(worker) {
             *place = None;
         }
-        // No thread waits for this while the gate is open, and every signature takes this path.
+        // While the gate is open, no thread waits for a worker to leave. Every signature takes this
+        // path, so it avoids a needless wake-up.
         if !matches!(state.phase, Phase::Up) || state.alone {
             self.changed.notify_all();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock. Even then, each field would be consistent.
+        // No code panics while it holds the lock. Even if it did, each field would be consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -354,8 +364,10 @@ impl Gate {
         self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Wakes every waiter, and notifies the observer if readiness changed. It does so under the
-    /// lock: otherwise two threads could report in the wrong order and leave a gauge wrong.
+    /// Wakes every waiting thread, and notifies the observer if the readiness changed.
+    ///
+    /// The observer is called under the lock. Otherwise two threads could notify it in the wrong
+    /// order.
     fn announce(&self, mut state: MutexGuard<'_, State>) {
         let ready = state.ready();
         if state.was_ready != ready {
@@ -373,11 +385,11 @@ impl State {
     }
 }
 
-/// Permission to make calls; returned when dropped.
+/// Permission to call the module, until it is dropped.
 pub(super) struct CallPermit<'a> {
     gate: &'a Gate,
     worker: usize,
-    /// The module's epoch during these calls.
+    /// Epoch of the module during these calls.
     pub(super) epoch: Epoch,
     pub(super) slot: Slot,
 }
@@ -388,7 +400,7 @@ impl Drop for CallPermit<'_> {
     }
 }
 
-/// Marks the supervisor as inside calls.
+/// Marks the supervisor as inside a call, until it is dropped.
 pub(super) struct Supervising<'a> {
     gate: &'a Gate,
 }

@@ -1,5 +1,5 @@
-//! Private keys in the token: reads their attributes, refuses keys that are unsuitable for signing,
-//! and finds a known key again. Uses no threads and no files.
+//! Private keys in the token: reading their attributes, refusing unsuitable keys, finding a known
+//! key again, and signing.
 
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
@@ -15,25 +15,26 @@ use sealgate_config as config;
 /// Accepted modulus sizes of a signing key, in bits.
 const SIZES: [usize; 3] = [2048, 3072, 4096];
 
-/// Attributes of a private key as reported by the token; `None` if not reported. Only a vendor's
-/// attestation proves them.
+/// Attributes of a private key as the token reports them. `None` means that it does not report one.
+///
+/// Only an attestation of the vendor proves them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyReport {
-    /// RFC 7638 thumbprint of the public key.
+    /// Thumbprint of the public key (RFC 7638).
     pub kid: KeyId,
-    /// `CKA_ID`, hexadecimal.
+    /// `CKA_ID` in hexadecimal.
     pub id: String,
     /// `CKA_LABEL`.
     pub label: String,
     /// Modulus length in bits.
     pub bits: usize,
-    /// `CKA_SENSITIVE`: the value cannot be read.
+    /// `CKA_SENSITIVE`: the private value cannot be read.
     pub sensitive: Option<bool>,
-    /// `CKA_ALWAYS_SENSITIVE`: the value has never been readable.
+    /// `CKA_ALWAYS_SENSITIVE`: the private value could never be read.
     pub always_sensitive: Option<bool>,
     /// `CKA_EXTRACTABLE`: the key can be exported wrapped.
     pub extractable: Option<bool>,
-    /// `CKA_NEVER_EXTRACTABLE`: the key has never been extractable.
+    /// `CKA_NEVER_EXTRACTABLE`: the key could never be exported.
     pub never_extractable: Option<bool>,
     /// `CKA_LOCAL`: the key was generated in the token.
     pub local: Option<bool>,
@@ -43,14 +44,14 @@ pub struct KeyReport {
     pub can_decrypt: Option<bool>,
     /// `CKA_UNWRAP`.
     pub can_unwrap: Option<bool>,
-    /// `CKA_ALWAYS_AUTHENTICATE`: each signature requires the PIN again.
+    /// `CKA_ALWAYS_AUTHENTICATE`: each signature needs the PIN.
     pub always_authenticate: Option<bool>,
 }
 
 impl KeyReport {
-    /// Returns every reason why the key must not sign tokens; empty if it may.
+    /// Returns every reason why the key must not sign tokens. Empty for a usable key.
     ///
-    /// With `require_local`, this includes keys for which the token does not report `CKA_LOCAL`.
+    /// With `require_local`, a key is refused if the token does not report `CKA_LOCAL`.
     pub fn faults(&self, require_local: bool) -> Vec<String> {
         let local = if require_local { self.local } else { Some(true) };
         let required = [
@@ -60,12 +61,12 @@ impl KeyReport {
             ("CKA_EXTRACTABLE", self.extractable, false),
             ("CKA_NEVER_EXTRACTABLE", self.never_extractable, true),
             ("CKA_LOCAL", local, true),
-            // A decryption key would be a signing oracle for a client that may only decrypt, and
-            // vice versa.
+            // With a decryption key, a client that may only decrypt could make signatures, and vice
+            // versa.
             ("CKA_DECRYPT", self.can_decrypt, false),
-            // Optional attributes: a token without them does not support what they allow.
+            // This attribute is optional. A token that does not report it cannot unwrap.
             ("CKA_UNWRAP", self.can_unwrap.or(Some(false)), false),
-            // Each signature would need its own login.
+            // Each signature would need its own login. This attribute is optional.
             ("CKA_ALWAYS_AUTHENTICATE", self.always_authenticate.or(Some(false)), false),
         ];
         let mut faults: Vec<String> = required
@@ -86,7 +87,7 @@ impl KeyReport {
     }
 }
 
-/// Configured requirements for a key, and the mechanism to use.
+/// Configured requirements for signing keys, and the mechanism to sign with.
 #[derive(Debug, Clone)]
 pub(super) struct KeyTerms {
     pub(super) label: String,
@@ -100,8 +101,9 @@ impl KeyTerms {
     }
 }
 
-/// A usable signing key: its public key and how to find it in the token. Holds no handle, because
-/// handles become invalid when the session logs out.
+/// A usable signing key in the token.
+///
+/// It contains no handle, because handles become invalid at logout. [`find_again`] returns one.
 #[derive(Debug, Clone)]
 pub(super) struct SigningKey {
     pub(super) public: PublicKey,
@@ -111,7 +113,7 @@ pub(super) struct SigningKey {
 }
 
 impl SigningKey {
-    /// Returns the message to sign for this input.
+    /// Returns the message to pass to [`sign`] for this input.
     pub(super) fn message(&self, input: &[u8]) -> Message {
         let bytes = match self.mechanism {
             config::Mechanism::RsaPkcs => Vec::new(),
@@ -121,7 +123,7 @@ impl SigningKey {
     }
 }
 
-/// A private key as found in the token.
+/// A private key in the token, usable or not.
 #[derive(Debug)]
 pub(super) struct TokenKey {
     pub(super) report: KeyReport,
@@ -133,7 +135,7 @@ impl TokenKey {
     fn faults(&self, terms: &KeyTerms) -> Vec<String> {
         let mut faults = self.report.faults(terms.require_local);
         match &self.public {
-            // The report already contains the size.
+            // The report contains the size.
             Ok(_) | Err(UnfitPublicKey::Size(_)) => {}
             Err(error) => faults.push(error.to_string()),
         }
@@ -143,7 +145,7 @@ impl TokenKey {
     /// Converts the key to a signing key.
     ///
     /// # Errors
-    /// [`SignerOpenError::UnfitKey`] with every reason.
+    /// [`SignerOpenError::UnfitKey`] with every reason why it is unsuitable.
     pub(super) fn into_signing_key(self, terms: &KeyTerms) -> Result<SigningKey, SignerOpenError> {
         let faults = self.faults(terms);
         match self.public {
@@ -155,7 +157,8 @@ impl TokenKey {
     }
 }
 
-/// Returns the keys with this label. Each must be suitable and have its own `CKA_ID`.
+/// Returns the signing keys with the configured label. Each must be usable and have its own
+/// `CKA_ID`.
 ///
 /// # Errors
 /// `NoKey`, `SameId`, `SameKey`, `UnfitKey`, or `Device` if the token fails.
@@ -169,8 +172,8 @@ pub(super) fn signing_keys(
     keys.into_iter().map(|key| key.into_signing_key(terms)).collect()
 }
 
-/// Checks that `keys`, which all have this label, is not empty and that no two keys share an id or
-/// a public key.
+/// Checks that the keys with this label are not empty and that no two share a `CKA_ID` or a public
+/// key.
 ///
 /// # Errors
 /// `NoKey`, `SameId` or `SameKey`.
@@ -184,7 +187,7 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
         if before.clone().any(|other| other.id == key.id) {
             return Err(SignerOpenError::SameId { token, label, id: key.id.clone() });
         }
-        // A copy made in the token (C_CopyObject): a user of the copy signs as this key.
+        // C_CopyObject made this copy. A process that may use the copy can sign as this key.
         if let Some(other) = before.find(|other| other.report.kid == key.report.kid) {
             let kid = key.report.kid.to_string();
             return Err(SignerOpenError::SameKey { token, kid, ids: vec![other.id.clone(), key.id.clone()] });
@@ -193,17 +196,19 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
     Ok(())
 }
 
-/// Every private RSA key in the token, or those with `label`. The session must be logged in: without a login a token
-/// answers with an empty list and no error.
+/// Returns the private RSA keys in the token: all, or those with `label`.
+///
+/// The session must be logged in. Without a login, tokens return an empty list and no error.
 pub(super) fn token_keys(session: &Session, label: Option<&str>) -> Result<Vec<TokenKey>, TokenFault> {
     let mut template = vec![Attribute::Class(ObjectClass::PRIVATE_KEY), Attribute::KeyType(KeyType::RSA)];
     template.extend(label.map(|label| Attribute::Label(label.as_bytes().to_vec())));
     session.find_objects(&template)?.into_iter().map(|handle| read(session, handle)).collect()
 }
 
-/// Finds a known key's handle in this session's login.
+/// Finds the handle of a known key in this session's login.
 ///
-/// Nothing found is the sign of a lost login, not of a lost key: it was there when the signer opened the token.
+/// If the key is not found, the error has the class `Login`: the key existed when the signer opened
+/// the token, so the login was probably lost.
 pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHandle, TokenFault> {
     let template = [
         Attribute::Class(ObjectClass::PRIVATE_KEY),
@@ -226,9 +231,10 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
     }
 }
 
-/// Signs a message and verifies the outcome with the published key, so that no wrong signature leaves: a handle
-/// that names another key after a reset, and a fault in the token's arithmetic (which could reveal the key), both end
-/// here.
+/// Signs a message and verifies the signature with the published key.
+///
+/// The verification rejects signatures by another key (a stale handle after a reset) and wrong
+/// results of the token, which could reveal the private key.
 pub(super) fn sign(
     session: &Session,
     handle: ObjectHandle,
@@ -246,13 +252,13 @@ pub(super) fn sign(
     }
 }
 
-/// Proves that the token signs with `key` in this session.
+/// Tests that the token signs with `key` in this session.
 pub(super) fn prove(session: &Session, key: &SigningKey) -> Result<(), TokenFault> {
     let handle = find_again(session, key)?;
     sign(session, handle, key, &key.message(b"sealgate proves that this key signs")).map(|_| ())
 }
 
-/// Reads a private key's attributes from the token.
+/// Reads the attributes of a private key from the token.
 pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, TokenFault> {
     let attributes = session.get_attributes(
         handle,
@@ -292,8 +298,10 @@ pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, 
     Ok(TokenKey { report, id, public })
 }
 
-/// Modulus and public exponent of a private key, without leading zeros; empty where the token does not tell. Tokens
-/// need not keep the exponent with the private key: the public key object with the same `CKA_ID` has it then.
+/// Returns the modulus and the public exponent of a private key, without leading zeros.
+///
+/// A number that the token does not report is empty. Tokens need not keep the public exponent with
+/// the private key; the public key object with the same `CKA_ID` then has it.
 pub(super) fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TokenFault> {
     const WANTED: [AttributeType; 2] = [AttributeType::Modulus, AttributeType::PublicExponent];
     let number = |attributes: &[Attribute], kind| {

@@ -1,9 +1,9 @@
-//! The token's usable keys, and which of them are published and which one signs now. The key ring
-//! supplies the times. A computed key set is cached until the next of these times passes.
-//! The published keys, and the active one.
+//! The usable keys in the token: which of them are published, and which one signs now.
 //!
-//! Trust between nodes that have a token each: compares the key ring with the keys in the token.
-//! [`sealgate_domain::key_ring`] decides which keys are trusted; this module supplies its input.
+//! The key ring determines both, depending on the time. A computed key set is cached until the next
+//! change that the key ring schedules. If each node has its own token, the keychain also determines
+//! which keys of other nodes are published: it supplies the keys in this token, and
+//! [`sealgate_domain::key_ring`] decides which keys are trusted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -21,7 +21,7 @@ use sealgate_system::clock::Clock;
 /// Maximum number of callers that wait for a scan of the token at the same time.
 const MAX_WAITING: usize = 16;
 
-/// Channel that receives the outcome of a scan.
+/// Channel for the outcome of a scan of the token.
 pub(super) type LookReply = oneshot::Sender<Result<(), String>>;
 
 /// A request to generate a key.
@@ -31,17 +31,18 @@ pub(super) struct Order {
     pub(super) reply: oneshot::Sender<Result<KeyReport, String>>,
 }
 
+/// Keys in the token, and the key ring that they follow.
 pub(super) struct Keychain {
     terms: KeyTerms,
     inner: RwLock<Inner>,
     waiting: Mutex<Vec<LookReply>>,
-    /// At most one: generating keys keeps a token busy.
+    /// At most one request, because generating a key keeps the token busy.
     order: Mutex<Option<Order>>,
 }
 
 struct Inner {
     found: Vec<Arc<SigningKey>>,
-    /// Owner of the token, if each node has its own token.
+    /// Owner of the token if each node has its own token, otherwise `None`.
     holder: Option<TokenHolder>,
     plan: Option<Plan>,
     shown: Shown,
@@ -53,7 +54,7 @@ struct Plan {
     clock: Arc<dyn Clock>,
 }
 
-/// The key set valid from `from` until `until`, without end if `None`.
+/// A computed key set. It is valid from `from` until `until`, or indefinitely if `until` is `None`.
 struct Shown {
     set: Arc<KeySet>,
     from: UnixTime,
@@ -67,8 +68,8 @@ impl Shown {
 }
 
 impl Keychain {
-    /// Creates a keychain from the keys found in the token that meet these terms. Without a plan,
-    /// the first key signs.
+    /// Creates a keychain from the keys that the token contains. Until [`Self::follow`], the first
+    /// key signs.
     pub(super) fn new(token: &str, terms: KeyTerms, found: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
         let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
         let first = found.first().ok_or_else(no_key)?.public.clone();
@@ -79,12 +80,12 @@ impl Keychain {
         Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), order: Mutex::new(None) })
     }
 
-    /// Returns the requirements for keys.
+    /// Returns the requirements for signing keys.
     pub(super) fn terms(&self) -> &KeyTerms {
         &self.terms
     }
 
-    /// Returns the key with this id, whether published or not.
+    /// Returns the key in the token with this kid, whether it is published or not.
     pub(super) fn find(&self, kid: &KeyId) -> Option<Arc<SigningKey>> {
         self.read(|inner| inner.found.iter().find(|key| key.public.kid() == kid).cloned())
     }
@@ -94,15 +95,14 @@ impl Keychain {
         self.read(|inner| inner.found.iter().map(|key| key.report.clone()).collect())
     }
 
-    /// Returns the key that signs now, or `None` if it was removed from the token by other means.
+    /// Returns the key that signs now, or `None` if it is missing in the token.
     ///
-    /// The token counts as failed if it cannot sign with this key. Other missing keys do not stop
-    /// signing.
+    /// A token without this key counts as failed. Other missing keys do not stop signing.
     pub(super) fn signing(&self) -> Option<Arc<SigningKey>> {
         self.find(self.key_set().active().kid())
     }
 
-    /// Returns the published keys and the active one.
+    /// Returns the published keys and the active one. Computes them if the cached set has expired.
     pub(super) fn key_set(&self) -> Arc<KeySet> {
         let (set, stale) = self.read(|inner| {
             let now = inner.plan.as_ref().map(|plan| plan.clock.now());
@@ -116,7 +116,7 @@ impl Keychain {
         Arc::clone(&inner.shown.set)
     }
 
-    /// Marks the token as this node's own.
+    /// Marks the token as the token of this node only.
     pub(super) fn hold(&self, holder: TokenHolder) {
         self.inner.write().unwrap_or_else(PoisonError::into_inner).holder = Some(holder);
     }
@@ -126,7 +126,7 @@ impl Keychain {
         self.read(|inner| Some(vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
-    /// Applies the times of this key ring from now on.
+    /// Publishes and signs according to this key ring from now on.
     pub(super) fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.plan = Some(Plan { ring, clock });
@@ -145,7 +145,7 @@ impl Keychain {
         true
     }
 
-    /// Requests a key, generated with the next scan. Returns `false` if another request is pending.
+    /// Requests that the next scan generates a key. Returns `false` if another request is pending.
     pub(super) fn order(&self, order: Order) -> bool {
         let mut place = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         if place.as_ref().is_some_and(|order| !order.reply.is_closed()) {
@@ -155,13 +155,13 @@ impl Keychain {
         true
     }
 
-    /// Takes the pending request, if its caller still waits.
+    /// Takes the pending request if its caller still waits.
     pub(super) fn take_order(&self) -> Option<Order> {
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
         order.filter(|order| !order.reply.is_closed())
     }
 
-    /// Stores the outcome of a scan and notifies the waiting callers.
+    /// Stores the keys that a scan found, and sends the outcome to the waiting callers.
     pub(super) fn looked(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
         let outcome = outcome.map(|found| {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +172,7 @@ impl Keychain {
         });
         let outcome = outcome.map_err(|error| error.to_string());
         for reply in self.waiting().drain(..) {
-            // The caller may have given up.
+            // An error means that the caller has given up.
             let _ = reply.send(outcome.clone());
         }
     }
@@ -191,7 +191,7 @@ impl Inner {
         self.found.iter().map(|key| key.public.clone()).collect()
     }
 
-    /// Computes the current key set from the plan.
+    /// Computes the key set that the key ring requires now.
     fn arrange(&mut self) {
         let Some(Plan { ring, clock }) = &self.plan else { return };
         let now = clock.now();
@@ -214,9 +214,9 @@ impl Inner {
             published.retain(|key| key.kid() != active.kid());
             KeySet::new(active, published)
         } else {
-            // Only when the key was removed from the token by other means, or the clock is behind.
-            // The previous key continues to sign unless it was removed from the ring. A removed key
-            // is no longer published, even if signing stops.
+            // The active key was removed from the token by other means, or the clock is behind. The
+            // previous key continues to sign. If the ring has removed that key, it is no longer
+            // published, even though signing then stops.
             let due = ring.active(now, |_| true).map(|life| life.kid.as_str());
             if let Some((next, at)) = ring.next_to_sign(now, |kid| public(kid).is_some()) {
                 tracing::error!(
@@ -245,34 +245,34 @@ impl Inner {
 pub struct KeySet {
     active: PublicKey,
     others: Vec<PublicKey>,
-    /// Whether the active key is not published: it was removed, and the token has no other key.
+    /// Whether the active key is unpublished because it was removed and the token has no other key.
     withdrawn: bool,
     generation: u64,
 }
 
 impl KeySet {
-    /// Creates a set in which `active` signs and `others` are published for verification only.
+    /// Creates a set: `active` signs, and `others` are published for verification only.
     pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
         Self { active, others, withdrawn: false, generation: 0 }
     }
 
-    /// Returns the set with the active key unpublished: its signatures are rejected.
+    /// Returns the set without publishing the active key, so that its signatures are rejected.
     pub(super) fn withdrawing_active(self) -> Self {
         Self { withdrawn: true, ..self }
     }
 
-    /// Returns this set with the generation that follows `before`: the same number if the published
-    /// keys are the same.
+    /// Returns this set with a generation number. The number of `before` is kept if both publish
+    /// the same keys, and incremented otherwise.
     pub(super) fn following(self, before: &Self) -> Self {
         let same = self.iter().map(PublicKey::kid).eq(before.iter().map(PublicKey::kid));
         let generation = if same { before.generation } else { before.generation.wrapping_add(1) };
         Self { generation, ..self }
     }
 
-    /// Returns a number that grows whenever the published keys or their order change.
+    /// Returns a number that changes with the published keys or their order.
     ///
-    /// To cache verified signatures, read it before verifying, store it with the result, and look
-    /// up the key again if it has changed.
+    /// A cache of verified signatures reads the number before it verifies, stores it with the
+    /// result, and looks up the key again if the number has changed.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -298,21 +298,21 @@ impl KeySet {
     }
 }
 
-/// The document at `jwks_uri` (RFC 7517 §5).
+/// Document at `jwks_uri` (RFC 7517 §5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JwkSet {
     /// The published keys, the active one first.
     pub keys: Vec<Jwk>,
 }
 
-/// Entries that a node has to add to the ring.
+/// Entries that a node must add to the key ring.
 #[derive(Debug)]
 pub struct EndorsementPlan {
-    /// Own keys whose public members are missing in the ring.
+    /// This node's keys whose public key is missing in the ring, by kid.
     pub undescribed: Vec<(String, PublicJwk)>,
-    /// Endorsement signatures to make, each with the own key that makes it.
+    /// Endorsements to sign, each with the kid of this node's key that signs it.
     pub due: Vec<(KeyId, DueEndorsement)>,
-    /// Key ids of other nodes' keys that this node does not trust.
+    /// Kids of other nodes' keys that this node does not trust.
     pub untrusted: Vec<String>,
 }
 
@@ -324,8 +324,8 @@ fn judge<T>(holder: &TokenHolder, found: &[PublicKey], judge: impl FnOnce(&Trust
     judge(&Trust { holder, in_token: &in_token, verify: &verify })
 }
 
-/// Returns the keys of the ring that this node publishes: those in its own token, and the trusted
-/// keys of other nodes.
+/// Returns the keys of the ring that this node publishes: the keys in its own token, and the
+/// trusted keys of other nodes.
 pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> Vec<PublicKey> {
     let key = |life: &KeyLife| {
         let own = found.iter().find(|key| key.kid().as_str() == life.kid).cloned();
@@ -337,7 +337,7 @@ pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey
 pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> EndorsementPlan {
     let is_undescribed = |key: &PublicKey| {
         let life = ring.find(key.kid().as_str()).filter(|life| life.holder.as_ref() == Some(&holder.node));
-        // Removed keys need no description.
+        // The ring needs no public key of a removed key.
         let life = life.filter(|life| ring.state(life, now) != KeyState::Removed);
         life.is_some_and(|life| life.jwk.as_ref() != Some(&key.public_jwk()))
     };

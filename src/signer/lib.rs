@@ -1,17 +1,17 @@
-//! Signs tokens with keys that stay in a PKCS #11 token. The only module that uses cryptoki.
+//! Signs tokens with keys that stay in a PKCS#11 token. No other crate uses cryptoki.
 //!
-//! [`Signer::sign`] hashes the inputs and puts one job for each into a bounded queue (`pool`). A
-//! thread that owns a session enters the `gate`, signs and verifies (`worker`). The signatures are
-//! returned together. When the token fails, the worker reports the class of the failure (`fault`)
-//! and one thread repairs (`supervisor`). Another thread detects calls that do not return
-//! (`watchdog`).
+//! [`Signer::sign`] puts one job for each input into a bounded queue (`pool`). A thread that owns a
+//! session enters the `gate`, signs and verifies (`worker`). All signatures of a request are
+//! returned together. When the token fails, the worker reports the class of the failure (`fault`),
+//! and the supervisor thread repairs the connection to the token. A watchdog thread detects calls
+//! that do not return (both in `supervisor`).
 //!
-//! `pkcs11` is the module and its token, `key` the private keys in it, `public_key` and `key_set`
-//! their public side. `keychain` decides which keys are published and which one signs, `vouching`
-//! which keys of other nodes are published. `ceremony` contains the operations of the command line.
+//! `pkcs11` contains the module and its token, `key` the private keys in it, and `public_key` the
+//! public keys. `keychain` decides which keys are published and which one signs. `ceremony`
+//! contains the commands on keys in the token.
 //!
-//! `wrapping` is independent of these: the key that seals the store's data key. `enrolment`
-//! transfers that data key to a new node.
+//! Two modules are independent of signing: `wrapping` contains the key that encrypts the store's
+//! data key, and `enrolment` transfers the data key to a new node.
 //!
 //! There is no software key, and no way to configure one.
 
@@ -55,48 +55,52 @@ pub use public_key::{PublicKey, Signature};
 pub use wrapping::{FreshRandom, WrappedKey, data_key, wrap_init};
 pub use wrapping::{KeptKey, kept_data_key, wrap_received};
 
-/// Makes RS256 signatures (RFC 7518 §3.3).
+/// Source of RS256 signatures (RFC 7518 §3.3).
 #[async_trait]
 pub trait Signer: Send + Sync {
-    /// Signs each input with the key `kid`. An input is the unhashed JWS signing input (RFC 7515
-    /// §5.1). Returns the signatures in the order of the inputs, all or none. Idle sessions sign in
-    /// parallel.
+    /// Signs each input with the key `kid`. Returns all signatures in the order of the inputs, or
+    /// an error.
     ///
-    /// A JWS header names its key, so read `key_set().active().kid()` once, write the header and
-    /// pass the same kid here. A change of the active key in between is harmless.
+    /// An input is the unhashed JWS signing input (RFC 7515 §5.1). Idle sessions sign in parallel.
+    /// A JWS header names its key: read `key_set().active().kid()` once, write the header and pass
+    /// the same kid here. The active key may change in between.
     ///
     /// # Errors
-    /// [`SignError`]. Returns within the configured time even if the token does not respond.
+    /// [`SignError`]. Returns within `hsm.sign_timeout` even if the token does not respond.
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError>;
 
-    /// Returns the published keys and the active one. Before [`Signer::follow`] it is one key of
-    /// the token.
+    /// Returns the published keys and the active one. Before [`Signer::follow`], the set contains
+    /// one key of the token.
     fn key_set(&self) -> Arc<KeySet>;
 
-    /// Returns the keys with the configured label and their attributes, as of the last scan.
+    /// Returns the attributes of the keys with the configured label, as of the last scan.
     fn found(&self) -> Vec<KeyReport>;
 
-    /// Scans the keys in the token and tests that each signs.
+    /// Scans the keys in the token and tests that each of them signs.
     ///
     /// # Errors
-    /// One line; the known keys stay unchanged. Returns within half a minute even if the token does
-    /// not respond.
+    /// One line; the known keys then stay unchanged. Returns within half a minute even if the token
+    /// does not respond.
     async fn look(&self) -> Result<(), String>;
 
-    /// Generates a key with this `CKA_ID` and scans it; returns an existing key with that id
-    /// instead. The key is not published until the key ring lists it. Signing continues meanwhile.
+    /// Generates a key with this `CKA_ID` and scans the token. Returns the existing key if one has
+    /// this id.
+    ///
+    /// The key is published when the key ring lists it. Signing continues during the generation if
+    /// there are several sessions.
     ///
     /// # Errors
-    /// One line. Returns within five minutes: small tokens search for primes that long.
+    /// One line. Returns within five minutes, because small tokens search for primes that long.
     async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String>;
 
-    /// Publishes and signs according to this ring from now on, with the time of this clock.
+    /// Publishes and signs according to this key ring from now on, at the times of this clock.
     fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>);
 
-    /// Returns this node's contributions to the ring about its own keys and those of other nodes.
-    /// `None` if all nodes share one token.
+    /// Returns this node's entries for the key ring, about its own keys and those of other nodes.
+    ///
+    /// Returns `None` if all nodes share one token.
     fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan>;
 
-    /// Whether the signer can sign now; `false` during a repair.
+    /// Returns whether the signer can sign now. `false` during a repair.
     fn ready(&self) -> bool;
 }

@@ -1,7 +1,7 @@
-//! The vendor's module and its token: loads, initializes and finalizes the module, finds the token
-//! by label, and logs in. Uses no keys and no threads.
+//! The vendor's PKCS#11 module and its token: loads and initializes the module, finds the token by
+//! label, reads the PIN and logs in.
 //!
-//! The user PIN: read once from a file that only its owner can read, zeroized when dropped, and
+//! The user PIN is read from a file that only its owner can read. It is zeroized when dropped and
 //! never printed.
 
 use std::path::{Path, PathBuf};
@@ -16,19 +16,21 @@ use crate::error::{PinProblem, SignerOpenError};
 use crate::fault::{ErrorClass, TokenFault, describe};
 use sealgate_config::read_secret_file;
 
-/// A loaded PKCS #11 module. Its state (initialized, logged in) is global to the process, so open
-/// only one signer per process and module.
+/// A loaded PKCS#11 module.
+///
+/// Its state (initialized, logged in) is global to the process, so a process must open only one
+/// signer for a module.
 #[derive(Debug, Clone)]
 pub(super) struct Module {
     context: Pkcs11,
     path: PathBuf,
 }
 
-/// Which part of the process called `C_Initialize` first, and so may call `C_Finalize`.
+/// Part of the process that called `C_Initialize` first. Only that part may call `C_Finalize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Initialized {
     Here,
-    /// Another part of this process, which may still be using the module.
+    /// Another part of this process, which may still use the module.
     Elsewhere,
 }
 
@@ -63,7 +65,7 @@ impl Module {
         }
     }
 
-    /// Finalizes the module if this part of the process initialized it. Errors are only logged.
+    /// Finalizes the module if [`Self::initialize`] initialized it. Errors are only logged.
     pub(super) fn finalize_if(&self, initialized: Initialized) {
         if initialized == Initialized::Here
             && let Err(fault) = self.finalize()
@@ -72,8 +74,8 @@ impl Module {
         }
     }
 
-    /// Initialises the token of a free slot (`C_InitToken`, `C_InitPIN`), unless a token has this
-    /// label and a user PIN. Returns whether anything was changed.
+    /// Initialises the token of a free slot (`C_InitToken`, `C_InitPIN`), unless a token with this
+    /// label has a user PIN. Returns whether the token was changed.
     pub(super) fn init_token(&self, label: &str, so_pin: &AuthPin, pin: &AuthPin) -> Result<bool, SignerOpenError> {
         let device = |error: Error| SignerOpenError::device(label, &TokenFault::from(error));
         let slot = match self.find_token(label, None) {
@@ -100,7 +102,7 @@ impl Module {
         Ok(true)
     }
 
-    /// Finds the one token with this label and, where given, this serial number.
+    /// Finds the only token with this label and, if given, this serial number.
     pub(super) fn find_token(&self, label: &str, serial: Option<&str>) -> Result<Token, SignerOpenError> {
         let slots = self
             .context
@@ -115,7 +117,7 @@ impl Module {
                     matching.push(Token { slot, serial: found.serial_number().to_owned() });
                 }
                 Ok(found) => others.push(format!("\"{}\"", found.label())),
-                // Another broken token is no reason to refuse this one.
+                // The requested token may work although another one does not.
                 Err(error) => others.push(format!("slot {slot} unreadable: {}", describe(&error))),
             }
         }
@@ -135,21 +137,22 @@ impl Module {
         }
     }
 
-    /// Opens a read-only session that is not closed when dropped. After a reset, the module reuses
-    /// the same small handles, so a late close of an old session could close a new one.
+    /// Opens a read-only session that stays open when it is dropped.
+    ///
+    /// After a reset, the module reuses handles. Closing an old session late could close a new one.
     pub(super) fn open_session(&self, slot: Slot) -> Result<Session, TokenFault> {
         Ok(self.context.open_ro_session_no_drop(slot)?)
     }
 
-    /// Opens a writable session, closed when dropped, for generating keys.
+    /// Opens a writable session for generating keys. It is closed when dropped.
     pub(super) fn open_writing_session(&self, slot: Slot) -> Result<Session, TokenFault> {
         Ok(self.context.open_rw_session(slot)?)
     }
 
-    /// Logs the process in to the token, with at most one try.
+    /// Logs the process in to the token with at most one attempt.
     ///
-    /// Checks the flags before it sends the PIN: a token that the next wrong PIN would lock is not
-    /// tried.
+    /// Checks the token's flags first, and does not send the PIN if the next wrong PIN would lock
+    /// the token.
     pub(super) fn login(
         &self,
         label: &str,
@@ -184,14 +187,14 @@ impl Module {
 /// A token found in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    /// Its current slot; may change with a reset.
+    /// Current slot of the token. It may change with a reset.
     pub(super) slot: Slot,
-    /// Its serial number, to find it again.
+    /// Serial number, which identifies the token after a reset.
     pub(super) serial: String,
 }
 
-/// A session that stays open without being used by the workers: a token logs the process out when
-/// its last session closes.
+/// Session that keeps the process logged in. A token logs the process out when its last session
+/// closes.
 #[derive(Debug)]
 pub(super) struct Anchor {
     pub(super) session: Session,
@@ -213,10 +216,11 @@ impl Anchor {
     }
 }
 
-/// Reads the PIN: the file's content without one trailing newline.
+/// Reads the PIN from a file, without one trailing newline.
 ///
 /// # Errors
-/// [`SignerOpenError::PinFile`] when the file is absent, readable by group or others, empty, or holds no PIN.
+/// [`SignerOpenError::PinFile`] if the file is absent, accessible to other users, empty, or not a
+/// PIN.
 pub(super) fn read(path: &Path) -> Result<AuthPin, SignerOpenError> {
     let pin = read_secret_file(path, "the token's user PIN")
         .map_err(|reason| SignerOpenError::PinFile { path: path.to_owned(), reason })?;

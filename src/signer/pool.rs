@@ -1,7 +1,7 @@
-//! The signer on a PKCS #11 token: opens it, starts the threads, queues requests, stops the
-//! threads.
-//! Timeouts and pauses of the signer.
-//! Observer interface for signer events. Independent of any metrics library.
+//! The signer for a PKCS#11 token: opens the token, starts and stops the threads, and queues
+//! requests.
+//!
+//! Also defines the timeouts of the signer and the interface for observing it.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::key::{KeyReport, KeyTerms, SigningKey};
 use crate::keychain::{EndorsementPlan, KeySet, Keychain, Order};
 use crate::pkcs11::{Anchor, Initialized, Module};
 use crate::public_key::{KeyId, Signature};
-use crate::supervisor::{MAKING, Supervisor, Watchdog};
+use crate::supervisor::{GENERATION_TIMEOUT, Supervisor, Watchdog};
 use crate::worker::{SignerJob, Worker};
 use crate::{Signer, key, pkcs11};
 use sealgate_config as config;
@@ -29,14 +29,15 @@ use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 
 /// Time that dropping the signer waits for its threads. A thread inside a hung call is abandoned.
-const THREADS_END: Duration = Duration::from_secs(4);
+const THREADS_END_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Maximum time to scan the keys, including a preceding repair.
-const LOOK: Duration = Duration::from_secs(30);
+/// Maximum time to scan the keys in the token, including a repair before the scan.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Signs with keys in a PKCS #11 token, on its own threads.
+/// Signs with keys in a PKCS#11 token, on its own threads.
 ///
-/// The state of a module is global to the process: open only one signer per process and module.
+/// The state of a module is global to the process, so a process must open only one signer for a
+/// module.
 pub struct Pkcs11Signer {
     keys: Arc<Keychain>,
     gate: Arc<Gate>,
@@ -48,7 +49,7 @@ pub struct Pkcs11Signer {
 }
 
 impl Pkcs11Signer {
-    /// Opens the token and tests that its keys sign. Blocking; call it before the server starts.
+    /// Opens the token and tests that its keys sign. Blocking: call it before the server starts.
     ///
     /// # Errors
     /// [`SignerOpenError`], one line for the operator. The PIN is tried at most once.
@@ -56,7 +57,7 @@ impl Pkcs11Signer {
         Self::open_with(hsm, observer, Timing { hang_abort: hsm.hang_abort, ..Timing::default() })
     }
 
-    /// Like [`Self::open`], with other pauses and limits than the defaults and `hsm.hang_abort`.
+    /// Like [`Self::open`], with other pauses and limits. `hsm.hang_abort` is ignored.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -87,7 +88,7 @@ impl Pkcs11Signer {
             jobs: jobs.clone(),
             queue: queue.clone(),
             observer: Arc::clone(&observer),
-            seat: None,
+            session: None,
         };
         let workers = (0..hsm.sessions.max(1)).map(worker).collect();
         let watchdog = Watchdog { gate: Arc::clone(&gate), observer: Arc::clone(&observer), timing };
@@ -110,8 +111,8 @@ impl Pkcs11Signer {
         Ok(Self { keys, gate, queue, timeout: hsm.sign_timeout, observer, threads })
     }
 
-    /// Marks the token as a node's own: see [`KeyRing::of_node`]. `None` if all nodes share one
-    /// token.
+    /// Marks the token as this node's own: see [`KeyRing::of_node`]. Pass `None` if all nodes share
+    /// one token.
     #[must_use]
     pub fn held_by(self, holder: Option<TokenHolder>) -> Self {
         if let Some(holder) = holder {
@@ -133,7 +134,7 @@ impl Pkcs11Signer {
                     deadline,
                     reply,
                 };
-                // On an early return the receivers are dropped, and the workers skip the jobs
+                // An early return drops the receivers. The workers then skip the jobs that are
                 // already queued.
                 self.queue.try_send(job).map_err(|error| match error {
                     TrySendError::Full(_) => SignError::Busy,
@@ -167,7 +168,7 @@ impl Pkcs11Signer {
 
 type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 
-/// Logs in, reads the keys and tests that each signs.
+/// Logs in, reads the signing keys and tests that each of them signs.
 fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), SignerOpenError> {
     let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
     let found = key::signing_keys(&anchor.session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
@@ -177,7 +178,7 @@ fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anch
     Ok((anchor, found))
 }
 
-/// Starts all threads. The returned channel carries no messages; it is disconnected when the last
+/// Starts all threads. Returns a channel without messages, which is disconnected when the last
 /// thread has ended.
 fn start_threads(
     watchdog: Watchdog,
@@ -206,7 +207,7 @@ impl Signer for Pkcs11Signer {
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError> {
         let outcome = self.sign_with(kid, &inputs).await;
         match &outcome {
-            // Token errors were counted where they occurred.
+            // The observer has counted errors of the token where they occurred.
             Ok(_) | Err(SignError::Unavailable(_) | SignError::Bug(_)) => {}
             Err(SignError::Busy) => self.observer.failed(ErrorClass::Busy),
             Err(SignError::Timeout) => self.observer.failed(ErrorClass::Timeout),
@@ -228,7 +229,7 @@ impl Signer for Pkcs11Signer {
             return Err("too many requests wait for the token; try again".into());
         }
         self.gate.ask_to_look();
-        match tokio::time::timeout(LOOK, answer).await {
+        match tokio::time::timeout(LOOK_TIMEOUT, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the signer is being closed".into()),
             Err(_) => Err("the token did not list its keys in time".into()),
@@ -241,7 +242,7 @@ impl Signer for Pkcs11Signer {
             return Err("the token is already generating another key; try again later".into());
         }
         self.gate.ask_to_look();
-        match tokio::time::timeout(MAKING, answer).await {
+        match tokio::time::timeout(GENERATION_TIMEOUT, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the signer is being closed".into()),
             Err(_) => Err("the token did not generate a key within five minutes".into()),
@@ -266,7 +267,7 @@ impl Drop for Pkcs11Signer {
         self.gate.close();
         self.queue.close();
         let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if threads.recv_timeout(THREADS_END) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if threads.recv_timeout(THREADS_END_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
             tracing::error!("a signer thread is blocked in a PKCS#11 call; closing without it");
         }
     }
@@ -278,20 +279,21 @@ impl fmt::Debug for Pkcs11Signer {
     }
 }
 
-/// Pauses and limits of the repair. Tests shorten the defaults.
+/// Pauses and limits of repairs. Tests use shorter ones than the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Pause before the second consecutive reset; doubles with each further one.
+    /// Pause before the second consecutive reset. Doubles with each further reset.
     pub first_pause: Duration,
-    /// Maximum pause between two resets. Bounds the delay until service resumes after the device
-    /// returns.
+    /// Maximum pause between two resets. It limits the time until a device that is available again
+    /// is used.
     pub longest_pause: Duration,
     /// Interval between test signatures while nothing fails.
     pub probe_interval: Duration,
-    /// Time inside the module after which a call counts as hung and the signer is not ready.
+    /// Time inside a call after which the call counts as hung and the signer as not ready.
     pub hang_noticed: Duration,
-    /// Time inside the module after which the process aborts. A call into a module cannot be
-    /// cancelled; the service manager starts a new process.
+    /// Time inside a call after which the process aborts.
+    ///
+    /// A call into a module cannot be cancelled; the service manager starts a new process.
     pub hang_abort: Duration,
 }
 
@@ -307,36 +309,40 @@ impl Default for Timing {
     }
 }
 
-/// Receives the signer's events. The signer's threads call it for each signature, so an
-/// implementation must be fast and must not block.
+/// Receiver of the signer's events.
+///
+/// The signer's threads call it for each signature, so an implementation must be fast and must not
+/// block.
 pub trait Observer: Send + Sync {
-    /// A signature was made and verified. `waited` is its time in the queue, `took` the time in the
-    /// token.
+    /// Called when a signature was made and verified. `waited` is its time in the queue, `took` the
+    /// time in the token.
     fn signed(&self, waited: Duration, took: Duration) {
         let _ = (waited, took);
     }
 
-    /// Number of queued jobs, reported when a job enters or leaves the queue.
+    /// Called with the number of queued jobs when a job enters or leaves the queue.
     fn queue_length(&self, jobs: usize) {
         let _ = jobs;
     }
 
-    /// A failure occurred. Failures that a retry resolves count too.
+    /// Called for each failure, including failures after which a retry succeeds.
     fn failed(&self, class: ErrorClass) {
         let _ = class;
     }
 
-    /// The module was finalized and initialized again, and works.
+    /// Called when the module was finalized and initialized again, and signs.
     fn reset(&self) {}
 
-    /// The signer became ready (`true`) or unavailable (`false`). Called in order and under the
-    /// signer's lock: do not call the signer from here.
+    /// Called when the signer becomes ready (`true`) or unavailable (`false`).
+    ///
+    /// The calls are in order, because they are made under the signer's lock. Do not call the
+    /// signer from here.
     fn ready(&self, ready: bool) {
         let _ = ready;
     }
 }
 
-/// An observer that ignores all events, for the command line and for tests.
+/// Observer that ignores all events, for commands and tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 

@@ -1,7 +1,7 @@
-//! Public keys: their ids, signature verification and publication (RFC 7517). Uses no token.
+//! RSA public keys: kids, verification of RS256 signatures, and JWKs (RFC 7517).
 //!
-//! Byte layouts of RS256: the numbers of an RSA key (RFC 7518 §6.3.1), its thumbprint (RFC 7638)
-//! and the `DigestInfo` that PKCS #1 v1.5 signs (RFC 8017 §9.2). Uses no token and no thread.
+//! Includes the byte formats of RS256: the numbers of an RSA key (RFC 7518 §6.3.1), the thumbprint
+//! (RFC 7638) and the `DigestInfo` that PKCS #1 v1.5 signs (RFC 8017 §9.2).
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,14 +16,15 @@ use serde::Serialize;
 use sealgate_domain::key_ring::PublicJwk;
 use sealgate_domain::secret::from_base64url;
 
-/// Minimum public exponent. Some careless verifiers accept forgeries for smaller ones.
+/// Minimum public exponent. For smaller exponents, some verifiers with errors accept forgeries.
 const SMALLEST_EXPONENT: u64 = 65_537;
 
 /// Accepted modulus sizes for RS256, in bits.
 const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// A key's id: the RFC 7638 thumbprint of its public key. It is always computed, so it cannot refer
-/// to another key.
+/// Key id (kid): the RFC 7638 thumbprint of the public key.
+///
+/// It is always computed from the key, so it cannot refer to another key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct KeyId(Arc<str>);
@@ -34,7 +35,7 @@ impl KeyId {
         Self(thumbprint(modulus, exponent).into())
     }
 
-    /// Returns the id as in a JWS header.
+    /// Returns the kid as in a JWS header.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,7 +53,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// The bytes of an RS256 signature. Its length equals that of the modulus.
+/// Bytes of an RS256 signature, as many as the modulus has.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Signature(Vec<u8>);
 
@@ -75,13 +76,13 @@ impl AsRef<[u8]> for Signature {
 
 impl fmt::Debug for Signature {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // With the other two parts of its token, a signature is a credential. Keep it out of the
+        // A signature completes a token whose other parts may be known, so it is kept out of the
         // log.
         write!(formatter, "Signature({} bytes)", self.0.len())
     }
 }
 
-/// Why a public key is not accepted.
+/// Reason why a public key is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum UnfitPublicKey {
@@ -91,12 +92,12 @@ pub(crate) enum UnfitPublicKey {
     /// The exponent is even or below 65537.
     #[error("its public exponent is not an odd number from 65537 up")]
     Exponent,
-    /// The numbers form no RSA key.
+    /// The modulus and the exponent form no RSA key.
     #[error("its modulus and exponent form no RSA key")]
     Components,
 }
 
-/// An RSA public key that verifies RS256.
+/// RSA public key for the verification of RS256 signatures.
 #[derive(Clone)]
 pub struct PublicKey {
     kid: KeyId,
@@ -106,10 +107,11 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Creates a key from its big-endian modulus and exponent; leading zeros are dropped.
+    /// Creates a key from its big-endian modulus and exponent. Leading zeros are dropped.
     ///
     /// # Errors
-    /// [`UnfitPublicKey`] if the size or exponent is not accepted, or the numbers form no key.
+    /// [`UnfitPublicKey`] if the size or the exponent is not accepted, or the numbers form no RSA
+    /// key.
     pub(crate) fn from_components(modulus: &[u8], exponent: &[u8]) -> Result<Self, UnfitPublicKey> {
         let (modulus, exponent) = (without_leading_zeros(modulus), without_leading_zeros(exponent));
         let bits = bit_length(modulus);
@@ -127,20 +129,20 @@ impl PublicKey {
         Ok(Self { kid, modulus: modulus.to_vec(), exponent: exponent.to_vec(), verifier })
     }
 
-    /// Creates the key from its members in a ring; `None` if they form no accepted key.
+    /// Creates the key from a JWK of the key ring. Returns `None` if the key is not accepted.
     pub(super) fn from_jwk(jwk: &PublicJwk) -> Option<Self> {
         let (modulus, exponent) = jwk.components()?;
         Self::from_components(&modulus, &exponent).ok()
     }
 
-    /// Whether the key with these members signed the message; `signature` is base64url.
+    /// Returns whether this key made the signature of the message. `signature` is base64url.
     pub fn has_signed(key: &PublicJwk, message: &[u8], signature: &str) -> bool {
         Self::from_jwk(key)
             .zip(from_base64url(signature))
             .is_some_and(|(public, signature)| public.verify(message, &signature))
     }
 
-    /// Returns the members of the key for a ring.
+    /// Returns the key as a JWK of the key ring.
     pub(super) fn public_jwk(&self) -> PublicJwk {
         PublicJwk::rsa(&base64url_uint(&self.modulus), &base64url_uint(&self.exponent))
     }
@@ -149,17 +151,17 @@ impl PublicKey {
         &self.kid
     }
 
-    /// The modulus, big-endian, without leading zeros.
+    /// Returns the modulus: big-endian, without leading zeros.
     pub fn modulus(&self) -> &[u8] {
         &self.modulus
     }
 
-    /// The public exponent, big-endian, without leading zeros.
+    /// Returns the public exponent: big-endian, without leading zeros.
     pub fn exponent(&self) -> &[u8] {
         &self.exponent
     }
 
-    /// The modulus's length in bits.
+    /// Returns the length of the modulus in bits.
     pub fn bits(&self) -> usize {
         bit_length(&self.modulus)
     }
@@ -169,12 +171,13 @@ impl PublicKey {
         Jwk::rs256(self.kid.clone(), &self.modulus, &self.exponent)
     }
 
-    /// Whether `signature` is this key's RS256 signature of `message` (RFC 7518 §3.3).
+    /// Returns whether `signature` is this key's RS256 signature of `message` (RFC 7518 §3.3).
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         self.verifier.verify_sig(message, signature).is_ok()
     }
 
-    /// Whether `signature` is this key's signature of the message with this SHA-256 `digest`.
+    /// Returns whether `signature` is this key's RS256 signature of the message with this SHA-256
+    /// digest.
     pub(super) fn verify_digest(&self, digest: &Digest, signature: &[u8]) -> bool {
         self.verifier.verify_digest_sig(digest, signature).is_ok()
     }
@@ -189,23 +192,20 @@ impl fmt::Debug for PublicKey {
 /// A public key as published in the JWK set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Jwk {
-    /// `RSA`.
     pub kty: &'static str,
-    /// `sig`.
     #[serde(rename = "use")]
     pub use_: &'static str,
-    /// The RFC 7638 thumbprint.
+    /// Thumbprint of the key (RFC 7638).
     pub kid: KeyId,
-    /// `RS256`.
     pub alg: &'static str,
-    /// The modulus, base64url of its big-endian bytes without leading zeros.
+    /// Modulus: base64url of the big-endian bytes without leading zeros.
     pub n: String,
-    /// The public exponent, encoded like the modulus.
+    /// Public exponent, encoded like the modulus.
     pub e: String,
 }
 
 impl Jwk {
-    /// The JWK of an RSA key that signs RS256. `modulus` and `exponent` are big-endian, leading zeros allowed.
+    /// Creates the JWK of an RSA key for RS256. `modulus` and `exponent` are big-endian.
     pub(super) fn rs256(kid: KeyId, modulus: &[u8], exponent: &[u8]) -> Self {
         Self { kty: "RSA", use_: "sig", kid, alg: "RS256", n: base64url_uint(modulus), e: base64url_uint(exponent) }
     }
@@ -216,27 +216,26 @@ fn bit_length(number: &[u8]) -> usize {
     number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize)
 }
 
-/// Parses a big-endian exponent of up to eight bytes.
+/// Returns the value of a big-endian exponent, or `None` if it is longer than eight bytes.
 fn exponent_value(bytes: &[u8]) -> Option<u64> {
     (bytes.len() <= 8).then(|| bytes.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
 }
 
-/// The DER of `DigestInfo` for SHA-256, up to the digest itself (RFC 8017 §9.2, note 1).
+/// DER of the SHA-256 `DigestInfo` before the digest (RFC 8017 §9.2, note 1).
 const SHA256_PREFIX: [u8; 19] =
     [0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00, 0x04, 0x20];
 
-/// Bytes of a SHA-256 digest.
+/// Length of a SHA-256 digest in bytes.
 const SHA256_BYTES: usize = 32;
 
-/// Returns the RFC 7638 thumbprint of an RSA public key: base64url of SHA-256 over its required
-/// members in lexical order.
+/// Returns the thumbprint of an RSA public key: base64url of the SHA-256 of its required members in
+/// lexical order (RFC 7638).
 pub(super) fn thumbprint(modulus: &[u8], exponent: &[u8]) -> String {
     // base64url needs no JSON escaping, so this is the canonical form.
     let members = format!(r#"{{"e":"{}","kty":"RSA","n":"{}"}}"#, base64url_uint(exponent), base64url_uint(modulus));
     URL_SAFE_NO_PAD.encode(sha256(members.as_bytes()))
 }
 
-/// SHA-256.
 pub(super) fn sha256(message: &[u8]) -> Digest {
     digest::digest(&digest::SHA256, message)
 }
@@ -249,8 +248,7 @@ pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Returns the DER `DigestInfo` of a SHA-256 digest: the 51 bytes that `CKM_RSA_PKCS` pads and
-/// signs.
+/// Returns the DER `DigestInfo` of a SHA-256 digest, which `CKM_RSA_PKCS` pads and signs.
 pub(super) fn digest_info(digest: &Digest) -> [u8; SHA256_PREFIX.len() + SHA256_BYTES] {
     let mut der = [0; SHA256_PREFIX.len() + SHA256_BYTES];
     let (prefix, hash) = der.split_at_mut(SHA256_PREFIX.len());
@@ -260,13 +258,13 @@ pub(super) fn digest_info(digest: &Digest) -> [u8; SHA256_PREFIX.len() + SHA256_
     der
 }
 
-/// Strips leading zeros from big-endian bytes. Some tokens put a zero byte before a modulus.
+/// Strips leading zeros from a big-endian number. Some tokens return a modulus with a leading zero.
 pub(super) fn without_leading_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     number.get(zeros..).unwrap_or_default()
 }
 
-/// Formats bytes in lower-case hexadecimal, the display form of `CKA_ID`.
+/// Formats bytes in lower-case hexadecimal, as `CKA_ID`s are displayed.
 pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
@@ -286,7 +284,7 @@ pub(super) fn base64url_uint(number: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Returns an odd number of 2048 bits, which suffices for a parser that does not factor it.
+    /// Returns an odd number of this length in bytes. It need not be a product of two primes.
     fn modulus(bytes: usize) -> Vec<u8> {
         let mut number = vec![0x5a; bytes];
         number[0] = 0xc1;
@@ -341,7 +339,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&jwk).unwrap(), expected);
     }
 
-    /// RFC 7638 §3.1.
+    /// Example key of RFC 7638 §3.1.
     const VECTOR_MODULUS: &str = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_\
         BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZg\
         nYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csF\

@@ -1,11 +1,12 @@
-//! The thread that repairs the token connection. It logs in again, or finalizes and initializes the
-//! module and finds the token and its keys again, with exponential backoff. Holds the anchor
-//! session and the PIN.
+//! The supervisor thread, which repairs the connection to the token, and the watchdog thread, which
+//! detects calls that do not return.
 //!
-//! A refused PIN is never tried again: the signer stays down until the operator fixes the cause and
-//! restarts the server.
+//! The supervisor logs in again. If that does not help, it finalizes and initializes the module,
+//! and finds the token and its keys again, with exponential backoff. It owns the session that keeps
+//! the process logged in, and the PIN. A rejected PIN is never tried again: the signer refuses
+//! requests until the operator fixes the cause and restarts the server.
 //!
-//! Detects calls into the module that never return. Makes no such call itself, so it cannot hang.
+//! The watchdog makes no calls into the module, so it cannot hang itself.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,15 +23,15 @@ use crate::pool::{Observer, Timing};
 use crate::{ceremony, key};
 use sealgate_system::log;
 
-/// Time that a closing supervisor waits for calls in progress. After it, the module stays
-/// initialized.
-const LAST_CALLS: Duration = Duration::from_secs(2);
+/// Time that a closing supervisor waits for calls in progress. If they do not return, it leaves the
+/// module initialized.
+const LAST_CALLS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time without a failure after which the next repair starts without a pause.
-const CALM: Duration = Duration::from_secs(30);
+const CALM_PERIOD: Duration = Duration::from_secs(30);
 
 /// Maximum time to generate a key. Small devices search for primes for minutes.
-pub(super) const MAKING: Duration = Duration::from_mins(5);
+pub(super) const GENERATION_TIMEOUT: Duration = Duration::from_mins(5);
 
 pub(super) struct Supervisor {
     pub(super) module: Module,
@@ -69,8 +70,10 @@ impl Supervisor {
         self.close();
     }
 
-    /// Signs a test message. This detects a lost device before the next request does, and keeps
-    /// sessions alive on devices that drop idle ones.
+    /// Signs a test message.
+    ///
+    /// This detects a lost device before a request does, and keeps sessions alive on devices that
+    /// close idle ones.
     fn probe(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
@@ -84,8 +87,8 @@ impl Supervisor {
         }
     }
 
-    /// Reads the keys in the token and tests each. If a key is unsuitable, the known keys stay
-    /// unchanged.
+    /// Reads the keys in the token and tests each of them. If one is unsuitable, the known keys
+    /// stay unchanged.
     fn look(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
@@ -99,20 +102,20 @@ impl Supervisor {
         if let Err(error) = &outcome {
             tracing::warn!(%error, "cannot read the keys in the token");
             if matches!(error, SignerOpenError::Device { .. } | SignerOpenError::NoKey { .. }) {
-                // After a lost login, a token lists no keys.
+                // After a lost login, a token lists no keys and returns no error.
                 self.gate.report(epoch, ErrorClass::Login);
             }
         }
         self.keys.looked(outcome);
     }
 
-    /// Generates a key, then reads the keys again. No repair runs meanwhile.
+    /// Generates a key, then reads the keys again. No repair runs at the same time.
     ///
-    /// The workers continue to sign, unless there is only one: on a device with one session its
-    /// call would block inside the module, which looks like a hang.
+    /// The workers continue to sign, unless there is only one: a device with one session would
+    /// block the worker's call, which looks like a hang.
     fn make(&self, order: Order) {
         let made = {
-            let Some(_supervising) = self.gate.supervise_long(MAKING) else { return };
+            let Some(_supervising) = self.gate.supervise_long(GENERATION_TIMEOUT) else { return };
             self.make_key(&order)
         };
         self.look();
@@ -121,7 +124,7 @@ impl Supervisor {
             let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
             if seen { Ok(report) } else { Err("the token generated the key but does not list it; try again".into()) }
         });
-        // The caller may have given up; a later call finds the key.
+        // The caller may have given up. Its next request returns this key.
         let _ = order.reply.send(seen);
     }
 
@@ -135,10 +138,10 @@ impl Supervisor {
         }
     }
 
-    /// Repairs until the token signs again.
+    /// Repairs the connection until the token signs again.
     ///
     /// # Errors
-    /// `Latched` if only the operator can fix it.
+    /// `Latched` if only the operator can fix the failure.
     fn repair(&mut self, class: ErrorClass, backoff: &mut Backoff) -> Result<(), Latched> {
         if class == ErrorClass::Login && backoff.is_calm() {
             let Some(_supervising) = self.gate.supervise() else { return Ok(()) };
@@ -158,7 +161,7 @@ impl Supervisor {
 
     fn reset_until_it_works(&mut self, backoff: &mut Backoff) -> Result<(), Latched> {
         loop {
-            // Do not finalize in a tight loop when a device fails right after each repair.
+            // The pause limits the rate of resets if the device fails again after each repair.
             if let Some(pause) = backoff.pause(&self.timing)
                 && !self.gate.pause(pause)
             {
@@ -190,11 +193,11 @@ impl Supervisor {
         }
     }
 
-    /// Finalizes and initializes the module, finds the token by label and serial number, logs in,
-    /// finds the keys, and signs.
+    /// Resets the module: finalizes and initializes it, finds the token by label and serial number,
+    /// logs in, and signs a test message.
     ///
-    /// A module may initialize and list no slots while its device is absent, so only a signature
-    /// counts as success.
+    /// While the device is absent, a module may initialize and list no slots. Only a signature
+    /// therefore counts as success.
     fn reset(&mut self) -> Result<(), SignerOpenError> {
         if let Err(fault) = self.module.finalize() {
             tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
@@ -215,7 +218,7 @@ impl Supervisor {
         key::prove(&self.anchor.session, self.keys.signing().ok_or_else(missing)?.as_ref())
     }
 
-    /// Stops repairing until the operator restarts the server.
+    /// Refuses all requests until the operator restarts the server.
     fn latch(&self, error: &SignerOpenError) -> Latched {
         tracing::error!(%error, "the PIN is not retried; correct the error and restart");
         self.observer.failed(ErrorClass::Pin);
@@ -229,9 +232,9 @@ impl Supervisor {
     }
 
     fn close(self) {
-        // Finalizing during a call is undefined behaviour. Leaving the module initialized when the
-        // process ends is harmless.
-        if self.gate.drain_closed(LAST_CALLS)
+        // Finalizing during a call is undefined behaviour. At the end of the process, an
+        // initialized module does no harm.
+        if self.gate.drain_closed(LAST_CALLS_TIMEOUT)
             && self.initialized == Initialized::Here
             && let Err(fault) = self.module.finalize()
         {
@@ -240,16 +243,17 @@ impl Supervisor {
     }
 }
 
-/// Only the operator can fix the failure.
+/// Result of a repair that only the operator can complete.
 struct Latched;
 
 impl Backoff {
-    /// Whether the last repair is at least `CALM` ago, so that this failure counts as a new one.
+    /// Returns whether the last repair is at least `CALM_PERIOD` ago, so that a failure counts as a new
+    /// one.
     fn is_calm(&self) -> bool {
-        self.last_repair.is_none_or(|last| last.elapsed() >= CALM)
+        self.last_repair.is_none_or(|last| last.elapsed() >= CALM_PERIOD)
     }
 
-    /// Returns the pause before the next reset, or `None` after a calm period.
+    /// Returns the pause before the next reset, or `None` after a time without failures.
     fn pause(&mut self, timing: &Timing) -> Option<Duration> {
         if self.is_calm() {
             self.next = timing.first_pause;
@@ -265,9 +269,10 @@ impl Backoff {
     }
 }
 
-/// Number of checks within the time after which a hang is detected.
-const LOOKS: u32 = 8;
+/// Number of checks within `hang_noticed`.
+const CHECKS_PER_HANG: u32 = 8;
 
+/// Detects calls into the module that do not return.
 pub(super) struct Watchdog {
     pub(super) gate: Arc<Gate>,
     pub(super) observer: Arc<dyn Observer>,
@@ -277,7 +282,7 @@ pub(super) struct Watchdog {
 impl Watchdog {
     /// Runs until the signer is closed.
     pub(super) fn run(self) {
-        while self.gate.pause(self.timing.hang_noticed / LOOKS) {
+        while self.gate.pause(self.timing.hang_noticed / CHECKS_PER_HANG) {
             let hung = self.gate.stuck(self.timing.hang_noticed);
             if self.gate.mark_hung(hung) {
                 self.observer.failed(ErrorClass::Hang);
@@ -285,7 +290,7 @@ impl Watchdog {
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
             let hopeless = self.gate.stuck(self.timing.hang_abort);
-            // One hung call is enough: its thread and session are lost, and the server cannot
+            // One hung call is enough: its thread and session are lost, and the signer cannot
             // become ready again in this process.
             if hopeless != HungCalls::default() {
                 tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");

@@ -1,7 +1,7 @@
-//! A thread that owns one session and its key handles, and signs the queued jobs. The class of a
-//! failure decides whether to open a new session, call the supervisor or give up. A job is retried
-//! once within its deadline.
-//! A token session for a single operation.
+//! A thread that owns one session and its key handles, and signs the queued jobs.
+//!
+//! The class of a failure decides whether the worker opens a new session, reports to the supervisor
+//! or gives up. A job is retried once within its deadline.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,11 +21,11 @@ use crate::public_key::{KeyId, Message, Signature};
 use crate::{key, pkcs11};
 use sealgate_config as config;
 
-/// Time that a worker without a session pauses before it tries again to open one.
-const PARKED: Duration = Duration::from_secs(30);
+/// Time that a worker without a session waits before it tries to open one again.
+const PARK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum time that a worker waits for its first session at start.
-const FIRST_SESSION: Duration = Duration::from_secs(1);
+/// Maximum time that a starting worker waits for its first session.
+const FIRST_SESSION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A signature request.
 pub(super) struct SignerJob {
@@ -41,49 +41,50 @@ pub(super) struct Worker {
     pub(super) module: Module,
     pub(super) gate: Arc<Gate>,
     pub(super) jobs: Receiver<SignerJob>,
-    /// The queue to return a job to if this worker has no session.
+    /// Queue to return a job to if this worker has no session.
     pub(super) queue: Sender<SignerJob>,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) seat: Option<WorkerSession>,
+    pub(super) session: Option<WorkerSession>,
 }
 
-/// An open session and the handles found in it.
+/// An open session, and the key handles that were found in it.
 pub(super) struct WorkerSession {
     session: Session,
     epoch: Epoch,
     handles: Vec<(KeyId, ObjectHandle)>,
 }
 
-/// Why an attempt produced no signature.
+/// Reason why an attempt produced no signature.
 enum Failure {
     Refused(SignRefusal),
-    /// The token failed in this epoch of the module.
+    /// The token failed in this epoch.
     Token(Epoch, TokenFault),
 }
 
-/// Why this worker did not answer a job.
+/// Reason why a job has no signature from this worker.
 enum Unserved {
     Answer(SignError),
-    /// The token has no session for this worker, but other workers have one.
+    /// The token has no session for this worker. Other workers may have one.
     NoSession(Epoch),
 }
 
 impl Worker {
     /// Signs until the queue is closed and empty.
     pub(super) fn run(mut self) {
-        self.take_first_seat();
+        self.open_first_session();
         while let Ok(job) = self.jobs.recv_blocking() {
             self.observer.queue_length(self.jobs.len());
             self.serve(job);
         }
     }
 
-    /// Opens the session before the first job, to save the first request that time. A failure here
-    /// recurs with the first job and is handled there.
-    fn take_first_seat(&mut self) {
+    /// Opens the session before the first job arrives, so that the first request is faster.
+    ///
+    /// A failure here recurs with the first job, where it is handled.
+    fn open_first_session(&mut self) {
         let gate = Arc::clone(&self.gate);
-        let Ok(pass) = gate.enter(self.number, Instant::now() + FIRST_SESSION) else { return };
-        if let Err(fault) = self.sit(&pass) {
+        let Ok(pass) = gate.enter(self.number, Instant::now() + FIRST_SESSION_TIMEOUT) else { return };
+        if let Err(fault) = self.current_session(&pass) {
             tracing::warn!(worker = self.number, error = %fault, "no session yet");
         }
     }
@@ -103,11 +104,11 @@ impl Worker {
             Err(Unserved::Answer(error)) => {
                 let _ = job.reply.send(Err(error));
             }
-            Err(Unserved::NoSession(epoch)) => self.hand_on(job, epoch),
+            Err(Unserved::NoSession(epoch)) => self.requeue(job, epoch),
         }
     }
 
-    /// Makes at most two attempts. A signature has no side effects, so a retry is safe.
+    /// Signs with at most two attempts. A signature has no side effects, so a retry is safe.
     fn sign(&mut self, job: &SignerJob) -> Result<Signature, Unserved> {
         let (epoch, fault) = match self.attempt(job) {
             Ok(signature) => return Ok(signature),
@@ -118,7 +119,7 @@ impl Worker {
         match fault.class {
             ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
             ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
-            // The attempt dropped its session; the next one opens another.
+            // The failed attempt dropped its session. The next attempt opens a new one.
             ErrorClass::Session | ErrorClass::WrongSignature => {}
             class => self.gate.report(epoch, class),
         }
@@ -131,7 +132,7 @@ impl Worker {
         match fault.class {
             ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
             ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
-            // Neither a new session nor a new login helped. Only a reset remains.
+            // Neither a new session nor a new login helped, so a reset is required.
             _ => self.gate.report(epoch, ErrorClass::Device),
         }
         Err(Unserved::Answer(SignError::Unavailable(fault.text)))
@@ -151,22 +152,22 @@ impl Worker {
                 Ok(signature)
             }
             Err(fault) => {
-                self.leave_seat(&pass, fault.class);
+                self.drop_session(&pass, fault.class);
                 Err(Failure::Token(pass.epoch, fault))
             }
         }
     }
 
     fn sign_inside(&mut self, job: &SignerJob, pass: &CallPermit<'_>) -> Result<Signature, TokenFault> {
-        let seat = self.sit(pass)?;
-        let handle = seat.handle(&job.key)?;
-        key::sign(&seat.session, handle, &job.key, &job.message)
+        let session = self.current_session(pass)?;
+        let handle = session.handle(&job.key)?;
+        key::sign(&session.session, handle, &job.key, &job.message)
     }
 
-    /// Returns the session for the current epoch. Opens one if necessary.
-    fn sit(&mut self, pass: &CallPermit<'_>) -> Result<&mut WorkerSession, TokenFault> {
-        let seat = match self.seat.take() {
-            Some(seat) if seat.epoch == pass.epoch => seat,
+    /// Returns the session of the current epoch. Opens one if necessary.
+    fn current_session(&mut self, pass: &CallPermit<'_>) -> Result<&mut WorkerSession, TokenFault> {
+        let session = match self.session.take() {
+            Some(session) if session.epoch == pass.epoch => session,
             old => {
                 if let Some(old) = old {
                     old.close(pass);
@@ -175,26 +176,27 @@ impl Worker {
                 WorkerSession { session, epoch: pass.epoch, handles: Vec::new() }
             }
         };
-        Ok(self.seat.insert(seat))
+        Ok(self.session.insert(session))
     }
 
     /// Drops the session after a failure of this class.
-    fn leave_seat(&mut self, pass: &CallPermit<'_>, class: ErrorClass) {
-        let Some(seat) = self.seat.take() else { return };
-        // A failing device may hang on one more call, and the reset voids the session anyway.
+    fn drop_session(&mut self, pass: &CallPermit<'_>, class: ErrorClass) {
+        let Some(session) = self.session.take() else { return };
+        // A failing device may hang on one more call, and the reset ends the session anyway.
         if class != ErrorClass::Device {
-            seat.close(pass);
+            session.close(pass);
         }
     }
 
-    /// Returns the job to the queue for workers that have a session, and waits until another
-    /// session may be free.
-    fn hand_on(&self, job: SignerJob, epoch: Epoch) {
+    /// Returns the job to the queue for workers that have a session. Then waits until the token may
+    /// have a free session.
+    fn requeue(&self, job: SignerJob, epoch: Epoch) {
         if let Err(refused) = self.queue.try_send(job) {
             let _ = refused.into_inner().reply.send(Err(SignError::Busy));
         }
-        if !self.gate.park(epoch, PARKED) {
-            // No worker has a session: ours leaked, or another application uses all of them.
+        if !self.gate.park(epoch, PARK_TIMEOUT) {
+            // No worker has a session: this process leaked its sessions, or another process uses
+            // all.
             self.gate.report(epoch, ErrorClass::Device);
         }
     }
@@ -206,8 +208,8 @@ impl Worker {
 }
 
 impl WorkerSession {
-    /// Returns the key's handle. Caches it, because a search costs a sixth of a signature and takes
-    /// a lock in the module.
+    /// Returns the handle of a key. The handle is cached, because a search takes a sixth of the
+    /// time of a signature and locks the module.
     fn handle(&mut self, key: &SigningKey) -> Result<ObjectHandle, TokenFault> {
         let known = self.handles.iter().find(|(kid, _)| kid == key.public.kid());
         if let Some((_, handle)) = known {
@@ -218,8 +220,8 @@ impl WorkerSession {
         Ok(handle)
     }
 
-    /// Closes the session, unless the module was finalized since: another session may have the same
-    /// handle by now.
+    /// Closes the session, unless the module was finalized in the meantime: another session may
+    /// have the same handle now.
     fn close(self, pass: &CallPermit<'_>) {
         if self.epoch.incarnation == pass.epoch.incarnation
             && let Err(error) = self.session.close()
@@ -239,7 +241,7 @@ impl From<SignRefusal> for SignError {
     }
 }
 
-/// Runs `work` in a logged-in writable session.
+/// Runs `work` in a logged-in, writable session, for a single operation.
 pub(super) fn with_session<T>(
     hsm: &config::Hsm,
     work: impl FnOnce(&Session) -> Result<T, SignerOpenError>,

@@ -1,8 +1,8 @@
-//! The wrapping key in the token, which seals the store's data key. It is a non-extractable AES-256
-//! key, separate from the signing keys and with its own label.
+//! The wrapping key in the token, which encrypts the store's data key.
 //!
-//! The token seals with AES-GCM, so an attacker who can write to the store cannot substitute a
-//! known data key: the token rejects it. Used once before the server serves, so speed does not
+//! It is a non-extractable AES-256 key, separate from the signing keys and with its own label. The
+//! token encrypts with AES-GCM: if an attacker who can write to the store replaces the data key,
+//! the token refuses to decrypt it. The wrapping key is used once at start, so its speed does not
 //! matter.
 
 use cryptoki::error::{Error, RvError};
@@ -18,52 +18,53 @@ use crate::public_key::hex;
 use crate::worker::with_session;
 use sealgate_config as config;
 
-/// Bytes of the data key and of the wrapping key.
+/// Length of the data key and of the wrapping key in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Bytes of an AES-GCM nonce.
+/// Length of an AES-GCM nonce in bytes.
 const NONCE_BYTES: usize = 12;
 
-/// Bits of an AES-GCM tag.
+/// Length of an AES-GCM tag in bits.
 const TAG_BITS: u64 = 128;
 
-/// A wrapped data key as stored, with the id of its wrapping key.
+/// An encrypted data key in the store, and the id of its wrapping key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedKey {
-    /// `CKA_ID` of the wrapping key, hexadecimal.
+    /// `CKA_ID` of the wrapping key in hexadecimal.
     pub wrapping_id: String,
     /// Nonce, ciphertext and tag.
     pub bytes: Vec<u8>,
 }
 
+/// The data key in clear.
 pub struct DataKey {
-    /// The key itself; wiped when dropped.
+    /// Zeroized when dropped.
     pub key: Zeroizing<[u8; KEY_BYTES]>,
-    /// The wrapped form of a new key. Store it before sealing anything with the key.
+    /// Encrypted form of a new data key. Store it before using the key.
     pub to_keep: Option<WrappedKey>,
 }
 
 /// Result of [`kept_data_key`].
 pub enum KeptKey {
-    /// A stored key that one of the token's wrapping keys has wrapped.
+    /// The stored data key that a wrapping key in the token could decrypt.
     Opened(DataKey),
-    /// No stored key was wrapped by one of the token's wrapping keys; contains the ids of those.
+    /// No wrapping key in the token belongs to a stored data key. Contains the ids of the wrapping
+    /// keys in the token.
     NotOurs(Vec<String>),
 }
 
-/// Random bytes for [`data_key`], in case it creates a key.
+/// Random bytes for a data key that may have to be created.
 pub struct FreshRandom {
     pub key: Zeroizing<[u8; KEY_BYTES]>,
-    /// The nonce to wrap it with.
+    /// Nonce for encrypting the data key.
     pub nonce: [u8; NONCE_BYTES],
 }
 
-/// Why the token did not encrypt or decrypt.
+/// Reason why the token did not encrypt or decrypt.
 #[derive(Debug)]
 enum Failed {
-    /// The module or the token does not support this with this key. A retry is useless.
+    /// The token does not support the operation with this key. A retry would fail too.
     Refused(TokenFault),
-    /// Anything else.
     Other(TokenFault),
 }
 
@@ -75,7 +76,7 @@ impl Failed {
     }
 
     /// Converts the failure to an error for the operator.
-    fn told(&self, hsm: &config::Hsm, id: &str) -> SignerOpenError {
+    fn into_open_error(&self, hsm: &config::Hsm, id: &str) -> SignerOpenError {
         match self {
             Self::Refused(fault) => refused(
                 hsm,
@@ -111,17 +112,17 @@ impl From<Error> for Failed {
     }
 }
 
-/// Returns the label of the wrapping key.
 fn label(hsm: &config::Hsm) -> String {
     format!("{}-wrap", hsm.key_label)
 }
 
-/// Generates the wrapping key with `CKA_ID` `id` (random; 16 bytes are enough). Returns the id in
-/// hexadecimal.
+/// Generates the wrapping key. Returns its `CKA_ID` in hexadecimal.
+///
+/// `id` becomes the `CKA_ID`; 16 random bytes are enough.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] if one already exists, the token has no AES-GCM, or the key
-/// lacks the requested properties (it is then removed). Others as for opening a signer.
+/// [`SignerOpenError::WrappingKey`] if a wrapping key exists, the token has no AES-GCM, or the
+/// token ignored a requested property; the key is then removed. Others as for opening a signer.
 pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
@@ -132,8 +133,8 @@ pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError
     })
 }
 
-/// Generates the wrapping key and tests it; returns its id. Removes the key if it lacks the
-/// requested properties.
+/// Generates the wrapping key and tests it. Returns its id, or removes the key if the token ignored
+/// a requested property.
 pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     let handle = make(session, hsm, id)?;
     let faults = prove(session, handle, id).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -146,18 +147,20 @@ pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Re
     Err(refused(hsm, format!("the token created it with other attributes than requested: {}", faults.join(", "))))
 }
 
-/// Returns the ids of the token's wrapping keys.
+/// Returns the ids of the wrapping keys in the token.
 pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, SignerOpenError> {
     let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
-/// Returns the stored data key that was wrapped by the token's wrapping key, or else wraps `fresh`.
-/// `None` if the token has no wrapping key.
+/// Decrypts the stored data key that belongs to a wrapping key in the token. If there is none,
+/// encrypts `fresh` as a new data key.
+///
+/// Returns `None` if the token has no wrapping key.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] if the stored key cannot be unwrapped or the wrapping key is
-/// ambiguous. Others as for opening a signer.
+/// [`SignerOpenError::WrappingKey`] if the stored key cannot be decrypted, or a new one is required
+/// and the token has several wrapping keys. Others as for opening a signer.
 pub fn data_key(
     hsm: &config::Hsm,
     kept: &[WrappedKey],
@@ -180,7 +183,7 @@ pub fn data_key(
     })
 }
 
-/// Returns the stored data key that one of the token's wrapping keys has wrapped. Creates none.
+/// Decrypts the stored data key that belongs to a wrapping key in the token. Never creates one.
 ///
 /// # Errors
 /// As [`data_key`].
@@ -192,10 +195,11 @@ pub fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, 
     })
 }
 
-/// Wraps a data key received from another node with the token's only wrapping key.
+/// Encrypts a data key, received from another node, with the only wrapping key in the token.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] if there is none or several; others as for opening a signer.
+/// [`SignerOpenError::WrappingKey`] if the token has none or several. Others as for opening a
+/// signer.
 pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<WrappedKey, SignerOpenError> {
     with_session(hsm, |session| {
         let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -218,15 +222,15 @@ fn open_known(
     known.map(|(handle, kept)| unwrap(session, hsm, handle, kept)).transpose()
 }
 
-/// Returns the reasons why a start cannot use the token's wrapping keys, as far as the token alone
-/// shows them.
+/// Returns the reasons why the wrapping keys in the token cannot be used. Reads only the token, not
+/// the store.
 pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, TokenFault> {
     let mut faults = Vec::new();
     for (handle, id) in wrapping_keys(session, hsm)? {
         match try_out(session, handle, &id) {
             Ok(()) => {}
             Err(Failed::Other(fault)) => return Err(fault),
-            Err(refused) => faults.push(refused.told(hsm, &id).to_string()),
+            Err(refused) => faults.push(refused.into_open_error(hsm, &id).to_string()),
         }
     }
     Ok(faults)
@@ -239,10 +243,10 @@ fn wrap(
     id: &str,
     fresh: FreshRandom,
 ) -> Result<DataKey, SignerOpenError> {
-    let bytes =
-        encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice()).map_err(|failed| failed.told(hsm, id))?;
+    let bytes = encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice())
+        .map_err(|failed| failed.into_open_error(hsm, id))?;
     let wrapped = WrappedKey { wrapping_id: id.to_owned(), bytes };
-    // A data key that cannot be unwrapped now could not be unwrapped after the next start either.
+    // A data key that cannot be decrypted now could not be decrypted at the next start.
     let back = unwrap(session, hsm, handle, &wrapped)?;
     if back.key != fresh.key {
         return Err(refused(hsm, "a data key that it wraps does not unwrap to the same value".to_owned()));
@@ -269,9 +273,9 @@ fn unwrap(
     let plain = decrypt(session, handle, &kept.wrapping_id, &kept.bytes);
     let plain = plain.map_err(|failed| match (&failed, failed.fault().class) {
         (Failed::Refused(_), _) | (_, ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session) => {
-            failed.told(hsm, &kept.wrapping_id)
+            failed.into_open_error(hsm, &kept.wrapping_id)
         }
-        // Error codes for a wrong tag differ between tokens: SoftHSM returns GENERAL_ERROR.
+        // Tokens return different codes for a wrong tag. SoftHSM returns GENERAL_ERROR.
         (Failed::Other(fault), _) => {
             tracing::error!(error = %fault, "the token does not unwrap the data key");
             broken()
@@ -281,7 +285,7 @@ fn unwrap(
     Ok(DataKey { key: Zeroizing::new(key), to_keep: None })
 }
 
-/// Returns the token's wrapping keys with their ids.
+/// Returns the wrapping keys in the token with their ids.
 fn wrapping_keys(session: &Session, hsm: &config::Hsm) -> Result<Vec<(ObjectHandle, String)>, TokenFault> {
     let template = [Attribute::Class(ObjectClass::SECRET_KEY), Attribute::Label(label(hsm).into_bytes())];
     let mut found = Vec::new();
@@ -329,7 +333,7 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle,
     })
 }
 
-/// Returns the required properties that the new key lacks.
+/// Tests a new wrapping key. Returns the required properties that it lacks.
 fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, TokenFault> {
     let wanted = [
         Attribute::Sensitive(true),
@@ -361,7 +365,8 @@ fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Fail
     )))
 }
 
-/// Returns the associated data that binds a wrapped key to its purpose and its wrapping key.
+/// Returns the associated data, which binds an encrypted data key to its purpose and its wrapping
+/// key.
 fn associated(id: &str) -> Vec<u8> {
     [b"sealgate data key 1 ", id.as_bytes()].concat()
 }

@@ -225,7 +225,7 @@ impl Metrics {
     /// If two metrics share a name. This is a bug that makes every start fail.
     #[expect(clippy::too_many_lines, reason = "a table of all time series")]
     pub fn new() -> Result<Self, prometheus::Error> {
-        let book = SeriesRegistry::initialized()?;
+        let book = SeriesRegistry::begun()?;
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
             book.enter("counter", &counters)?;

@@ -1,5 +1,6 @@
-//! The attestation files that the operator installed, one `KID.pem` for each key. They are read at
-//! start and when a file changes, never during a request.
+//! Attestation files that the operator installed: one file `KID.pem` for each signing key.
+//!
+//! They are read at start and when a file changes, never during a request.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,46 +14,51 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Maximum size of an attestation file in bytes: a chain of a few certificates.
-const LONGEST: u64 = 64 * 1024;
+/// Maximum size of an attestation file in bytes. A chain has a few certificates.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// The certificate chains of the published keys.
+/// Certificate chains that attest the signing keys, by kid.
 #[derive(Debug)]
 pub struct Attestations {
     directory: Option<PathBuf>,
     files: RwLock<BTreeMap<String, Entry>>,
 }
 
-/// State of a file when it was last read.
+/// State of an attestation file when it was last read.
 #[derive(Debug, Clone)]
 struct Entry {
+    /// Version of the file; `None` if the file does not exist.
     stamp: Option<Stamp>,
-    /// As in `x5c` (RFC 7517 §4.7): base64 of DER, the leaf first.
+    /// Certificates in the form of `x5c` (RFC 7517 §4.7): base64 of DER, the leaf first. `None` if
+    /// the file is absent or unusable.
     chain: Option<Arc<[String]>>,
 }
 
-/// Identifies a version of a file: inode, length, and change time in seconds and nanoseconds.
+/// Version of a file: inode, length, and change time in seconds and nanoseconds.
 type Stamp = (u64, u64, i64, i64);
 
 impl Attestations {
-    /// Creates an empty set. Without a directory no key is attested.
+    /// Creates an empty set of chains. Without a directory it stays empty.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self { directory, files: RwLock::default() }
     }
 
-    /// Returns the chain of this key as in `x5c` (RFC 7517 §4.7), or `None` if it has no file.
+    /// Returns the chain of a key in the form of `x5c` (RFC 7517 §4.7), or `None` if the key is not
+    /// attested.
     pub fn get(&self, kid: &str) -> Option<Arc<[String]>> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.get(kid).and_then(|entry| entry.chain.clone())
     }
 
-    /// Whether an attestation directory is configured.
+    /// Returns whether an attestation directory is configured.
     pub fn has_directory(&self) -> bool {
         self.directory.is_some()
     }
 
-    /// Reads changed files of these keys and drops all other keys. Blocking I/O. A kid must be one
-    /// of the server's own: letters, digits, `-`, `_`.
+    /// Reads the changed files of these keys, and drops the chains of all other keys. Blocking I/O.
+    ///
+    /// Each kid must be a thumbprint that the server computed (letters, digits, `-`, `_`), because
+    /// it becomes part of a path.
     pub fn read(&self, kids: &[String]) {
         let Some(directory) = &self.directory else { return };
         let known = self.files.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -73,7 +79,8 @@ fn stamp(found: &std::fs::Metadata) -> Stamp {
     (found.ino(), found.len(), found.ctime(), found.ctime_nsec())
 }
 
-/// Returns the certificates in a file. Logs its errors once for each change of the file.
+/// Reads the certificates in a file. The caller reads a file once for each change, so an unusable
+/// file causes one log line for each change.
 fn chain(path: &Path) -> Option<Arc<[String]>> {
     let pem = match content(path) {
         Ok(pem) => pem,
@@ -100,7 +107,7 @@ fn content(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("not a regular file"));
     }
     let mut content = Vec::new();
-    file.take(LONGEST).read_to_end(&mut content)?;
+    file.take(MAX_FILE_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 
@@ -111,7 +118,7 @@ mod tests {
     const CERTIFICATE: &str = include_str!("../../../tests/config/wiki.certificate.pem");
 
     #[test]
-    fn a_file_is_read_again_when_it_has_changed_and_only_then() {
+    fn a_file_is_read_again_only_after_a_change() {
         let directory = tempfile::tempdir().unwrap();
         let kids = ["one".to_owned()];
         let attestations = Attestations::new(Some(directory.path().to_owned()));
@@ -133,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn pipes_directories_long_files_and_other_texts_are_no_attestations() {
+    fn pipes_directories_and_other_content_are_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(format!("{name}.pem"));
         std::fs::create_dir(at("directory")).unwrap();
         std::fs::write(at("text"), "no certificate").unwrap();
-        let long = usize::try_from(LONGEST).unwrap();
+        let long = usize::try_from(MAX_FILE_BYTES).unwrap();
         std::fs::write(at("long"), [" ".repeat(long).as_str(), CERTIFICATE].concat()).unwrap();
         let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
         assert!(made.success());

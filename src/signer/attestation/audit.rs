@@ -1,4 +1,4 @@
-//! External audit of a provider's keys.
+//! Audit of a provider's signing keys from outside, by the documents that the provider publishes.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -11,64 +11,68 @@ use sealgate_config::IssuerUrl;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::fetch::Web;
 
-/// Path of the key statements below the issuer.
+/// Path of the key statements, relative to the issuer URL.
 const STATEMENTS: &str = "/.well-known/sealgate/keys";
-/// Path of the provider metadata, which names the key set (OpenID Connect Discovery §4).
+/// Path of the provider metadata, relative to the issuer URL (OpenID Connect Discovery §4).
 const METADATA: &str = "/.well-known/openid-configuration";
 
+/// Result of [`audit`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Audit {
     pub issuer: String,
     pub keys: Vec<KeyVerdict>,
-    /// Errors beyond a single key.
+    /// Errors that do not concern a single key in the key set.
     pub faults: Vec<String>,
 }
 
 impl Audit {
-    /// Returns all errors, one line each.
+    /// Returns all errors, including those of single keys, one line each.
     pub fn all_faults(&self) -> Vec<String> {
         let of_key =
             |key: &KeyVerdict| key.faults.iter().map(|why| format!("key {}: {why}", key.kid)).collect::<Vec<_>>();
         self.faults.iter().cloned().chain(self.keys.iter().flat_map(of_key)).collect()
     }
 
-    /// Whether a configured vendor root attests every key.
+    /// Returns whether a configured vendor root attests every key and no error was found.
     pub fn is_proven(&self) -> bool {
         self.all_faults().is_empty() && self.keys.iter().all(|key| key.outcome == CheckOutcome::Attested)
     }
 }
 
-/// Result for one key.
+/// Result of the audit for one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyVerdict {
     pub kid: String,
-    /// The key's state according to the provider.
+    /// State of the key according to the provider's statement.
     pub state: String,
-    /// The modulus's length, bits.
+    /// Length of the modulus in bits.
     pub bits: usize,
     pub outcome: CheckOutcome,
-    /// The subject of the certificate that the chain ends in.
+    /// Subject of the root certificate, or of the last certificate of the chain.
     pub root: Option<String>,
     pub faults: Vec<String>,
 }
 
-/// Proof level of a key.
+/// Result of verifying a key's attestation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckOutcome {
-    /// Attested by a root that the verifier configured.
+    /// A root that the auditor trusts attests the key.
     Attested,
-    /// The chain is consistent, but the verifier has not configured its root.
+    /// The chain is valid, but the auditor does not trust its last certificate.
     RootNotNamed,
+    /// The provider publishes no attestation.
     NotAttested,
+    /// The attestation or the statement about the key is wrong.
     Refused,
 }
 
-/// Fetches the provider's documents and checks each key. `roots` are the certificates that the
-/// verifier trusts.
+/// Fetches the provider's documents and checks each key. Blocking I/O.
+///
+/// `roots` are the certificates that the auditor trusts.
 ///
 /// # Errors
-/// One line, if the documents cannot be fetched.
+/// One line, if a document cannot be fetched or is malformed.
 pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: UnixTime) -> Result<Audit, String> {
     let name = issuer.as_str();
     let metadata = web.json(&format!("{name}{METADATA}"))?;
@@ -79,8 +83,8 @@ pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: U
     if !jwks_uri.starts_with(&format!("{}://", issuer.scheme())) {
         return Err(format!("the key set is at {jwks_uri}, which is not read over {}", issuer.scheme()));
     }
-    // Fetch the set last: a key added between the two requests then causes an error that a retry
-    // resolves, not a silent gap.
+    // The key set is fetched last. A key that is published between the two requests then causes an
+    // error, which a retry resolves, and is not overlooked.
     let document = web.json(&format!("{name}{STATEMENTS}"))?;
     judge(&document, &web.json(jwks_uri)?, name, roots, now)
 }
@@ -122,7 +126,7 @@ fn judge(
 /// Parses the certificates in a file: any number in PEM, or one in DER.
 ///
 /// # Errors
-/// A sentence that says what is missing.
+/// A phrase that says why the file has no certificates.
 pub fn roots(content: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
     const NONE: &str = "contains no certificate in PEM or DER";
     if content.first() == Some(&0x30) {

@@ -1,6 +1,7 @@
-//! Verification of a vendor's certificates (RFC 5280): whether they form a chain, are valid at this
-//! time and certify this key, and which root they end at. webpki verifies the path; this module
-//! parses the certificates to report which one is wrong.
+//! Verification of the certificate chain that attests a key (RFC 5280).
+//!
+//! webpki verifies the path to a root. This module also checks each certificate itself, to report
+//! which one is wrong.
 
 use std::time::Duration;
 
@@ -13,30 +14,30 @@ use x509_parser::public_key::PublicKey as Certified;
 use crate::PublicKey;
 use sealgate_domain::time::UnixTime;
 
-/// Maximum length of a chain; webpki follows six issuers.
-const LONGEST: usize = 8;
+/// Maximum number of certificates in a chain. webpki follows at most six issuers.
+const MAX_CHAIN_LENGTH: usize = 8;
 
-/// Root of a valid chain.
+/// Certificate in which a valid chain ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
-    /// A root that the verifier configured: its subject.
+    /// A root that the auditor trusts. Contains its subject.
     Named(String),
-    /// Any other: the subject of the last certificate, on which the whole chain depends.
+    /// Another certificate: the last one of the chain. Contains its subject.
     Elsewhere(String),
 }
 
-/// Verifies a chain for `key`, leaf first.
+/// Verifies a chain for `key`. The leaf is the first certificate.
 ///
 /// # Errors
-/// Every reason why it proves nothing, one line each.
+/// Every reason why the chain does not attest the key, one line each.
 pub(super) fn verify(
     chain: &[CertificateDer<'_>],
     key: &PublicKey,
     roots: &[CertificateDer<'_>],
     now: UnixTime,
 ) -> Result<End, Vec<String>> {
-    if chain.len() > LONGEST {
-        return Err(vec![format!("the chain has {} certificates, and the limit is {LONGEST}", chain.len())]);
+    if chain.len() > MAX_CHAIN_LENGTH {
+        return Err(vec![format!("the chain has {} certificates, and the limit is {MAX_CHAIN_LENGTH}", chain.len())]);
     }
     let parsed = chain.iter().enumerate().map(|(at, der)| parse(der).map_err(|why| vec![named(at, &why)]));
     let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
@@ -48,9 +49,9 @@ pub(super) fn verify(
         faults.push("the first certificate is for a key that differs from the published one".into());
     }
     for (at, certificate) in parsed.iter().enumerate() {
-        faults.extend(out_of_time(certificate, now).map(|why| named(at, &why)));
+        faults.extend(why_not_valid_at(certificate, now).map(|why| named(at, &why)));
         if at > 0 {
-            faults.extend(no_issuer(certificate).map(|why| named(at, why)));
+            faults.extend(why_not_an_issuer(certificate).map(|why| named(at, why)));
         }
     }
     for (at, pair) in parsed.windows(2).enumerate() {
@@ -66,7 +67,7 @@ pub(super) fn verify(
     for root in roots {
         let parsed = parse(root).map_err(|why| vec![format!("a configured root {why}")])?;
         if path(leaf_der, issuers, root, now).is_ok() {
-            return match out_of_time(&parsed, now) {
+            return match why_not_valid_at(&parsed, now) {
                 Some(why) => Err(vec![format!("the configured root {} {why}", parsed.subject())]),
                 None => Ok(End::Named(parsed.subject().to_string())),
             };
@@ -84,7 +85,7 @@ pub(super) fn verify(
     }
 }
 
-/// Parses the certificate; refuses trailing bytes.
+/// Parses a certificate. Rejects trailing bytes.
 fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
     match X509Certificate::from_der(der) {
         Ok(([], certificate)) => Ok(certificate),
@@ -103,7 +104,7 @@ fn without_zeros(number: &[u8]) -> &[u8] {
     number.get(zeros..).unwrap_or_default()
 }
 
-fn out_of_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<String> {
+fn why_not_valid_at(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<String> {
     let now = i64::try_from(now.seconds()).unwrap_or(i64::MAX);
     let validity = certificate.validity();
     if now < validity.not_before.timestamp() {
@@ -112,9 +113,10 @@ fn out_of_time(certificate: &X509Certificate<'_>, now: UnixTime) -> Option<Strin
     (now > validity.not_after.timestamp()).then(|| format!("expired at {}", validity.not_after))
 }
 
-/// Returns why a certificate must not issue others. Without this check, the holder of a certified
-/// key could issue certificates in the vendor's name.
-fn no_issuer(certificate: &X509Certificate<'_>) -> Option<&'static str> {
+/// Returns why a certificate must not issue other certificates, or `None` if it may.
+///
+/// Without this check, the holder of an attested key could issue certificates in the vendor's name.
+fn why_not_an_issuer(certificate: &X509Certificate<'_>) -> Option<&'static str> {
     match certificate.basic_constraints() {
         Ok(Some(constraints)) if constraints.value.ca => {}
         _ => return Some("is not a CA certificate (no CA:TRUE), so it cannot issue certificates"),
@@ -126,7 +128,7 @@ fn no_issuer(certificate: &X509Certificate<'_>) -> Option<&'static str> {
     }
 }
 
-/// Verifies signatures, validity and constraints from the leaf to `anchor`.
+/// Verifies the signatures, validity periods and constraints from the leaf to `anchor`.
 fn path(
     leaf: &CertificateDer<'_>,
     between: &[CertificateDer<'_>],
@@ -147,7 +149,7 @@ fn path(
     Ok(())
 }
 
-/// Attestations have no TLS key purpose.
+/// Accepts every extended key usage: vendors define none for attestations.
 struct AnyPurpose;
 
 impl ExtendedKeyUsageValidator for AnyPurpose {

@@ -1,8 +1,9 @@
-//! Public evidence about the signing keys: vendor certificates installed by the operator
-//! (`attestations`, in the server), and their verification from outside (`audit`, on any machine).
-//! `statement` compares the provider's documents with each other; `chain` verifies certificates.
+//! Public evidence that the signing keys are in a hardware token.
 //!
-//! Uses no token: an auditor has none, and trusts only roots of their choice.
+//! `attestations` holds the vendor certificates that the operator installed on the server. `audit`
+//! verifies a provider from any machine: `statement` compares the provider's documents with each
+//! other, and `chain` verifies certificates. An auditor needs no token, and trusts only the roots
+//! that the auditor chose.
 
 mod attestations;
 mod audit;

@@ -1,5 +1,5 @@
-//! Compares the documents that a provider publishes about its keys: the JWK set and the key
-//! statements.
+//! Comparison of the two documents that a provider publishes about its keys: the JWK set and the
+//! key statements.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,35 +8,36 @@ use serde_json::Value;
 
 use crate::{KeyReport, PublicKey};
 
-/// Maximum number of keys to check.
+/// Maximum number of keys in a document.
 const MAX_KEYS: usize = 256;
 
-/// JWK members that only a private key has (RFC 7518 §6.3.2, §6.4.1).
+/// JWK members that only private or symmetric keys have (RFC 7518 §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// A statement about one key, whose public part is in the JWK set.
+/// Statement about one key of the JWK set.
 #[derive(Debug)]
 pub(super) struct Statement {
     pub(super) key: PublicKey,
     pub(super) state: String,
-    /// Contradictions between the statement and the set, and attributes that a signing key must not
-    /// have.
+    /// Contradictions between the statement and the JWK set, and attributes that a signing key must
+    /// not have.
     pub(super) faults: Vec<String>,
     pub(super) chain: Attested,
 }
 
-/// Attestation of a key by its vendor.
+/// Attestation of a key, as the provider publishes it.
 #[derive(Debug)]
 pub(super) enum Attested {
-    /// Certificates, the leaf first.
+    /// Certificate chain. The leaf is the first certificate.
     By(Vec<CertificateDer<'static>>),
-    /// `not attested`.
+    /// The provider publishes `not attested`.
     Not,
+    /// Any other value. Contains the beginning of the value.
     Unreadable(String),
 }
 
-/// Parses both documents. Returns the statements about keys of the set, and errors beyond those
-/// keys.
+/// Parses both documents. Returns the statements about keys in the JWK set, and the errors that do
+/// not concern a single statement.
 ///
 /// # Errors
 /// One line, if a document is malformed.
@@ -48,7 +49,7 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
     let published = list(jwks, "the key set")?;
     let mut faults = Vec::new();
     let mut statements = Vec::new();
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     for jwk in published {
         let kid = text(jwk, "kid");
         if let Some(private) = PRIVATE.iter().find(|member| !jwk[**member].is_null()) {
@@ -67,11 +68,11 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
             (None, _) => faults.push(format!("key {kid} is in the key set, but has no statement")),
             (Some(_), Some(_)) => faults.push(format!("key {kid} has several statements")),
         }
-        told.push(kid);
+        seen.push(kid);
     }
     for statement in stated {
         let kid = text(statement, "kid");
-        if !told.contains(&kid) {
+        if !seen.contains(&kid) {
             faults.push(format!("key {kid} has a statement, but is not in the key set"));
         }
     }
@@ -121,7 +122,7 @@ fn statement(value: &Value, key: PublicKey) -> Statement {
     Statement { key, state: text(value, "state").to_owned(), faults, chain }
 }
 
-/// Returns the attributes of the statement as a report, the type used for keys read from a token.
+/// Converts the attributes in a statement to the report that [`KeyReport::faults`] checks.
 fn report(stated: &Value, key: &PublicKey) -> KeyReport {
     let flag = |name: &str| stated[name].as_bool();
     KeyReport {

@@ -64,7 +64,7 @@ fn failed_repair_refuses_at_once() {
 }
 
 #[test]
-fn close_wakes_everybody() {
+fn close_wakes_every_waiting_thread() {
     let gate = gate(2);
     gate.report(Epoch::default(), ErrorClass::Device);
     std::thread::scope(|scope| {
@@ -114,7 +114,7 @@ fn with_one_session_there_is_one_call_at_a_time() {
 }
 
 #[test]
-fn a_supervisor_that_hangs_alone_is_no_reason_to_wait() {
+fn a_hung_supervisor_refuses_requests_at_once() {
     let gate = gate(1);
     let _supervising = gate.supervise().unwrap();
     std::thread::sleep(SOON);
