@@ -76,7 +76,7 @@ impl Failed {
     }
 
     /// Converts the failure to an error for the operator.
-    fn into_open_error(&self, hsm: &config::Hsm, id: &str) -> SignerOpenError {
+    fn to_open_error(&self, hsm: &config::Hsm, id: &str) -> SignerOpenError {
         match self {
             Self::Refused(fault) => refused(
                 hsm,
@@ -230,7 +230,7 @@ pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>
         match try_out(session, handle, &id) {
             Ok(()) => {}
             Err(Failed::Other(fault)) => return Err(fault),
-            Err(refused) => faults.push(refused.into_open_error(hsm, &id).to_string()),
+            Err(refused) => faults.push(refused.to_open_error(hsm, &id).to_string()),
         }
     }
     Ok(faults)
@@ -244,7 +244,7 @@ fn wrap(
     fresh: FreshRandom,
 ) -> Result<DataKey, SignerOpenError> {
     let bytes = encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice())
-        .map_err(|failed| failed.into_open_error(hsm, id))?;
+        .map_err(|failed| failed.to_open_error(hsm, id))?;
     let wrapped = WrappedKey { wrapping_id: id.to_owned(), bytes };
     // A data key that cannot be decrypted now could not be decrypted at the next start.
     let back = unwrap(session, hsm, handle, &wrapped)?;
@@ -273,7 +273,7 @@ fn unwrap(
     let plain = decrypt(session, handle, &kept.wrapping_id, &kept.bytes);
     let plain = plain.map_err(|failed| match (&failed, failed.fault().class) {
         (Failed::Refused(_), _) | (_, ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session) => {
-            failed.into_open_error(hsm, &kept.wrapping_id)
+            failed.to_open_error(hsm, &kept.wrapping_id)
         }
         // Tokens return different codes for a wrong tag. SoftHSM returns GENERAL_ERROR.
         (Failed::Other(fault), _) => {
