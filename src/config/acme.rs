@@ -1,4 +1,4 @@
-//! Certificates that the server obtains itself (RFC 8555).
+//! `[acme]`: certificates that the server obtains itself (RFC 8555).
 
 use std::path::PathBuf;
 
@@ -11,37 +11,37 @@ pub struct AcmeConfig {
     pub directory: String,
     /// Address for messages of the authority.
     pub contact: Option<String>,
-    /// Host names and IP addresses; each gets its own certificate.
+    /// Host names and IP addresses. Each gets its own certificate.
     pub hosts: Vec<String>,
-    /// Profile of the certificates; the authority's default when absent.
+    /// Profile of the certificates; `None` for the authority's default.
     pub profile: Option<String>,
     pub challenge: AcmeChallenge,
-    /// PEM file of authorities that sign the certificate of the directory's server, in addition to those of
-    /// the machine.
+    /// PEM file of certificate authorities to trust for connections to the directory, in addition
+    /// to those of the machine.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub ca_file: Option<PathBuf>,
-    /// Directory of the account and the certificates.
+    /// Directory with the ACME account and the certificates.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub path: PathBuf,
 }
 
-/// How the authority validates a host.
+/// Method by which the authority validates a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum AcmeChallenge {
-    /// By a TLS handshake at port 443 (RFC 8737).
+    /// A TLS handshake on port 443 (RFC 8737).
     TlsAlpn01,
-    /// By a request to port 80 (RFC 8555 §8.3).
+    /// A request to port 80 (RFC 8555 §8.3).
     Http01,
 }
 
 /// URL of Let's Encrypt's directory, the default of `acme.directory`.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// End of the file names of certificates that the server obtains itself.
+/// Suffix of the names of certificate files that the server obtains itself.
 pub const ACME_SUFFIX: &str = ".acme.pem";
 
 impl AcmeConfig {
-    /// Returns the file of a host's private key and certificate chain.
+    /// Returns the file with a host's private key and certificate chain.
     pub fn file(&self, host: &str) -> PathBuf {
         self.path.join(format!("{host}{ACME_SUFFIX}"))
     }

@@ -1,4 +1,4 @@
-//! A protected application, its hosts and its rules.
+//! `[[app]]`: a protected application, its hosts and its rules.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use sealgate_domain::user::{Email, Subject, User};
 /// `[[app]]`: a protected application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
-    /// Name of the application; part of its internal client id, log lines and metrics.
+    /// Name of the application, which is part of its internal client id, log lines and metrics.
     pub name: String,
-    /// Display name; the name when absent.
+    /// Display name. Without one, pages show `name`.
     pub title: Option<String>,
     /// One-line description for the list of applications.
     pub description: Option<String>,
     pub icon: Option<Logo>,
-    /// Host name in lower case; see [`App::answers_to`].
+    /// Host in lower case, with an optional port; see [`App::answers_to`].
     pub host: String,
-    /// Public origin, if it does not follow from the issuer: only scheme, host and port. See
+    /// Public origin (scheme, host and port), if it does not follow from the issuer; see
     /// [`App::origin`].
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url: Option<Url>,
@@ -37,66 +37,69 @@ pub struct App {
     /// TLS settings for the `https` upstreams.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstream_tls: UpstreamTls,
-    /// Rules, longest path first.
+    /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
-    /// Audience that a bearer token must name; the issuer unless configured.
+    /// Audience that bearer tokens must have. Without one, it is the issuer.
     pub audience: Option<String>,
-    /// Clients whose bearer tokens are accepted. Without a list, those of every client that an
+    /// Clients whose bearer tokens are accepted. Without a list, these are all clients that an
     /// operator registered or approved.
     pub clients: Option<Vec<ClientId>>,
-    /// Other issuers whose bearer tokens are accepted, by their configured short names.
+    /// Configured names of other issuers whose bearer tokens are accepted.
     pub trusted_issuers: Vec<String>,
-    /// Default of [`Route::acr`]. It is already applied to the rules that do not set `acr`.
+    /// Default of [`Route::acr`]. Rules without an `acr` of their own already contain it.
     pub acr: Vec<String>,
-    /// How identity is sent to the application. Shared with each request in flight.
+    /// Settings for sending the user's identity to the application. Shared with each request in
+    /// flight.
     #[serde(flatten)]
     pub identity: Arc<IdentityHeaders>,
-    /// Whether the client's `Host` is forwarded, instead of the upstream's own address.
+    /// Whether the client's `Host` header is forwarded. Otherwise the upstream receives its own
+    /// address.
     pub preserve_host: bool,
-    /// Maximum number of concurrent requests to the application; further ones wait.
+    /// Maximum number of concurrent requests to the application. Further requests wait.
     pub max_requests: usize,
-    /// Maximum number of concurrent requests of one client address (IPv6: a /64), not counting
-    /// long-lived exchanges.
+    /// Maximum number of concurrent requests of one client address (IPv6: a /64). Long-lived
+    /// exchanges do not count.
     pub max_requests_per_client: usize,
-    /// Whether the application reads every request body to the end, even when it responds early.
+    /// Whether the application reads each request body to its end, even if it responds early.
     ///
-    /// Only then can a connection that carried a body be reused for the next request.
+    /// If not, a connection that carried a body is not used again.
     pub reads_bodies_whole: bool,
     /// Timeout for connecting to an upstream.
     pub connect_timeout: Duration,
     /// Maximum time without bytes from an upstream.
     pub read_timeout: Duration,
-    /// Maximum idle time of a WebSocket or an event stream.
+    /// Maximum idle time of a WebSocket or event stream.
     pub stream_timeout: Duration,
     /// Timeout for writing to an upstream.
     pub write_timeout: Duration,
 }
 
 impl App {
-    /// Returns whether a request with this `Host` (lower case) is for the application.
+    /// Returns whether a request with this `Host` header (lower case) is for the application.
     ///
-    /// A host that is configured without a port matches every port, because a browser names the
-    /// port of the public address, which may be a load balancer's. A host that is configured with a
-    /// port matches only that port.
+    /// A configured host without a port matches every port, because a browser sends the port of the
+    /// public address, which may be a load balancer. A configured host with a port matches only
+    /// that port.
     pub fn answers_to(&self, authority: &str) -> bool {
         authority == self.host || split_port(authority).0 == self.host
     }
 
+    /// Returns the name to display.
     pub fn called(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
     /// Returns the path at which this user may open the application in a browser, if any.
     ///
-    /// That is the shortest path of a rule that admits the user. `acr` and `max_age` are ignored,
+    /// This is the shortest path of a rule that admits the user. `acr` and `max_age` are ignored,
     /// because the user can sign in again.
     pub fn opens_to(&self, user: &User) -> Option<&str> {
         let by_browser =
             |route: &&Route| route.methods.is_empty() || route.methods.iter().any(|method| method == "GET");
         let theirs = |route: &&Route| match route.access {
             Access::Bearer => false,
-            // Public pictures and scripts do not make an application accessible to a user.
+            // A public path other than "/" may contain only images and scripts.
             Access::Public => route.path == "/",
             Access::SignedIn => route.lets_in(user),
         };
@@ -106,16 +109,16 @@ impl App {
 
     /// Returns the highest level that a rule requires of this user.
     ///
-    /// Of the `acr` values of one rule, the lowest level is sufficient. Values of other issuers are
-    /// ignored.
+    /// A rule with several `acr` values requires the lowest of their levels. Values of other
+    /// issuers are ignored.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let theirs = self.routes.iter().filter(|route| route.access == Access::SignedIn && route.lets_in(user));
         let least = |route: &Route| route.acr.iter().filter_map(|value| AssuranceLevel::parse(value)).min();
         theirs.filter_map(least).max().unwrap_or(AssuranceLevel::One)
     }
 
-    /// Returns whether bearer tokens are accepted from every approved client and from no other
-    /// client.
+    /// Returns whether a bearer token is accepted only from clients that an operator registered or
+    /// approved.
     pub fn requires_approved_clients(&self) -> bool {
         self.clients.is_none() && self.routes.iter().any(|route| route.access != Access::Public)
     }
@@ -132,8 +135,8 @@ impl App {
 
     /// Returns the application's public origin, in the form of an `Origin` header.
     ///
-    /// This is the configured `url`, otherwise the application's host with the issuer's scheme and
-    /// port. A port in the host takes precedence over the issuer's.
+    /// Without a configured `url`, this is the application's host with the issuer's scheme and
+    /// port. A port in the host takes precedence over the port of the issuer.
     pub fn origin(&self, issuer: &IssuerUrl) -> String {
         if let Some(url) = &self.url {
             return format!("{}://{}", url.scheme(), authority(url));
@@ -150,7 +153,7 @@ pub fn host_name(authority: &str) -> &str {
     split_port(authority).0
 }
 
-/// Splits an authority into host and port. Colons inside an IPv6 address are not separators.
+/// Splits an authority into host and port. A colon inside an IPv6 address does not separate a port.
 pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
@@ -161,36 +164,37 @@ pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
 /// An upstream server of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upstream {
-    /// `http` or `https`, host, port.
+    /// Server with a scheme (`http` or `https`), host and port.
     Url(Url),
     /// Absolute path of a Unix socket that serves HTTP without TLS.
     Socket(PathBuf),
 }
 
-/// TLS to an application's `https` upstreams: their trusted authorities and the client certificate.
+/// TLS settings for an application's `https` upstreams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamTls {
-    /// PEM file of the authorities that sign the upstreams' certificates; the system's roots when
-    /// absent.
+    /// PEM file of the authorities that sign the upstreams' certificates; `None` for the
+    /// authorities of the machine.
     pub ca: Option<PathBuf>,
     /// Client certificate for upstreams that request one.
     pub client: Option<TlsConfig>,
-    /// Name for SNI and certificate verification; the upstream's host when absent.
+    /// Name for SNI and certificate verification; `None` for the upstream's host.
     pub server_name: Option<String>,
 }
 
-/// How identity is sent to an application.
+/// Settings for sending the user's identity to an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IdentityHeaders {
-    /// Identity headers and their values. Copies from clients are removed.
+    /// Identity headers and their values. Headers of these names from clients are removed.
     #[serde(rename = "identity_headers", serialize_with = "super::serialize::as_debug")]
     pub headers: Vec<(HeaderName, IdentityValue)>,
     /// Headers that are forwarded as the client sent them, although some applications read an
     /// identity from them.
     #[serde(rename = "pass_headers", serialize_with = "super::serialize::as_debug")]
     pub pass: Vec<HeaderName>,
+    /// Whether a signed assertion (a JWT) is sent.
     pub assertion: bool,
-    /// Treatment of the `Authorization` header.
+    /// Treatment of the client's `Authorization` header.
     pub authorization: AuthorizationHeader,
     /// Encoding of names, e-mail addresses and groups.
     pub names: Names,
@@ -219,18 +223,20 @@ impl Default for IdentityHeaders {
 /// Value of an identity header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityValue {
-    /// The user's `sub`, which never changes and is never reused. For a user of another issuer:
-    /// that issuer's short name, a colon and its `sub`.
+    /// The user's `sub`, which never changes and is never reused.
+    ///
+    /// For a user of another issuer: the configured name of the issuer, a colon, and the issuer's
+    /// `sub`.
     Sub,
     Email,
-    /// The username; without one, the e-mail address; without either, the `sub`.
+    /// The username, or else the e-mail address, or else the `sub`.
     Username,
     Name,
     Groups,
 }
 
 impl IdentityValue {
-    /// Returns the name used in the configuration file.
+    /// Returns the word for this value in the configuration file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sub => "sub",
@@ -242,30 +248,30 @@ impl IdentityValue {
     }
 }
 
-/// Treatment of a request's `Authorization` header on the way to the application.
+/// Treatment of the `Authorization` header of a request to an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum AuthorizationHeader {
-    /// Forwarded, unless it is an access token that this server issued.
+    /// Forwarded, except for access tokens that this server issued.
     Pass,
     Strip,
-    /// Replaced by the signed assertion as a bearer token.
+    /// Replaced by the signed assertion, as a bearer token.
     Replace,
 }
 
 /// Encoding of header values that may contain more than ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Names {
-    /// Visible ASCII and spaces unchanged, the rest percent-encoded as UTF-8.
+    /// Visible ASCII and spaces are unchanged. Other characters are percent-encoded as UTF-8.
     AsciiPercent,
     /// UTF-8 bytes.
     Utf8,
-    /// One byte for each letter; includes the Turkish letters.
+    /// ISO 8859-9: one byte for each letter, including the Turkish letters.
     Iso8859_9,
-    /// UTF-8 bytes in base64url, without padding.
+    /// UTF-8 bytes in base64url without padding.
     Base64url,
 }
 
-/// Separator between groups in their header.
+/// Separator between groups in an identity header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum GroupsDelimiter {
     /// `,`
@@ -288,51 +294,51 @@ impl GroupsDelimiter {
     }
 }
 
-/// `[[app.route]]`: the rule for a path and everything below it, or for some methods there.
+/// `[[app.route]]`: the rule for a path and its methods.
 ///
-/// Each key adds a condition.
+/// Each field adds a condition that requests must meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Path; a trailing `/` makes it cover everything below, otherwise it matches exactly.
+    /// Path. With a trailing `/` it includes all paths below it, otherwise only the path itself.
     pub path: String,
-    /// Methods that the rule covers; when empty, all that other rules of this path do not cover.
+    /// Methods of the rule. Without any, the rule is for all methods that no other rule of the path
+    /// has.
     pub methods: Vec<String>,
     pub access: Access,
-    /// Audience that a bearer token must name, instead of the application's.
+    /// Audience that bearer tokens must have, instead of the application's audience.
     pub audience: Option<String>,
-    /// Scopes that a bearer token must have.
+    /// Scopes that bearer tokens must have.
     pub scopes: Vec<String>,
-    /// Permitted groups; the user must be in at least one. Any user when empty.
+    /// Permitted groups, of which the user must be in at least one. Without any, every user is
+    /// permitted.
     pub groups: Vec<String>,
-    /// Users who are admitted; any user when empty.
+    /// Permitted users. Without any, every user is permitted.
     pub users: Vec<RulePerson>,
-    /// Permitted authentication context classes; the sign-in must have reached at least one. Any
-    /// when empty.
+    /// Permitted authentication context classes, of which the sign-in must have at least one.
+    /// Without any, every sign-in is permitted.
     ///
-    /// Own values are levels, and a higher level satisfies them. Values of a trusted issuer are
-    /// compared exactly.
+    /// Sealgate's own values are levels, which a higher level satisfies too. Values of a trusted
+    /// issuer are compared exactly.
     pub acr: Vec<String>,
-    /// Maximum age of the sign-in.
+    /// Maximum time since the sign-in.
     pub max_age: Option<Duration>,
-    /// Origins that may send CORS requests; when empty, CORS headers are left to the application.
+    /// Origins that may send CORS requests. Without any, the application sets the CORS headers.
     pub cors_origins: Vec<String>,
-    /// Whether GET, HEAD and OPTIONS requests may have a body, although these methods define no
-    /// meaning for it.
+    /// Whether GET, HEAD and OPTIONS requests may have a body, which has no defined meaning.
     pub allow_get_body: bool,
-    /// Cache headers of responses; public routes get none.
+    /// Cache headers of responses. Responses on public routes are unchanged.
     pub caching: Caching,
-    /// Whether programs may authenticate with an application password (HTTP Basic).
+    /// Whether clients may authenticate with an application password (HTTP Basic).
     pub basic: bool,
-    /// Characters that the application reads as data in these paths, where others read a separator.
+    /// Characters in these paths that the application reads as data, not as separators.
     pub path_characters: PathCharacters,
 }
 
-/// Characters in paths that some servers read as separators, and some applications as part of a
-/// name.
+/// Characters that some servers read as separators in a path, and some applications as data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of independent flags, one for each character")]
 pub struct PathCharacters {
-    /// `;`, escaped or not.
+    /// `;`, escaped or literal.
     pub semicolon: bool,
     /// `%2F`.
     pub slash: bool,
@@ -343,29 +349,31 @@ pub struct PathCharacters {
 }
 
 impl PathCharacters {
-    /// Returns the characters as written in the configuration file.
+    /// Returns the characters as the configuration file writes them.
     pub fn words(self) -> Vec<String> {
         let all = [(self.semicolon, ";"), (self.slash, "%2F"), (self.backslash, "%5C"), (self.double_slash, "%252F")];
         all.into_iter().filter(|(has, _)| *has).map(|(_, word)| word.to_owned()).collect()
     }
 }
 
-/// Cache headers for responses of an application.
+/// Cache headers of an application's responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Caching {
     #[default]
+    /// Set by Sealgate, so that no shared cache stores the response.
     Private,
+    /// Set by the application.
     Application,
 }
 
 impl Route {
-    /// Returns whether the rule admits the user after sign-in.
+    /// Returns whether the users and groups of the rule admit the user.
     fn lets_in(&self, user: &User) -> bool {
         (self.users.is_empty() || self.users.iter().any(|person| person.is(user)))
             && (self.groups.is_empty() || self.groups.iter().any(|group| user.groups.contains(group)))
     }
 
-    /// Creates a rule for a path without further conditions.
+    /// Creates a rule that only has a path and an access.
     pub fn plain(path: &str, access: Access) -> Self {
         Self {
             path: path.to_owned(),
@@ -385,9 +393,9 @@ impl Route {
         }
     }
 
-    /// Returns whether both rules have the same conditions, apart from their paths.
+    /// Returns whether two rules have the same conditions. Paths are ignored.
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
-        // Destructures all fields, so that a new field cannot be forgotten here.
+        // The pattern names all fields, so the compiler reports a new field.
         let Self {
             path: _,
             methods,
@@ -402,7 +410,7 @@ impl Route {
             caching,
             allow_get_body,
             basic,
-            // Decides which paths are valid, not who has access.
+            // Determines which paths are valid, not who has access.
             path_characters: _,
         } = self;
         methods == &other.methods
@@ -423,11 +431,12 @@ impl Route {
 /// A user named in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RulePerson {
-    /// By `sub`.
+    /// A local user, by `sub`.
     Sub(Subject),
-    /// By verified e-mail address.
+    /// A user with this verified e-mail address.
     Email(Email),
-    /// By another issuer's `sub`, prefixed with that issuer's short name: `issuer:sub`.
+    /// A user of another issuer: the configured name of the issuer, a colon, and the issuer's
+    /// `sub`.
     Foreign(String),
 }
 
@@ -437,7 +446,7 @@ impl RulePerson {
         Subject::parse(text).map(Self::Sub).or_else(|| Email::parse(text).map(Self::Email))
     }
 
-    /// Returns the user as written in the configuration file.
+    /// Returns the user as the configuration file writes it.
     pub fn text(&self) -> String {
         match self {
             Self::Sub(sub) => sub.to_string(),
@@ -446,8 +455,8 @@ impl RulePerson {
         }
     }
 
-    /// Returns whether this names the user. Unverified addresses never match, because any user can
-    /// claim them.
+    /// Returns whether this is the user. Unverified e-mail addresses never match, because any user
+    /// can enter them.
     pub fn is(&self, user: &User) -> bool {
         match self {
             Self::Sub(sub) => *sub == user.sub,
@@ -456,10 +465,10 @@ impl RulePerson {
         }
     }
 
-    /// Returns whether this names the subject of another issuer's token.
+    /// Returns whether this is the subject of another issuer's token.
     ///
-    /// Matches that issuer's name for the subject, or an e-mail address that the issuer is trusted
-    /// for. Never matches a local `sub`.
+    /// A subject matches by the name of issuer and `sub`, or by an e-mail address for which the
+    /// issuer is trusted. A local `sub` never matches.
     pub fn is_foreign(&self, foreign: &Foreign) -> bool {
         match self {
             Self::Sub(_) => false,
@@ -470,10 +479,11 @@ impl RulePerson {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Credential that a rule requires.
 pub enum Access {
     Public,
     Bearer,
-    /// A browser session or a bearer token.
+    /// A session cookie or a bearer token.
     SignedIn,
 }
 

@@ -1,21 +1,23 @@
-//! The operator's logo and colours: accepted formats, and checks that text stays readable (WCAG 2.2
-//! §1.4.3).
+//! The operator's logo and colours: accepted formats, and the check that text stays readable (WCAG
+//! 2.2 §1.4.3).
 
 use std::fmt;
 
 use bytes::Bytes;
 use serde::Serialize;
 
-/// Maximum size of a logo, bytes.
+/// Maximum size of a logo in bytes.
 pub(super) const LARGEST_LOGO: u64 = 64 * 1024;
 
 /// Minimum contrast of text (WCAG 2.2 §1.4.3, level AA).
 const AA: f64 = 4.5;
 
-/// Colours next to the accent in the stylesheet: card, page, wash, and text on the accent.
+/// Colours of the stylesheet that the accent must contrast with: card, page, wash, and text on the
+/// accent.
 const LIGHT: [Colour; 4] = [Colour(255, 255, 255), Colour(237, 241, 240), Colour(238, 244, 242), Colour(255, 255, 255)];
 const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43, 40), Colour(6, 35, 30)];
 
+/// An sRGB colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Colour(u8, u8, u8);
 
@@ -38,7 +40,7 @@ impl Colour {
         Self(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
     }
 
-    /// Returns the contrast with another colour, 1 to 21 (WCAG 2.2, "contrast ratio").
+    /// Returns the contrast ratio with another colour, from 1 to 21 (WCAG 2.2).
     pub fn contrast(self, other: Self) -> f64 {
         let (one, two) = (self.luminance(), other.luminance());
         (one.max(two) + 0.05) / (one.min(two) + 0.05)
@@ -52,7 +54,7 @@ impl Colour {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
-    /// Returns the lowest contrast with these colours, and the colour that has it.
+    /// Returns the lowest contrast ratio with these colours, and the colour that has it.
     fn worst(self, others: &[Self]) -> (f64, Self) {
         let contrasts = others.iter().map(|other| (self.contrast(*other), *other));
         contrasts.fold((f64::MAX, self), |worst, next| if next.0 < worst.0 { next } else { worst })
@@ -68,7 +70,7 @@ impl fmt::Display for Colour {
 const BLACK: Colour = Colour(0, 0, 0);
 const WHITE: Colour = Colour(255, 255, 255);
 
-/// The colour of links and buttons in both schemes.
+/// Colour of links and buttons, for light and dark pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Accent {
     pub light: Colour,
@@ -76,15 +78,15 @@ pub struct Accent {
 }
 
 impl Accent {
-    /// Creates an accent. A missing dark colour is the light one, mixed with as much white as
-    /// readability requires.
+    /// Creates an accent. Without a dark colour, it mixes the light one with as much white as text
+    /// on dark pages needs.
     pub(super) fn new(light: Colour, dark: Option<Colour>) -> Self {
         let lighter = || (0..=100).step_by(5).map(|share| light.mixed(WHITE, share));
         let readable = || lighter().find(|colour| colour.worst(&DARK).0 >= AA).unwrap_or(WHITE);
         Self { light, dark: dark.unwrap_or_else(readable) }
     }
 
-    /// Returns the colours for hovered elements: farther from the page's background.
+    /// Returns the colours of hovered elements, which contrast more with the page.
     #[must_use]
     pub fn strong(self) -> Self {
         Self { light: self.light.mixed(BLACK, 28), dark: self.dark.mixed(WHITE, 30) }
@@ -114,28 +116,25 @@ fn readable(text: &str, grounds: &[Colour], pages: &str, better: &str) -> Result
     Ok(colour)
 }
 
-/// File format of a logo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Picture {
-    /// Portable Network Graphics.
     Png,
-    /// Scalable Vector Graphics.
     Svg,
 }
 
+/// The operator's logo, or the icon of an application.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Logo {
     pub picture: Picture,
-    /// Content of the file.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub bytes: Bytes,
 }
 
 impl Logo {
-    /// Parses a file's content.
+    /// Parses the content of a file.
     ///
     /// # Errors
-    /// States the problem and the allowed values.
+    /// A text that states the problem and the allowed formats.
     pub(super) fn read(content: Vec<u8>) -> Result<Self, String> {
         let head = content.get(..1024).unwrap_or(&content).trim_ascii_start();
         let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grounds_are_those_of_the_stylesheet() {
+    fn the_background_colours_match_the_stylesheet() {
         let css = include_str!("../pages/sealgate.css");
         let (light, dark) = css.split_once("@media (prefers-color-scheme: dark)").unwrap();
         for (part, colours) in [(light, LIGHT), (dark, DARK)] {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_colour_that_cannot_be_read_is_refused_with_what_to_do() {
+    fn an_unreadable_colour_is_refused_with_a_remedy() {
         assert!(light("#ffcc00").unwrap_err().ends_with("write a darker colour"));
         assert!(dark("#0a5c53").unwrap_err().ends_with("write a lighter colour"));
         for wrong in ["red", "#fff", "#12345g", "#1234567", "12345678", "#ğ2345", ""] {

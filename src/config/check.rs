@@ -1,7 +1,7 @@
-//! Checks the file and converts it to the settings: known keys, allowed values and defaults.
+//! Converts the configuration file to settings: checks keys and values, and sets defaults.
 //!
-//! Collects every error. Each section reads all its keys before it fails, so that a valid key is
-//! not reported as unknown only because another one was wrong.
+//! All errors are collected. A section reads all its keys before it fails, so that a valid key is
+//! not reported as unknown because another key is wrong.
 
 mod acme;
 mod address;
@@ -39,17 +39,17 @@ use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::user::Email;
 use tls::CertificateChain;
 
-/// Maximum clock difference between this machine and a token's verifier, seconds.
-const CLOCKS_DIFFER: u64 = 5 * MINUTE;
+/// Maximum clock difference between this machine and the verifier of a token, in seconds.
+const MAX_CLOCK_DIFFERENCE: u64 = 5 * MINUTE;
 
-/// Reads and checks the file at `path`. `files` receives the directory of the file.
+/// Reads and checks the file at `path`. `files` is called with the directory of the file.
 pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<ConfigFault>> {
     let (content, base) =
         content(path).map_err(|problem| vec![ConfigFault::new(path.display().to_string(), None, problem)])?;
     text(&content, &files(base))
 }
 
-/// Reads the file and returns its text and directory.
+/// Reads the file. Returns its text and its directory.
 fn content(path: &Path) -> Result<(String, PathBuf), String> {
     let content = fs::read(path)
         .map_err(|error| format!("cannot be read ({error}); name the file with --config FILE or SEALGATE_CONFIG"))?;
@@ -58,7 +58,7 @@ fn content(path: &Path) -> Result<(String, PathBuf), String> {
     Ok((content, absolute.parent().map(Path::to_owned).unwrap_or_default()))
 }
 
-/// Reads the file at `path` and returns how to reach the server that runs with it.
+/// Reads the file at `path`. Returns how to reach the server that runs with it.
 pub(super) fn reach(path: &Path) -> Option<ServerAddress> {
     let (content, base) = content(path).ok()?;
     let (reading, files) = (ConfigReader::new(&content), Files::unchecked(base));
@@ -81,7 +81,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
     }
 }
 
-/// Returns all known keys, by reading a file in which every table is present.
+/// Returns all known keys. Parses a file with every table, and collects the keys that are read.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
         "[server.tls]\n[acme]\n[cluster]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
@@ -194,7 +194,7 @@ fn server(
     issuer: Option<&IssuerUrl>,
     acme: bool,
 ) -> (ServerConfig, Vec<CertificateChain>) {
-    // An invalid issuer is reported by its own check.
+    // Another check reports an invalid issuer.
     let https = issuer.is_none_or(IssuerUrl::is_https);
     let mut listen: Vec<SocketAddr> = Vec::new();
     section.required_texts("listen", "write a list such as [\"0.0.0.0:443\"]", |text| {
@@ -288,13 +288,13 @@ fn tokens(mut section: Section<'_, '_>) -> TokensConfig {
 fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
     let publish = section.seconds("publish_seconds", 25 * HOUR, 1..=30 * DAY);
     let shortest = tokens.access_token.as_secs();
-    let keep = section.seconds("keep_seconds", shortest + CLOCKS_DIFFER, 1..=30 * DAY);
+    let keep = section.seconds("keep_seconds", shortest + MAX_CLOCK_DIFFERENCE, 1..=30 * DAY);
     if keep < tokens.access_token {
         let problem = format!("is shorter than tokens.access_token_seconds; write at least {shortest}");
         section.fault("keep_seconds", &problem);
     }
     let rotate = section.optional_seconds("rotate_seconds", 1..=3660 * DAY);
-    // Replacing a key before its predecessor expires would grow the key set without bound.
+    // With a shorter time, rotations would add keys faster than expired keys are removed.
     let soonest = publish + keep;
     if rotate.is_some_and(|rotate| rotate < soonest) {
         let problem = format!(
@@ -303,8 +303,8 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
         );
         section.fault("rotate_seconds", &problem);
     }
-    // The remaining 1/25 allows for a copy in transit when the key was published, and for clock
-    // differences.
+    // 1/25 of the time remains for a copy that was in transit when the key was published, and for
+    // clock differences.
     let cache = (publish * 24 / 25).min(Duration::from_secs(DAY));
     KeysConfig { times: KeyTimes { publish, keep }, cache, rotate }
 }

@@ -1,7 +1,7 @@
 //! Compares two configurations key by key, and reports which changes a running server can apply.
 //!
-//! Both are serialised and compared. Only names of keys are reported, never values. A test fails
-//! for a key that is missing in these lists.
+//! Both configurations are serialised for the comparison. The result contains names of keys, never
+//! values. A test fails if a key is missing in the lists of this module.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,18 +9,18 @@ use serde_json::Value;
 use super::app::App;
 use super::settings::Config;
 
-/// Changes of a new configuration.
+/// Changes between two configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Keys that a reload applies, such as `rate_limits.token` and `app wiki: route, upstreams`.
     pub live: Vec<String>,
-    /// Keys that take effect only after a restart, such as `server.listen`.
+    /// Keys that a restart applies, such as `server.listen`.
     pub restart: Vec<String>,
 }
 
 /// A section, its keys that need a restart, and its keys that a reload applies.
 ///
-/// In the order of the report; a section may therefore appear more than once.
+/// The report has the order of this list. A section may therefore appear more than once.
 type Keys = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SECTIONS: &[Keys] = &[
@@ -59,7 +59,7 @@ const SECTIONS: &[Keys] = &[
     ("", &["trusted_issuer"], &[]),
 ];
 
-/// Keys of an application. A reload applies all of them.
+/// Keys of an application, all of which a reload applies.
 const APP: &[&str] = &[
     "name",
     "title",
@@ -95,7 +95,8 @@ impl Config {
     pub fn difference(&self, new: &Self) -> Difference {
         let mut found = Difference::default();
         let (before, after) = (serialised(self), serialised(new));
-        // Certificate files may change, but whether a listener uses TLS is fixed when it is bound.
+        // A reload can replace certificates, but not switch a bound listener between TLS and plain
+        // HTTP.
         let tls_stays = self.server.tls.is_empty() == new.server.tls.is_empty();
         for (section, restart, live) in SECTIONS {
             let changed = |keys| changed(&before, &after, section, keys);
@@ -130,7 +131,7 @@ impl Difference {
         for app in old.iter().filter(|app| !among(new, &app.name)) {
             self.live.push(format!("app {}: removed", app.name));
         }
-        // If several applications could match a host, the first one does.
+        // The order matters, because the first application that matches a host is selected.
         let kept = old.iter().filter(|app| among(new, &app.name));
         if !kept.map(|app| &app.name).eq(new.iter().filter(|app| among(old, &app.name)).map(|app| &app.name)) {
             self.live.push("app: their order".to_owned());
@@ -147,13 +148,13 @@ fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -
     })
 }
 
-/// Returns the field name of a key. Field names omit the unit, because the field's type has it.
+/// Returns the name of a key's field. A field name has no unit.
 fn field(key: &str) -> &str {
     let seconds = key.strip_suffix("_seconds");
     seconds.or_else(|| key.strip_suffix("_days")).unwrap_or(key)
 }
 
-/// Serialises a value. Cannot fail: all map keys are strings, and paths use [`super::serialize`].
+/// Serialises a value. Cannot fail: map keys are strings, and paths use [`super::serialize`].
 fn serialised(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_has_its_place_once() {
+    fn every_field_is_listed_once() {
         let (config, all) = every_section();
         for section in names(&all) {
             let parts = SECTIONS.iter().filter(|(name, ..)| *name == section);
@@ -213,22 +214,22 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_named_as_in_the_file() {
+    fn every_listed_key_exists_in_the_file() {
         let sections = SECTIONS.iter().flat_map(|(section, restart, live)| {
             restart.iter().chain(*live).map(move |key| format!("{section}.{key}").trim_start_matches('.').to_owned())
         });
         let listed: BTreeSet<_> = sections.chain(APP.iter().map(|key| format!("app.{key}"))).collect();
         let known = known_keys();
         assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
-        // Reported with another key: keys of a table with its table, and derived values with their
-        // first key. The terms of an authority are always accepted.
+        // Some keys are compared as part of another key: keys of a table as part of the table, and
+        // keys of a derived value as part of its first key. `agree_to_terms` must always be true.
         let by_another = |key: &String| {
             let tables = key.match_indices('.').any(|(at, _)| listed.contains(&key[..at]));
             let is_table = known.iter().any(|other| other.starts_with(&format!("{key}.")));
             tables || is_table || ["pages.accent_dark", "app.preset", "acme.agree_to_terms"].contains(&key.as_str())
         };
-        let untold: Vec<_> = known.difference(&listed).filter(|key| !by_another(key)).collect();
-        assert_eq!(untold, Vec::<&String>::new());
+        let unlisted: Vec<_> = known.difference(&listed).filter(|key| !by_another(key)).collect();
+        assert_eq!(unlisted, Vec::<&String>::new());
     }
 
     #[test]

@@ -1,9 +1,7 @@
-//! Paths and checks of the files that a configuration names.
+//! Paths and files that a configuration names: resolving, checking, and reading secrets.
 //!
-//! Checking before the start turns an error deep inside a library into one clear line. Each file is
+//! A check before the start turns an error deep inside a library into one clear line. Each file is
 //! checked again when it is used.
-//!
-//! Reads a secret, such as a PIN or a password, from a file that only its owner can read.
 
 use std::fs;
 use std::fs::{File, Metadata};
@@ -23,19 +21,19 @@ use zeroize::Zeroizing;
 use crate::appearance::{LARGEST_LOGO, Logo};
 use sealgate_domain::oauth::jwk_set;
 
-/// Placeholder for the directory of systemd credentials, which differs between units.
+/// Placeholder in paths for the directory of systemd credentials, which differs between units.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
 
-/// Parent of the systemd credential directories.
+/// Directory that contains the systemd credential directories.
 ///
-/// systemd grants access to the unit's user with an access control list, whose mask `stat` shows as
-/// the group's bits. The group itself has no access.
+/// systemd grants access to the unit's user with an access control list. `stat` shows the mask of
+/// the list as permissions of the group, but the group has no access.
 const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 
-/// Maximum length of a Unix socket's path, bytes: `sun_path` without its final NUL (unix(7)).
+/// Maximum length of a Unix socket's path in bytes: `sun_path` without its final NUL (unix(7)).
 const MAX_SOCKET_PATH_LENGTH: usize = 107;
 
-/// Resolves the files that a configuration names and optionally checks them.
+/// Resolver for paths in a configuration, which can also check the files.
 pub(super) struct Files {
     base: PathBuf,
     look: Look,
@@ -47,18 +45,19 @@ enum Look {
 }
 
 impl Files {
-    /// Resolves relative paths from `base` and reads no file.
+    /// Creates a resolver that does not access files. Relative paths start at `base`.
     pub(super) fn unchecked(base: PathBuf) -> Self {
         Self { base, look: Look::No }
     }
 
-    /// Resolves relative paths from `base` and checks the files. `credentials` is the unit's
-    /// systemd credential directory, if any.
+    /// Creates a resolver that checks files. Relative paths start at `base`.
+    ///
+    /// `credentials` is the systemd credential directory of the unit, if any.
     pub(super) fn checked(base: PathBuf, credentials: Option<PathBuf>) -> Self {
         Self { base, look: Look::Yes { credentials } }
     }
 
-    /// Makes a path absolute.
+    /// Makes a path absolute. Replaces the placeholder of the credential directory.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
             return Err("is not a path; write an absolute path, or one relative to this file's directory".into());
@@ -73,7 +72,8 @@ impl Files {
         }
     }
 
-    /// Checks a file with a secret. `what` names the secret, such as `the token's user PIN`.
+    /// Checks a file with a secret. `what` names the secret in errors, such as `the token's user
+    /// PIN`.
     pub(super) fn secret_file(&self, text: &str, what: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -94,7 +94,8 @@ impl Files {
         Ok(path)
     }
 
-    /// Checks SoftHSM's configuration file. The module reports an absent one only as a token that is missing.
+    /// Checks SoftHSM's configuration file. If it is absent, the module only reports a missing
+    /// token.
     pub(super) fn softhsm_conf(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -102,7 +103,7 @@ impl Files {
         Ok(path)
     }
 
-    /// Checks the store's directory; it may be absent.
+    /// Checks the store's directory, which may be absent.
     pub(super) fn store(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -115,7 +116,7 @@ impl Files {
         }
     }
 
-    /// Checks the path of a Unix socket to be created.
+    /// Checks the path at which a Unix socket will be created.
     pub(super) fn socket(&self, path: PathBuf) -> Result<PathBuf, String> {
         let length = path.as_os_str().len();
         if length > MAX_SOCKET_PATH_LENGTH {
@@ -126,7 +127,8 @@ impl Files {
         }
         let Look::Yes { .. } = self.look else { return Ok(path) };
         match fs::symlink_metadata(&path) {
-            // The server removes the socket of a killed process, and must not remove other files.
+            // The server removes the socket that a killed process left. It must not remove another
+            // file.
             Ok(metadata) if !metadata.file_type().is_socket() => {
                 Err(format!("{} exists and is not a socket; write another path", path.display()))
             }
@@ -134,7 +136,7 @@ impl Files {
         }
     }
 
-    /// Reads a certificate chain. [`belong_together`] compares its leaf with the key.
+    /// Reads a certificate chain. Use [`belong_together`] to compare it with its private key.
     pub(super) fn certificate(&self, text: &str) -> Result<Chain, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(Chain { path, certificates: Vec::new() }) };
@@ -150,7 +152,7 @@ impl Files {
         Ok(Chain { path, certificates })
     }
 
-    /// Checks a file of authority certificates; it must contain at least one.
+    /// Checks a file of CA certificates.
     pub(super) fn authorities(&self, text: &str) -> Result<PathBuf, String> {
         let chain = self.certificate(text)?;
         let name = chain.path.display();
@@ -165,7 +167,7 @@ impl Files {
         Ok(chain.path)
     }
 
-    /// Reads the operator's logo; returns none if files are not checked.
+    /// Reads a logo. Returns `None` if files are not checked.
     pub(super) fn logo(&self, text: &str) -> Result<Option<Logo>, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(None) };
@@ -178,7 +180,7 @@ impl Files {
         Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
     }
 
-    /// Checks a key set of another issuer; it must contain at least one key.
+    /// Checks a file with the JWK set of another issuer, which must contain a usable key.
     pub(super) fn key_set(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -222,7 +224,7 @@ impl Files {
     }
 }
 
-/// A certificate chain; empty if the file was not read.
+/// A certificate chain. It is empty if the file was not read.
 pub(super) struct Chain {
     pub(super) path: PathBuf,
     certificates: Vec<CertificateDer<'static>>,
@@ -234,13 +236,13 @@ impl Chain {
         !self.certificates.is_empty()
     }
 
-    /// Returns when the leaf expires, in seconds since 1970; none if the time cannot be read.
+    /// Returns when the leaf expires, in seconds since 1970, or `None` if the chain is empty or
+    /// unreadable.
     pub(super) fn ends(&self) -> Option<i64> {
         not_after(self.certificates.first()?)
     }
 
-    /// Returns whether the leaf is valid for this host: a name, or an address in the form used in
-    /// URLs.
+    /// Returns whether the leaf is for this host: a name, or an IP address as in a URL.
     pub(super) fn is_for(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let (Some(leaf), Ok(name)) = (self.certificates.first(), ServerName::try_from(bare)) else { return false };
@@ -248,25 +250,25 @@ impl Chain {
     }
 }
 
-/// Returns when a certificate expires, in seconds since 1970; none if the time cannot be read.
+/// Returns when a certificate expires, in seconds since 1970, or `None` if it cannot be parsed.
 pub fn not_after(certificate: &[u8]) -> Option<i64> {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(certificate.validity().not_after.timestamp())
 }
 
-/// A private key; none if the file was not read.
+/// A private key. `key` is `None` if the file was not read.
 pub(super) struct PrivateKey {
     pub(super) path: PathBuf,
     key: Option<PrivateKeyDer<'static>>,
 }
 
-/// The invalid file of a pair, and the reason.
+/// The file of a pair that is wrong, with the error text for it.
 pub(super) enum Mismatch {
     Certificate(String),
     Key(String),
 }
 
-/// Checks that a certificate and a key belong together, with the same code as the listener.
+/// Checks that a certificate chain and a private key belong together, as the listener does.
 pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mismatch> {
     let Some(secret) = &key.key else { return Ok(()) };
     let name = key.path.display();
@@ -288,7 +290,8 @@ pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mis
     }
 }
 
-/// Checks the file type before opening: opening a pipe without a writer would block the start.
+/// Checks that a file can be read. The type is checked before opening, because opening a pipe
+/// without a writer would block.
 fn readable(path: &Path) -> Result<Metadata, String> {
     let cannot = |error| format!("{} cannot be read ({error})", path.display());
     let metadata = fs::metadata(path).map_err(cannot)?;
@@ -299,41 +302,42 @@ fn readable(path: &Path) -> Result<Metadata, String> {
     Ok(metadata)
 }
 
-/// Default maximum length of a secret, bytes. A longer file does not contain a secret.
-const LONGEST: usize = 255;
+/// Maximum length of a PIN or a password in bytes.
+const MAX_SECRET_LENGTH: usize = 255;
 
-/// Returns the file's content without one trailing newline.
+/// Reads a secret from a file, without one trailing newline.
 ///
 /// `what` names the secret in errors, such as `the token's user PIN`.
 ///
 /// # Errors
-/// The reason, without the file's name: the file is absent, readable by group or others, empty, too
-/// long or not text.
+/// A text without the file's name, if the file is absent, accessible to other users, empty, too
+/// long or not UTF-8.
 pub fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
-    read_longer_secret_file(path, what, LONGEST)
+    read_longer_secret_file(path, what, MAX_SECRET_LENGTH)
 }
 
-/// Like [`read_secret_file`], for secrets of up to `longest` bytes.
-pub fn read_longer_secret_file(path: &Path, what: &str, longest: usize) -> Result<Zeroizing<String>, String> {
+/// Like [`read_secret_file`], for secrets of at most `max_length` bytes.
+pub fn read_longer_secret_file(path: &Path, what: &str, max_length: usize) -> Result<Zeroizing<String>, String> {
     // Without `O_NONBLOCK`, opening a pipe without a writer would block.
     let file = File::options()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(path)
         .map_err(|error| format!("cannot be read ({error})"))?;
-    // Read from the open file, so that the checked file is the file that is read.
+    // The metadata of the open file is checked, so the path cannot be replaced between check and
+    // read.
     let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
     check_access(path, &metadata)?;
 
-    let mut content = Zeroizing::new(Vec::with_capacity(longest + 3));
-    file.take(longest as u64 + 3).read_to_end(&mut content).map_err(|error| format!("cannot be read ({error})"))?;
+    let mut content = Zeroizing::new(Vec::with_capacity(max_length + 3));
+    file.take(max_length as u64 + 3).read_to_end(&mut content).map_err(|error| format!("cannot be read ({error})"))?;
     let secret = content.strip_suffix(b"\r\n").or_else(|| content.strip_suffix(b"\n")).unwrap_or(&content);
     let secret =
         std::str::from_utf8(secret).map_err(|_| format!("is not UTF-8 text; write {what} and nothing else"))?;
     match secret.len() {
         0 => Err(format!("is empty; write {what} into it")),
-        length if length <= longest => Ok(Zeroizing::new(secret.to_owned())),
-        _ => Err(format!("has more than {longest} bytes; write {what} and nothing else")),
+        length if length <= max_length => Ok(Zeroizing::new(secret.to_owned())),
+        _ => Err(format!("has more than {max_length} bytes; write {what} and nothing else")),
     }
 }
 
@@ -344,7 +348,7 @@ fn check_access(path: &Path, metadata: &Metadata) -> Result<(), String> {
     check_mode(path, metadata)
 }
 
-/// Returns an error, without the file's name, if other users can access a file with a secret.
+/// Returns an error, without the file's name, if other users can access the file.
 fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
     let mode = metadata.mode() & 0o777;
@@ -380,13 +384,13 @@ mod tests {
     }
 
     #[test]
-    fn credential_outside_of_a_unit_is_a_fault_that_says_how_to_load_it() {
+    fn a_credential_outside_of_a_unit_is_an_error_with_a_remedy() {
         let problem = credentials(None).secret_file("$CREDENTIALS_DIRECTORY/pkcs11-pin", "the PIN").unwrap_err();
         assert!(problem.contains("LoadCredential=pkcs11-pin:FILE"), "{problem}");
     }
 
     #[test]
-    fn no_other_variable_and_no_other_place_is_replaced() {
+    fn only_the_credentials_variable_at_the_start_is_replaced() {
         for text in ["$HOME/pin", "/x/$CREDENTIALS_DIRECTORY/pin", "$CREDENTIALS_DIRECTORY"] {
             let expected = Path::new("/etc/sealgate").join(text);
             assert_eq!(credentials(Some(Path::new("/run/credentials/x"))).path(text), Ok(expected));

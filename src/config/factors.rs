@@ -1,4 +1,4 @@
-//! Required assurance levels and the enrolment deadline.
+//! `[factors]`: required assurance levels and the enrolment deadline.
 
 use std::collections::BTreeMap;
 
@@ -11,44 +11,44 @@ use sealgate_domain::user::User;
 /// `[factors]`: the assurance level that every sign-in must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FactorsConfig {
-    /// Level for all users.
+    /// Level that all users must reach.
     pub level: AssuranceLevel,
-    /// Levels for members of groups, by group name.
+    /// Levels that members of groups must reach, by group name.
     pub groups: BTreeMap<String, AssuranceLevel>,
-    /// End of the last day (UTC) on which a user without a factor may still sign in without one; no
-    /// grace period when absent.
+    /// End of the period in which users without a factor may sign in with the password only; `None`
+    /// for no such period.
     pub enrol_by: Option<UnixTime>,
     pub enrolment: EnrolmentChoice,
     /// Host to which security keys and passkeys are bound (WebAuthn's RP ID), if it is not the
     /// issuer's: the issuer's earlier host.
     pub rp_id: Option<String>,
-    /// Host whose security keys and passkeys the operator gives up after a change of the issuer.
+    /// Former host of the issuer whose security keys and passkeys the operator has given up.
     pub abandon_keys_of: Option<String>,
 }
 
-/// Who adds the first factor of a user without factors.
+/// Person who adds the first factor of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum EnrolmentChoice {
     /// The user, after the password.
     InSignIn,
-    /// The recipient of an administrator's enrolment link. A stolen password alone cannot enrol a
-    /// factor.
+    /// The recipient of an enrolment link, which an administrator creates. A stolen password alone
+    /// is not enough to add a factor.
     ByLink,
 }
 
 impl FactorsConfig {
-    /// Returns the level policy for this user's sign-ins.
+    /// Returns the level policy for sign-ins of this user.
     pub fn policy_for(&self, user: &User, now: UnixTime) -> LevelPolicy {
         LevelPolicy { level: self.level_for(user), may_postpone: !self.enrolment_is_due(now) }
     }
 
-    /// Returns the highest of the levels for all users and for this user's groups.
+    /// Returns the highest level among that for all users and those for this user's groups.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
         groups.copied().fold(self.level, AssuranceLevel::max)
     }
 
-    /// Returns whether users who need a factor can no longer postpone enrolment.
+    /// Returns whether users can no longer postpone adding a required factor.
     pub(crate) fn enrolment_is_due(&self, now: UnixTime) -> bool {
         self.enrol_by.is_none_or(|end| end <= now)
     }

@@ -1,7 +1,7 @@
-//! The configuration file as a tree of TOML values that is read key by key.
+//! Reads TOML values key by key, and collects all errors.
 //!
-//! Records which keys were read, and reports the others as unknown. It collects all errors, whereas
-//! a derived `Deserialize` would stop at the first. It has no knowledge of individual keys.
+//! Keys that were not read are reported as unknown. A derived `Deserialize` would stop at the first
+//! error. The module contains no names of keys.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,10 @@ use toml::de::{DeInteger, DeString, DeTable, DeValue};
 
 use crate::ConfigFault;
 
-/// Reader of a configuration file: its text, the errors found so far and the keys read.
+/// Reader of a configuration file: its text, the errors, and the keys that were read.
 pub(super) struct ConfigReader<'t> {
     text: &'t str,
-    /// Offset of each line's start. Every value's line is computed, and a file may have many
+    /// Byte offset of each line's start. The line of every value is needed, and a file may have
     /// thousands of lines.
     lines: Vec<usize>,
     faults: RefCell<Vec<ConfigFault>>,
@@ -33,16 +33,16 @@ impl<'t> ConfigReader<'t> {
         Self { text, lines, faults: RefCell::default(), warnings: RefCell::default(), keys: RefCell::default() }
     }
 
-    /// Returns the whole file as a section, or none if the text is not TOML.
+    /// Returns the whole file as a section, or `None` if the text is not valid TOML.
     ///
-    /// A partial result would add misleading errors to the real ones.
+    /// A partial result would cause misleading errors in addition.
     pub(super) fn root(&self) -> Option<Section<'_, 't>> {
         let (root, errors) = DeTable::parse_recoverable(self.text);
         let mut last_line = 0;
         for error in &errors {
             let at = error.span().map_or(self.text.len(), |span| span.start);
             let (line, column) = self.position(at);
-            // Further errors in the same line are usually consequences of the first.
+            // Further errors in a line usually follow from the first.
             if line != last_line {
                 let message = error.message().replace('\n', " ");
                 self.report(format!("line {line}, column {column}"), None, format!("not TOML: {message}"));
@@ -52,7 +52,7 @@ impl<'t> ConfigReader<'t> {
         errors.is_empty().then(|| self.whole(root.into_inner()))
     }
 
-    /// Returns the readable parts of the file, even if it is not TOML.
+    /// Returns the readable parts of the file, even if it is not valid TOML.
     ///
     /// For callers that need one value and do not report errors.
     pub(super) fn recovered(&self) -> Section<'_, 't> {
@@ -60,10 +60,10 @@ impl<'t> ConfigReader<'t> {
     }
 
     fn whole(&self, entries: DeTable<'t>) -> Section<'_, 't> {
-        Section { reading: self, path: String::new(), shape: Shape::Absent, entries, asked: BTreeMap::new() }
+        Section { reading: self, path: String::new(), shape: Shape::Absent, entries, read_keys: BTreeMap::new() }
     }
 
-    /// Returns the errors and the warnings, each in the file's order.
+    /// Returns the errors and the warnings, both in the order of the file.
     pub(super) fn into_faults_and_warnings(self) -> (Vec<ConfigFault>, Vec<ConfigFault>) {
         let in_order = |mut found: Vec<ConfigFault>| {
             found.sort_by_key(ConfigFault::line);
@@ -72,7 +72,7 @@ impl<'t> ConfigReader<'t> {
         (in_order(self.faults.into_inner()), in_order(self.warnings.into_inner()))
     }
 
-    /// Returns the keys that were read, without the indexes of array elements.
+    /// Returns the keys that were read, without indexes of arrays.
     pub(super) fn keys(&self) -> BTreeSet<String> {
         self.keys.borrow().clone()
     }
@@ -81,7 +81,7 @@ impl<'t> ConfigReader<'t> {
         self.faults.borrow_mut().push(ConfigFault::new(path, line, problem));
     }
 
-    /// Returns line and column in characters, both from 1.
+    /// Returns the line and the column (in characters) of a byte offset. Both start at 1.
     fn position(&self, offset: usize) -> (usize, usize) {
         let line = self.lines.partition_point(|start| *start <= offset);
         let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
@@ -90,29 +90,30 @@ impl<'t> ConfigReader<'t> {
     }
 }
 
-/// Origin of a section in the file.
+/// Origin of a section.
 #[derive(Clone, Copy)]
 enum Shape {
     /// The table is absent, or is the whole file.
     Absent,
+    /// A table that starts in this line.
     Table(usize),
-    /// The value is no table, which has been reported. Missing keys are not reported in addition.
+    /// The value is not a table. This error has been reported, so missing keys are not.
     Wrong,
 }
 
 /// A table of the file.
 ///
-/// Dropping it reports the keys that were not read. Callers must read every known key first, even
-/// after an error.
+/// Dropping a section reports the keys that were not read. Callers must therefore read all known
+/// keys, even after an error.
 pub(super) struct Section<'r, 't> {
     reading: &'r ConfigReader<'t>,
     path: String,
     shape: Shape,
     entries: DeTable<'t>,
-    asked: BTreeMap<&'static str, Option<usize>>,
+    /// Keys that were read, and their lines in the file.
+    read_keys: BTreeMap<&'static str, Option<usize>>,
 }
 
-/// A value and its location.
 struct Found<'t> {
     path: String,
     line: usize,
@@ -120,7 +121,7 @@ struct Found<'t> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    /// Returns a subtable; an absent one is empty.
+    /// Returns a subtable. If the key is absent, the subtable is empty.
     pub(super) fn section(&mut self, key: &'static str) -> Section<'r, 't> {
         match self.take(key) {
             Some(found) => self.table(found, &format!("write it as a table, [{key}]")),
@@ -128,12 +129,13 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// Returns a subtable, if it exists.
+    /// Returns a subtable, or `None` if the key is absent.
     pub(super) fn optional_section(&mut self, key: &'static str, allowed: &str) -> Option<Section<'r, 't>> {
         self.take(key).map(|found| self.table(found, allowed))
     }
 
-    /// Returns a list of subtables; a single table counts as a list of one, an absent key as none.
+    /// Returns a list of subtables. A single table becomes a list of one, an absent key an empty
+    /// list.
     pub(super) fn one_or_more_sections(&mut self, key: &'static str, allowed: &str) -> Vec<Section<'r, 't>> {
         let Some(found) = self.take(key) else { return Vec::new() };
         if !found.value.is_array() {
@@ -146,7 +148,7 @@ impl<'r, 't> Section<'r, 't> {
         elements.into_iter().map(|found| self.table(found, allowed)).collect()
     }
 
-    /// Returns the tables of an array of tables.
+    /// Returns an array of tables. An absent key becomes an empty list.
     pub(super) fn sections(&mut self, key: &'static str) -> Vec<Section<'r, 't>> {
         let Some(found) = self.take(key) else { return Vec::new() };
         let allowed = format!("write each as a table of its own, [[{key}]]");
@@ -156,10 +158,10 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// Reads a string with `read`. Returns none if it is absent or invalid.
+    /// Parses a string with `read`. Returns `None` if the key is absent or the value invalid.
     ///
-    /// The error of `read` states the problem and the allowed values. `allowed` is reported if the
-    /// value is not a string.
+    /// The error of `read` must state the problem and the allowed values. `allowed` is reported if
+    /// the value is not a string.
     pub(super) fn text<T>(
         &mut self,
         key: &'static str,
@@ -170,7 +172,7 @@ impl<'r, 't> Section<'r, 't> {
         self.read_text(&found, allowed, read)
     }
 
-    /// Reads a string that is required if `is_wanted`.
+    /// Parses a string, which is required if `is_wanted`.
     pub(super) fn text_if<T>(
         &mut self,
         is_wanted: bool,
@@ -181,7 +183,7 @@ impl<'r, 't> Section<'r, 't> {
         if is_wanted { self.required_text(key, allowed, read) } else { self.text(key, allowed, read) }
     }
 
-    /// Reads a required string.
+    /// Parses a required string.
     pub(super) fn required_text<T>(
         &mut self,
         key: &'static str,
@@ -195,8 +197,8 @@ impl<'r, 't> Section<'r, 't> {
         self.read_text(&found?, allowed, read)
     }
 
-    /// Reads a list of strings with `read` and omits invalid ones. Returns none if the list is
-    /// absent or not a list.
+    /// Parses a list of strings with `read`, and omits invalid elements. Returns `None` if the key
+    /// is absent or the value is not a list.
     pub(super) fn texts<T>(
         &mut self,
         key: &'static str,
@@ -208,10 +210,10 @@ impl<'r, 't> Section<'r, 't> {
         Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
     }
 
-    /// Reads a table whose keys the operator chooses and whose values are strings. `read` gets
-    /// both.
+    /// Parses a table whose keys the operator chooses. `read` gets the key and the value, a string.
     ///
-    /// Invalid entries are omitted. Returns none if the table is absent or not a table.
+    /// Invalid entries are omitted. Returns `None` if the key is absent or the value is not a
+    /// table.
     pub(super) fn named_texts<T>(
         &mut self,
         key: &'static str,
@@ -235,7 +237,7 @@ impl<'r, 't> Section<'r, 't> {
         Some(entries.into_iter().filter_map(entry).collect())
     }
 
-    /// Reads an optional list of strings that must not be empty.
+    /// Parses an optional list of strings. Reports an empty list as an error.
     pub(super) fn some_texts<T>(
         &mut self,
         key: &'static str,
@@ -254,7 +256,7 @@ impl<'r, 't> Section<'r, 't> {
         self.entries.get(key).and_then(|value| value.get_ref().as_array()).is_some_and(|list| list.is_empty())
     }
 
-    /// Reads a required list of strings that must not be empty.
+    /// Parses a required list of strings. Reports an empty list as an error.
     pub(super) fn required_texts<T>(
         &mut self,
         key: &'static str,
@@ -274,19 +276,20 @@ impl<'r, 't> Section<'r, 't> {
         texts
     }
 
-    /// Reads one of the words in `choices`. Returns none if it is absent or invalid.
+    /// Reads one of the words in `choices`. Returns `None` if the key is absent or the word
+    /// unknown.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let allowed = written(choices);
         self.text(key, &allowed, |text| chosen(text, choices))
     }
 
-    /// Reads one of the words in `choices`; the key is required.
+    /// Reads one of the words in `choices`. Reports a missing key as an error.
     pub(super) fn required_choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let allowed = written(choices);
         self.required_text(key, &allowed, |text| chosen(text, choices))
     }
 
-    /// Reads an integer in `range`; returns `default` if it is absent or invalid.
+    /// Reads an integer in `range`. Returns `default` if the key is absent or the value invalid.
     pub(super) fn number<T>(&mut self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -294,19 +297,20 @@ impl<'r, 't> Section<'r, 't> {
         self.whole(key, range, "").unwrap_or(default)
     }
 
-    /// Reads a duration in whole seconds in `range`; returns `default` seconds if it is absent or
-    /// invalid.
+    /// Reads a duration in whole seconds in `range`. Returns `default` seconds if the key is absent
+    /// or the value invalid.
     pub(super) fn seconds(&mut self, key: &'static str, default: u64, range: RangeInclusive<u64>) -> Duration {
         Duration::from_secs(self.whole(key, range, " of seconds").unwrap_or(default))
     }
 
-    /// Reads a duration in whole seconds in `range`; returns none if it is absent or invalid.
+    /// Reads a duration in whole seconds in `range`. Returns `None` if the key is absent or the
+    /// value invalid.
     pub(super) fn optional_seconds(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<Duration> {
         self.whole(key, range, " of seconds").map(Duration::from_secs)
     }
 
-    /// Reads an integer in `range`, or `word`, which yields none; returns `default` if it is absent
-    /// or invalid.
+    /// Reads an integer in `range`, or `word`, for which it returns `None`. Returns `default` if
+    /// the key is absent or the value invalid.
     pub(super) fn number_or<T>(
         &mut self,
         word: &str,
@@ -325,7 +329,7 @@ impl<'r, 't> Section<'r, 't> {
         Some(self.whole_number(key, &range, &allowed).unwrap_or(default))
     }
 
-    /// Reads a boolean; returns `default` if it is absent or invalid.
+    /// Reads a boolean. Returns `default` if the key is absent or the value invalid.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let Some(found) = self.take(key) else { return default };
         found.value.as_bool().unwrap_or_else(|| {
@@ -334,20 +338,20 @@ impl<'r, 't> Section<'r, 't> {
         })
     }
 
-    /// Reports an error in a key of this table that depends on other keys.
+    /// Reports an error in a key of this table, for checks that involve other keys.
     ///
     /// `problem` states the problem, then the allowed values.
     pub(super) fn fault(&self, key: &'static str, problem: &str) {
-        let line = self.asked.get(key).copied().flatten().or(match self.shape {
+        let line = self.read_keys.get(key).copied().flatten().or(match self.shape {
             Shape::Table(line) => Some(line),
             Shape::Absent | Shape::Wrong => None,
         });
         self.reading.report(self.join(key), line, problem.to_owned());
     }
 
-    /// Reports a warning: the value is allowed, but may be a mistake.
+    /// Reports a warning about a key whose value is allowed, but may be a mistake.
     pub(super) fn warn(&self, key: &'static str, problem: &str) {
-        let line = self.asked.get(key).copied().flatten();
+        let line = self.read_keys.get(key).copied().flatten();
         self.reading.warnings.borrow_mut().push(ConfigFault::new(self.join(key), line, problem.to_owned()));
     }
 
@@ -358,14 +362,15 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// Returns the path of a key in this table, such as `server.tls[1].key`.
+    /// Returns the full name of a key in this table, such as `server.tls[1].key`.
     pub(super) fn path_of(&self, key: &str) -> String {
         self.join(key)
     }
 
-    /// Returns whether a key that was read is present in the file, valid or not.
+    /// Returns whether the file contains a key, with a valid value or not. The key must have been
+    /// read.
     pub(super) fn has(&self, key: &'static str) -> bool {
-        self.asked.get(key).is_some_and(Option::is_some)
+        self.read_keys.get(key).is_some_and(Option::is_some)
     }
 
     fn whole<T>(&mut self, key: &'static str, range: RangeInclusive<T>, unit: &str) -> Option<T>
@@ -428,7 +433,7 @@ impl<'r, 't> Section<'r, 't> {
     }
 
     fn child(&self, path: String, shape: Shape, entries: DeTable<'t>) -> Section<'r, 't> {
-        Section { reading: self.reading, path, shape, entries, asked: BTreeMap::new() }
+        Section { reading: self.reading, path, shape, entries, read_keys: BTreeMap::new() }
     }
 
     fn wrong_type(&self, found: &Found<'t>, allowed: &str) {
@@ -437,13 +442,13 @@ impl<'r, 't> Section<'r, 't> {
         self.reading.report(found.path.clone(), Some(found.line), problem);
     }
 
-    /// Removes a key from the table, so that it does not count as unknown.
+    /// Removes the value of a key from the table, so that the key does not count as unknown.
     fn take(&mut self, key: &'static str) -> Option<Found<'t>> {
         let path = self.join(key);
         self.reading.keys.borrow_mut().insert(without_numbers(&path));
         let entry = self.entries.remove_entry(key);
         let line = entry.as_ref().map(|(key, _)| self.reading.position(key.span().start).0);
-        self.asked.insert(key, line);
+        self.read_keys.insert(key, line);
         Some(Found { path, line: line?, value: entry?.1.into_inner() })
     }
 
@@ -457,11 +462,11 @@ impl<'r, 't> Section<'r, 't> {
 
 impl Drop for Section<'_, '_> {
     fn drop(&mut self) {
-        let known = self.asked.keys().copied().collect::<Vec<_>>().join(", ");
+        let known = self.read_keys.keys().copied().collect::<Vec<_>>().join(", ");
         for (key, _) in std::mem::take(&mut self.entries) {
             let line = self.reading.position(key.span().start).0;
             let key: DeString<'_> = key.into_inner();
-            let problem = match similar(&key, self.asked.keys().copied()) {
+            let problem = match similar(&key, self.read_keys.keys().copied()) {
                 Some(similar) => format!("unknown key; did you mean {similar}? The keys here are {known}"),
                 None => format!("unknown key; the keys here are {known}"),
             };
@@ -470,12 +475,12 @@ impl Drop for Section<'_, '_> {
     }
 }
 
-/// The Jaro-Winkler similarity, 0 to 1, above which a known key is suggested for an unknown one.
+/// Minimum Jaro-Winkler similarity (0 to 1) of an unknown key and the known key to suggest.
 ///
-/// clap suggests above 0.7; short keys resemble each other more than commands do.
+/// clap suggests above 0.7, but short keys resemble each other more than commands do.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// Returns the known key that a mistyped one resembles most, if one does.
+/// Returns the known key that resembles an unknown one most, or `None` if none is similar enough.
 fn similar<'k>(key: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let scored = known.map(|known| (strsim::jaro_winkler(key, known), known));
     let best = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;

@@ -1,5 +1,4 @@
-//! The issuer identifier and the public addresses derived from it, and other issuers whose
-//! access tokens applications accept.
+//! The issuer identifier, the public addresses derived from it, and `[[trusted_issuer]]`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,8 +7,10 @@ use url::Url;
 
 use sealgate_domain::oauth::trusted_token::TrustTerms;
 
-/// The issuer identifier (OpenID Connect Discovery §3): https, or http on a loopback host; no
-/// query, no fragment, no trailing slash.
+/// Issuer identifier (OpenID Connect Discovery §3).
+///
+/// A URL with https, or with http on a loopback host. It has no query, no fragment and no trailing
+/// slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerUrl {
     text: String,
@@ -17,10 +18,10 @@ pub struct IssuerUrl {
 }
 
 impl IssuerUrl {
-    /// Parses an issuer from the configuration.
+    /// Parses an issuer.
     ///
     /// # Errors
-    /// States the allowed values.
+    /// A text that states the allowed values.
     pub fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("not a URL ({error}); write https://host"))?;
         let loopback = is_loopback_host(url.host_str().unwrap_or_default());
@@ -41,8 +42,8 @@ impl IssuerUrl {
         if text.ends_with('/') {
             return Err("remove the trailing slash".into());
         }
-        // Clients compare the issuer byte for byte. If a URL library would rewrite it, some clients
-        // would reject it.
+        // Clients compare the issuer byte for byte. If a client's URL library changed the issuer,
+        // the client would reject it.
         if url.as_str().trim_end_matches('/') != text {
             return Err(format!("write it in its normal form: {}", url.as_str().trim_end_matches('/')));
         }
@@ -59,12 +60,13 @@ impl IssuerUrl {
         &self.url
     }
 
-    /// Returns whether the issuer uses TLS. Decides HSTS, and `__Host-` and `Secure` of cookies.
+    /// Returns whether the issuer uses TLS. HSTS and the `Secure` attribute and `__Host-` prefix of
+    /// cookies depend on it.
     pub fn is_https(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// Returns the issuer's `Host` header: host, and the port if it is not the scheme's default.
+    /// Returns the `Host` header of requests to the issuer. A default port is omitted.
     pub fn authority(&self) -> String {
         authority(&self.url)
     }
@@ -74,30 +76,29 @@ impl IssuerUrl {
         self.url.scheme()
     }
 
-    /// Returns the host, without a port.
+    /// Returns the host without the port.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Returns the port, if it is not the scheme's default.
+    /// Returns the port, or `None` if it is the default port of the scheme.
     pub fn port(&self) -> Option<u16> {
         self.url.port()
     }
 
-    /// Returns the prefix of every provider path: empty at the root, otherwise `/…` without a
-    /// trailing slash.
+    /// Returns the prefix of every path of the provider: empty, or `/…` without a trailing slash.
     pub fn path_prefix(&self) -> &str {
         self.url.path().trim_end_matches('/')
     }
 }
 
-/// Returns the `Host` header for a URL: host, and the port if it is not the scheme's default.
+/// Returns the `Host` header of requests to a URL. A default port is omitted.
 pub fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Returns whether a host name means this machine: `localhost`, a name under `.localhost` (RFC 6761
+/// Returns whether a host means this machine: `localhost`, a name under `.localhost` (RFC 6761
 /// §6.3), 127.0.0.1 or `[::1]`.
 pub fn is_loopback_host(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
@@ -106,22 +107,22 @@ pub fn is_loopback_host(host: &str) -> bool {
 /// `[[trusted_issuer]]`: an issuer whose access tokens some applications accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedIssuer {
-    /// Requirements for its tokens, and its short name.
+    /// Requirements for tokens of the issuer, and its short name.
     pub terms: TrustTerms,
     pub keys: KeySource,
-    /// Maximum time between two reads of its keys.
+    /// Maximum time between two fetches of the keys.
     pub refresh: Duration,
-    /// Minimum time between two reads triggered by tokens with an unknown key.
+    /// Minimum time between two fetches that are caused by tokens with an unknown key.
     pub throttle: Duration,
-    /// Time during which the last keys are used while they cannot be read again.
+    /// Time for which fetched keys are used while they cannot be fetched again.
     pub stale: Duration,
 }
 
-/// Source of an issuer's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// The URL in its metadata (OpenID Connect Discovery §4, RFC 8414 §3).
+    /// The URL in the issuer's metadata (OpenID Connect Discovery §4, RFC 8414 §3).
     Discovered,
+    /// A configured URL.
     At(Url),
     /// A file, which is read again when it changes.
     File(PathBuf),

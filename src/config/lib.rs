@@ -1,9 +1,7 @@
-//! The typed and checked settings for the rest of the program.
+//! The checked configuration of the program.
 //!
-//! `file` reads the TOML file key by key. `check` converts it to these values and reports every
-//! error at once. This module opens no socket, does not access the token and starts nothing.
-//!
-//! Errors in a configuration file, written for its author.
+//! `file` reads the TOML file key by key. `check` converts it to the settings and reports all
+//! errors at once. The crate opens no socket and does not access the token.
 
 mod acme;
 mod app;
@@ -52,11 +50,11 @@ pub use settings::{
 pub use tls::{ClientCertificates, Presence, TlsConfig};
 
 impl Config {
-    /// Returns whether this client may have this redirect URI without an administrator.
+    /// Returns whether a client may register this redirect URI without an administrator.
     ///
-    /// The hosts of the issuer and of the protected applications are for administrators: the pages
-    /// there belong to others, and would receive the codes of the client's users. `client` is the
-    /// registered client, which keeps its URIs.
+    /// Hosts of the issuer and of the protected applications are reserved for administrators: pages
+    /// there belong to others, who would receive the codes of the client's users. `client` is the
+    /// registered client, if any; it may keep its URIs.
     pub fn may_register(&self, uri: &RedirectUri, client: Option<&Client>) -> bool {
         let is_known = |client: &Client| {
             client.redirect_uris.iter().chain(&client.post_logout_redirect_uris).any(|known| known == uri)
@@ -71,53 +69,51 @@ impl Config {
         self.factors.rp_id.as_deref().unwrap_or_else(|| self.issuer.host())
     }
 
-    /// Reads a file and checks everything that can be checked before a socket opens, including the
-    /// files that it names.
+    /// Reads and checks a configuration file and the files that it names.
     ///
     /// # Errors
-    /// Every error, in the file's order.
+    /// All errors, in the order of the file.
     pub fn load(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         Self::load_with(path, std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from))
     }
 
-    /// Does the same with this directory of the service's credentials.
+    /// Like [`Self::load`], with this directory of systemd credentials.
     ///
     /// # Errors
-    /// Every error, in the file's order.
+    /// All errors, in the order of the file.
     pub fn load_with(path: &Path, credentials: Option<PathBuf>) -> Result<Self, Vec<ConfigFault>> {
         check::file(path, |base| Files::checked(base, credentials))
     }
 
-    /// Reads a file without reading the files that it names.
+    /// Reads and checks a configuration file, but not the files that it names.
     ///
-    /// For commands that need neither the token nor the certificate, and may run without access to
-    /// the PIN.
+    /// For commands that need neither the token nor a certificate, and may lack access to the PIN.
     ///
     /// # Errors
-    /// Every error that the text alone shows, in the file's order.
+    /// All errors that the text alone shows, in the order of the file.
     pub fn read(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::file(path, Files::unchecked)
     }
 
-    /// Returns how to reach a server that runs with this file, even if the file has other errors.
+    /// Returns how to reach the server that runs with this file, even if the file has other errors.
     ///
-    /// Returns none if the file cannot be read or does not contain the location.
+    /// Returns `None` if the file cannot be read, or does not contain the address.
     pub fn reach(path: &Path) -> Option<ServerAddress> {
         check::reach(path)
     }
 
-    /// Parses a file's text without reading the files that it names.
+    /// Checks the text of a configuration file, but not the files that it names.
     ///
     /// Relative paths start at `base`, the directory of the file.
     ///
     /// # Errors
-    /// Every error that the text alone shows, in its order.
+    /// All errors that the text alone shows, in the order of the text.
     pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::text(text, &Files::unchecked(base.to_owned()))
     }
 }
 
-/// Returns every known key, such as `server.listen` and `app.route.path`.
+/// Returns all known keys, such as `server.listen` and `app.route.path`.
 pub fn known_keys() -> BTreeSet<String> {
     check::known_keys()
 }
@@ -138,21 +134,21 @@ impl ConfigFault {
         Self { line, path, problem }
     }
 
-    /// Returns the location of the error.
+    /// Returns where the error is: the name of a key, such as `app[0].route[2].access`.
     ///
-    /// This is a TOML path; `line 3, column 5` if the text is not TOML; or the file's name if it
-    /// cannot be read.
+    /// If the text is not valid TOML, this is `line 3, column 5`. If the file cannot be read, it is
+    /// the name of the file.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the line in the file, from 1; none if the key or its table is missing.
+    /// Returns the line in the file, starting at 1, or `None` if the key and its table are missing.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
 }
 
-/// Formats one line: `path: problem; allowed values (line n)`.
+/// Formats the error as one line: `path: problem; allowed values (line n)`.
 impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.problem)?;

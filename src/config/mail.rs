@@ -1,4 +1,4 @@
-//! Outgoing mail: the mail server and the sender.
+//! `[mail]`: the mail server and the sender.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,25 +10,26 @@ use sealgate_domain::mail_address::MailAddress;
 /// `[mail]`: the mail server and the sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MailConfig {
-    /// Host name or address of the server, as on its certificate.
+    /// Host name or address of the server. Its certificate must contain it.
     pub host: String,
     pub port: u16,
     pub tls: MailTls,
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub from: Mailbox,
-    /// Mailbox for replies; `from` when absent.
+    /// Mailbox for replies; `None` for the sender.
     #[serde(serialize_with = "super::serialize::as_debug", skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Mailbox>,
-    /// Credentials for the server; no authentication when absent.
+    /// Credentials for the server; `None` for no authentication.
     #[serde(flatten)]
     pub credentials: Option<MailCredentials>,
-    /// Name of this client in EHLO.
+    /// Name that EHLO sends to the server.
     pub hello: String,
-    /// Timeout for one attempt, from connecting to the server's last response.
+    /// Timeout for one attempt, from connecting until the last response of the server.
     pub timeout: Duration,
     /// Maximum number of messages per minute.
     pub per_minute: u32,
-    /// Authorities that may sign the server's certificate, in addition to the system's roots.
+    /// PEM file of authorities that may sign the server's certificate, in addition to those of the
+    /// machine.
     #[serde(serialize_with = "super::serialize::as_debug", skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
 }
@@ -36,15 +37,15 @@ pub struct MailConfig {
 /// TLS mode of the connection to the mail server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum MailTls {
-    /// STARTTLS (RFC 3207). A server that does not offer it gets no mail.
+    /// STARTTLS (RFC 3207). No mail is sent to a server that does not offer it.
     StartTls,
     /// TLS from the first byte (RFC 8314 §3.3).
     Implicit,
-    /// No TLS, only to a server on this machine.
+    /// No TLS. Only allowed for a server on this machine.
     None,
 }
 
-/// User name and the file that holds the password.
+/// User name, and the file that contains the password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MailCredentials {
     pub username: String,

@@ -1,16 +1,16 @@
-//! Self-registration of users.
+//! `[registration_of_people]`: self-registration of users.
 
 use serde::Serialize;
 
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::user::Email;
 
-/// `[registration_of_people]`: whether users can create their own accounts, and the permitted
-/// e-mail addresses.
+/// Settings of self-registration: whether it is enabled, and for which e-mail addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PeopleRegistration {
     pub mode: PeopleRegistrationMode,
-    /// Permitted domains of e-mail addresses (A-labels, lower case); any when empty.
+    /// Permitted domains of e-mail addresses (A-labels in lower case). Without any, every domain is
+    /// permitted.
     pub domains: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ pub struct PeopleRegistration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum PeopleRegistrationMode {
     Off,
-    /// Anyone who receives mail at a permitted address.
+    /// Every person who receives mail at a permitted address.
     Open,
 }
 
@@ -27,7 +27,7 @@ impl PeopleRegistration {
         self.mode == PeopleRegistrationMode::Open
     }
 
-    /// Returns the error to report on a server that cannot seal, and therefore sends no mail.
+    /// Returns the error for a server that cannot encrypt records, and therefore sends no mail.
     pub fn fault_without_sealing(&self) -> Option<String> {
         let fault = "registration_of_people.mode: is \"open\", but the token has no wrapping key, so no mail \
             can be sent to verify an address. Create one with `sealgate key generate-wrapping-key`, or write \
@@ -35,8 +35,8 @@ impl PeopleRegistration {
         self.is_open().then(|| fault.to_owned())
     }
 
-    /// Returns whether an account may be created with this address. A subdomain of a permitted
-    /// domain is not permitted.
+    /// Returns whether an account may be created with this address. Subdomains of a permitted
+    /// domain are not permitted.
     pub fn takes(&self, address: &Email) -> bool {
         let domain = MailAddress::from_email(address);
         domain.is_some_and(|address| {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_domain_is_compared_as_mail_servers_know_it() {
+    fn domains_are_compared_as_a_labels_in_lower_case() {
         let domains = vec!["example.test".to_owned(), "xn--rnek-4qa.test".to_owned()];
         let some = PeopleRegistration { mode: PeopleRegistrationMode::Open, domains };
         let any = PeopleRegistration { domains: Vec::new(), ..some.clone() };
@@ -63,7 +63,7 @@ mod tests {
         {
             assert!(!takes(&some, other) && takes(&any, other), "{other}");
         }
-        // Mail cannot be sent to these addresses.
+        // The server cannot send mail to these addresses.
         assert!(!takes(&any, "a@[127.0.0.1]") && !takes(&any, "ş@example.test"));
     }
 }

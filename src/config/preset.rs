@@ -1,5 +1,7 @@
-//! Identity headers of well-known applications. docs/reference/identity-headers.md lists which were tested, and the
-//! settings that each needs.
+//! Presets: identity headers of well-known applications.
+//!
+//! docs/reference/identity-headers.md says which presets were tested, and which settings the
+//! applications need.
 
 use http::HeaderName;
 
@@ -15,7 +17,7 @@ pub(super) struct Preset {
     authorization: AuthorizationHeader,
 }
 
-/// Creates a preset with ASCII headers that forwards the application's own `Authorization`.
+/// Creates a preset that encodes values as ASCII and forwards the client's `Authorization` header.
 const fn plain(name: &'static str, headers: &'static [(&'static str, IdentityValue)]) -> Preset {
     Preset {
         name,

@@ -1,11 +1,11 @@
 //! Decides which header fields of a client are not forwarded to an application, and which may occur
-//! only once. Pure.
+//! only once.
 //!
-//! Applications trust these names, so only the gateway may set them. CGI and its successors (WSGI,
-//! PSGI, Rack, PHP) map `X-Real-IP` and `X_Real_IP` to the same `HTTP_X_REAL_IP`. Some servers also
-//! fold every character that is neither letter nor digit. Names with such characters are therefore
-//! compared in their folded form. They must not match a listed name, a name that controls the
-//! exchange (`Transfer_Encoding`), or another field of the same request.
+//! Applications trust the removed fields, so only the gateway may set them. CGI, WSGI, PSGI, Rack
+//! and PHP map `X-Real-IP` and `X_Real_IP` to the same `HTTP_X_REAL_IP`, and some servers replace
+//! every character that is neither letter nor digit. A name with such characters is therefore
+//! compared in its folded form. It is removed if the folded name is listed, controls the exchange
+//! (`Transfer_Encoding`), or is that of another field in the same request.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -13,18 +13,18 @@ use std::sync::LazyLock;
 use http::HeaderMap;
 use http::header::HeaderName;
 
-/// Prefixes of fields that describe the route of a request. Each ends in one dash.
-const WAY_PREFIXES: &[&str] = &[
-    // Sealgate's own.
+/// Prefixes of fields that describe how a request was received. Each ends with one dash.
+const ORIGIN_PREFIXES: &[&str] = &[
+    // Sealgate.
     "x-sealgate-",
-    // The user, the origin and the requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
-    // `-Client-Cert`, `-Tls-Client-Cert` and so on.
+    // The user, the client's address and the requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`,
+    // `-Uri`, `-Client-Cert`, `-Tls-Client-Cert` and so on.
     "x-forwarded-",
     // The request before a proxy changed it.
     "x-original-",
     "x-rewrite-",
     "x-envoy-",
-    // TLS that another server terminated, and the client certificate that it received.
+    // TLS connections that end at another server, and client certificates that it received.
     "x-ssl-",
     "x-arr-",
     "x-tls-client-",
@@ -32,9 +32,10 @@ const WAY_PREFIXES: &[&str] = &[
     "wl-proxy-",
 ];
 
-const WAY: &[&str] = &[
+/// Fields that describe how a request was received.
+const ORIGIN_FIELDS: &[&str] = &[
     "x-request-id",
-    // The client's address.
+    // Address of the client.
     "x-real-ip",
     "x-real-port",
     "x-client-ip",
@@ -48,7 +49,7 @@ const WAY: &[&str] = &[
     "x-azure-socketip",
     "x-appengine-user-ip",
     "x-proxy-user-ip",
-    // The requested scheme, host and path.
+    // Requested scheme, host and path.
     "x-scheme",
     "x-url-scheme",
     "x-host",
@@ -76,18 +77,19 @@ const WAY: &[&str] = &[
     "front-end-https",
     "remote-addr",
     "remote-host",
-    // CGI variables as field names.
+    // Names of CGI variables.
     "http-client-ip",
     "http-x-forwarded-for",
-    // CGI would turn it into the environment variable `HTTP_PROXY`.
+    // CGI would map this field to the environment variable `HTTP_PROXY`.
     "proxy",
-    // RFC 9440.
+    // Certificates (RFC 9440).
     "client-cert",
     "client-cert-chain",
 ];
 
-/// Prefixes of fields in which other gateways and servers send a user's identity to an application.
-const WHO_PREFIXES: &[&str] = &[
+/// Prefixes of fields that other gateways and servers use to send a user's identity to an
+/// application.
+const IDENTITY_PREFIXES: &[&str] = &[
     "x-remote-",
     // oauth2-proxy.
     "x-auth-request-",
@@ -132,7 +134,8 @@ const WHO_PREFIXES: &[&str] = &[
     "ms-aspnetcore-",
 ];
 
-const WHO: &[&str] = &[
+/// Fields that other gateways and servers use to send a user's identity to an application.
+const IDENTITY_FIELDS: &[&str] = &[
     "x-userid",
     "x-username",
     "x-userinfo",
@@ -181,16 +184,16 @@ const WHO: &[&str] = &[
     "entitlement",
 ];
 
-/// Begins with an identity prefix but contains no identity.
-const NOBODY: &str = "x-user-agent";
+/// The only field with an identity prefix that contains no identity.
+const NOT_AN_IDENTITY: &str = "x-user-agent";
 
 /// Fields that override the method in some frameworks. They are removed if a rule depends on
 /// methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
 const MIN_METHOD_OVERRIDE_LENGTH: usize = "x-http-method".len();
 
-/// Fields that control an exchange or carry credentials. They are forwarded unchanged, but not in
-/// another spelling.
+/// Fields that control an exchange or carry credentials. They are forwarded only under exactly
+/// these names.
 const STANDARD: &[&str] = &[
     "accept",
     "authorization",
@@ -219,10 +222,10 @@ const STANDARD: &[&str] = &[
 /// Prefixes of further standard fields.
 const STANDARD_PREFIXES: &[&str] = &["accept-", "access-control-", "content-", "if-", "sec-", "trace", "x-csrf"];
 
-/// Fields that must not occur twice: the gateway would evaluate one value and the application could
-/// read the other.
+/// Fields that must occur only once. If a field occurred twice, the gateway could evaluate one
+/// value, and the application the other.
 ///
-/// `Authorization` is checked with the gateway's credentials.
+/// The gateway checks `Authorization` where it reads credentials.
 static SINGLE: [HeaderName; 14] = [
     http::header::PROXY_AUTHORIZATION,
     http::header::HOST,
@@ -240,7 +243,7 @@ static SINGLE: [HeaderName; 14] = [
     HeaderName::from_static("x-requested-with"),
 ];
 
-/// Returns the first field that occurs more often than once, although it must not.
+/// Returns the first field that occurs more than once although it must not.
 pub fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
     // Fast path: few requests have two fields of one name.
     if headers.len() == headers.keys_len() {
@@ -249,30 +252,31 @@ pub fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
     SINGLE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
 }
 
-/// Settings of one application for header fields of its requests.
+/// Settings of one application for the header fields of its requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a, O> {
+    /// Whether a rule of the application depends on the method.
     pub methods_ruled: bool,
-    /// Whether the gateway sends an identity to the application in this field (lower case).
+    /// Returns whether the gateway sends an identity in the field with this lower-case name.
     pub ours: O,
-    /// Fields that are forwarded in exactly this spelling, although they may carry an identity.
+    /// Fields that are forwarded under exactly this name, although they may contain an identity.
     pub passed: &'a [HeaderName],
 }
 
-/// Returns whether a field overrides the request's method, in a spelling that some framework reads.
+/// Returns whether a field overrides the request's method, in any form that a framework reads.
 pub fn override_method(headers: &HeaderMap) -> bool {
-    // Folding never lengthens a name.
+    // Folding never makes a name longer.
     let names_method = |name: &str| {
         name.len() >= MIN_METHOD_OVERRIDE_LENGTH && !is_everyday(name) && METHOD_OVERRIDES.contains(&&*folded(name))
     };
     headers.keys().any(|name| names_method(name.as_str()))
 }
 
-/// Returns whether a client's field is not forwarded.
+/// Returns whether a client's field is removed from the request.
 pub fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&str) -> bool>) -> bool {
     let listed = |name: &str| {
-        tells_of_the_way(name)
-            || tells_who(name)
+        describes_origin(name)
+            || names_identity(name)
             || (terms.ours)(name)
             || (terms.methods_ruled && METHOD_OVERRIDES.contains(&name))
     };
@@ -281,23 +285,24 @@ pub fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&s
     }
     match folded(name.as_str()) {
         Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
-        // Servers could confuse the two; this is the one with the unusual name.
+        // Servers could confuse the fields of both names. The field with the unusual name is
+        // removed.
         Cow::Owned(folded) => {
             folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
         }
     }
 }
 
-/// Creates the list and the lookup from the same names. The lookup compares lengths and bytes,
-/// without a search.
+/// Defines the list of everyday names and a function that looks up a name by comparing lengths and
+/// bytes.
 macro_rules! everyday {
     ($($name:literal)|+) => {
         #[cfg(test)]
         const EVERYDAY: &[&str] = &[$($name),+];
 
-        /// Returns whether every browser sends this name.
+        /// Returns whether browsers send a field with this name in most requests.
         ///
-        /// None of these names is on a list of removed fields, so the other lookups can be skipped.
+        /// Such a field is never removed, unless it is an identity header of the application.
         fn is_everyday(name: &str) -> bool {
             matches!(name, $($name)|+)
         }
@@ -332,44 +337,46 @@ everyday!(
         | "user-agent"
 );
 
-/// Returns whether a name (lower case) describes the route of a request. Only the gateway may set
+/// Returns whether a lower-case name describes how a request was received. Only the gateway may set
 /// such fields.
-pub(crate) fn tells_of_the_way(name: &str) -> bool {
-    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(WAY, WAY_PREFIXES));
+pub(crate) fn describes_origin(name: &str) -> bool {
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(ORIGIN_FIELDS, ORIGIN_PREFIXES));
     NAMES.contains(name)
 }
 
-/// Returns whether some application reads an identity from this name (lower case).
-pub(crate) fn tells_who(name: &str) -> bool {
-    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(WHO, WHO_PREFIXES));
-    name != NOBODY && NAMES.contains(name)
+/// Returns whether some application reads an identity from the field with this lower-case name.
+pub(crate) fn names_identity(name: &str) -> bool {
+    static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(IDENTITY_FIELDS, IDENTITY_PREFIXES));
+    name != NOT_AN_IDENTITY && NAMES.contains(name)
 }
 
-/// Returns whether a name (lower case) controls an exchange, carries credentials or is set by the
-/// browser itself.
+/// Returns whether a lower-case name controls an exchange, carries credentials, or is reserved for
+/// browsers.
 pub(crate) fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name) || STANDARD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns whether a name has no character that some servers fold into another one.
+/// Returns whether a name only has characters that no server folds.
 pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && matches!(folded(name), Cow::Borrowed(_))
 }
 
-/// Set of names and prefixes. Optimised for misses: every field of every request is checked, and
-/// few match.
+/// Set of names and prefixes.
+///
+/// Optimised for names that are not in the set: each field of each request is looked up, and few
+/// match.
 struct Names {
-    /// For each first letter, the second letters that occur, as bits.
+    /// For each first letter, a bit for each second letter that occurs.
     ///
-    /// A letter is represented by its last five bits. Other characters may therefore match a
-    /// letter, but no letter is missed.
+    /// A letter is represented by its lower five bits. Another character may have the same bits, so
+    /// a bit only excludes names.
     beginnings: [u32; 32],
-    /// Sorted.
+    /// Complete names, sorted.
     whole: Vec<&'static str>,
-    /// Prefixes, sorted, without the dash.
+    /// Prefixes without the dash, sorted.
     ///
-    /// None is a prefix of another one followed by a dash. Therefore only the last entry that sorts
-    /// before a name can be its prefix.
+    /// No prefix begins with another one. Therefore only the last prefix that sorts before a name
+    /// can match it.
     words: Vec<&'static str>,
 }
 
@@ -390,7 +397,7 @@ impl Names {
     }
 
     fn contains(&self, name: &str) -> bool {
-        // No listed name has fewer than two letters.
+        // Every listed name has at least two letters.
         let Some((first, second)) = beginning(name) else { return false };
         if self.beginnings.get(first).is_none_or(|seconds| seconds & second == 0) {
             return false;
@@ -401,19 +408,19 @@ impl Names {
     }
 }
 
-/// Returns the first letter of a name as a number below 32, and the second as one bit.
+/// Returns the first letter of a name as a number below 32, and the second letter as one bit.
 fn beginning(name: &str) -> Option<(usize, u32)> {
     let [first, second, ..] = name.as_bytes() else { return None };
     Some((usize::from(first & 31), 1 << (second & 31)))
 }
 
-/// Returns whether a name is this word, or starts with it and a dash.
+/// Returns whether a name equals this word, or begins with it and a dash.
 fn begins(name: &str, word: &str) -> bool {
     name.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Folds a name as some servers do: every character except letters and digits becomes a dash, and
-/// outer dashes are removed.
+/// Folds a name as some servers do: replaces each character except letters and digits with a dash,
+/// and removes dashes at both ends.
 fn folded(name: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if name.bytes().all(is_plain) && !name.starts_with('-') && !name.ends_with('-') {
@@ -434,7 +441,7 @@ mod tests {
         !goes(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &HeaderMap::new(), &terms(&[]))
     }
 
-    /// Settings of an application that receives identities in a field of its own.
+    /// Returns settings of an application with the identity header `X-Staff`.
     fn terms(passed: &[HeaderName]) -> Terms<'_, fn(&str) -> bool> {
         Terms { methods_ruled: false, ours: |name| name == "x-staff", passed }
     }
@@ -464,7 +471,7 @@ mod tests {
         for name in ["api_key", "X_Custom", "x-custom", "SOAPAction", "x.y"] {
             assert!(passes(name), "{name}");
         }
-        // The two names differ only in spelling.
+        // These two names are the same after folding.
         let both = HeaderMap::from_iter([(HeaderName::from_static("x-custom"), HeaderValue::from_static("1"))]);
         assert!(goes(&HeaderName::from_static("x_custom"), &both, &terms(&[])));
         assert!(!goes(&HeaderName::from_static("x-custom"), &both, &terms(&[])));
@@ -473,16 +480,16 @@ mod tests {
     #[test]
     fn everyday_names_are_on_no_list() {
         for name in EVERYDAY {
-            assert!(is_plain(name) && !tells_of_the_way(name) && !tells_who(name), "{name}");
+            assert!(is_plain(name) && !describes_origin(name) && !names_identity(name), "{name}");
             assert!(!METHOD_OVERRIDES.contains(name), "{name}");
-            // Except for an application that receives identities in that field.
+            // The application receives identities in this field.
             let told = Terms { methods_ruled: true, ours: |ours: &str| ours == *name, passed: &[] };
             assert!(goes(&HeaderName::from_static(name), &HeaderMap::new(), &told), "{name}");
         }
     }
 
     #[test]
-    fn fields_that_steer_an_exchange_pass_in_their_own_spelling() {
+    fn standard_fields_pass_only_in_their_exact_spelling() {
         for name in STANDARD.iter().chain(&["accept-language", "content-length", "sec-fetch-mode", "traceparent"]) {
             assert!(passes(name), "{name}");
         }
@@ -521,13 +528,13 @@ mod tests {
     }
 
     fn listed() -> Vec<&'static str> {
-        [WAY_PREFIXES, WAY, WHO_PREFIXES, WHO].concat()
+        [ORIGIN_PREFIXES, ORIGIN_FIELDS, IDENTITY_PREFIXES, IDENTITY_FIELDS].concat()
     }
 
     proptest! {
-        /// Names similar to the listed ones: truncated, longer, and with a suffix after a dash.
+        /// Compares the lookup with a linear search, for names that resemble the listed ones.
         #[test]
-        fn a_name_is_found_as_by_a_look_at_every_one(
+        fn the_lookup_finds_the_same_names_as_a_linear_search(
             index in 0..listed().len(), cut in 0..4_usize, tail in "(-|-?[a-z]{0,3}|s-x)",
         ) {
             let listed = listed()[index];
@@ -536,12 +543,12 @@ mod tests {
                 let starts = |prefix: &&str| name == prefix[..prefix.len() - 1] || name.starts_with(prefix);
                 whole.contains(&name.as_str()) || prefixes.iter().any(starts)
             };
-            prop_assert_eq!(tells_of_the_way(&name), among(WAY, WAY_PREFIXES));
-            prop_assert_eq!(tells_who(&name), name != NOBODY && among(WHO, WHO_PREFIXES));
+            prop_assert_eq!(describes_origin(&name), among(ORIGIN_FIELDS, ORIGIN_PREFIXES));
+            prop_assert_eq!(names_identity(&name), name != NOT_AN_IDENTITY && among(IDENTITY_FIELDS, IDENTITY_PREFIXES));
         }
 
         #[test]
-        fn no_client_can_name_a_field_of_ours(
+        fn respelled_identity_fields_of_clients_are_removed(
             index in 0..listed().len(), marks in proptest::collection::vec(0..5_usize, 40),
         ) {
             let name = format!("{}{}", listed()[index], if listed()[index].ends_with('-') { "user" } else { "" });

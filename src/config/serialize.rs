@@ -1,4 +1,4 @@
-//! Serialises values without a JSON form, such as paths that are not UTF-8. For comparisons only.
+//! Serialises values that have no JSON form, such as non-UTF-8 paths, in order to compare them.
 
 use std::fmt::Debug;
 

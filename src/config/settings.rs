@@ -1,4 +1,4 @@
-//! The checked sections of the configuration.
+//! The sections of the checked configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,28 +23,27 @@ use sealgate_domain::language::Language;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::user::Email;
 
-/// The checked content of the configuration file.
+/// Checked content of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Config {
-    /// Base URL of the provider, as in tokens and discovery.
+    /// Base URL of the provider. Tokens and the provider metadata contain it.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub issuer: IssuerUrl,
     /// Public listeners.
     pub server: ServerConfig,
-    /// Certificates that the server obtains itself; none when absent.
+    /// Certificates that the server obtains itself.
     pub acme: Option<AcmeConfig>,
-    /// Metrics, health checks and the command line's socket.
+    /// Metrics, health checks, and the socket of the command line.
     pub admin: AdminConfig,
-    /// PKCS#11 token that holds the signing keys.
+    /// PKCS#11 token with the signing keys.
     pub hsm: Hsm,
     /// Persistent storage.
     pub store: StoreConfig,
-    /// This node of the cluster, if the store is shared.
+    /// This node of the cluster, if several nodes share the store.
     pub cluster: Option<ClusterConfig>,
     pub tokens: TokensConfig,
     pub keys: KeysConfig,
     pub sessions: SessionsConfig,
-    /// Requests per minute, by endpoint.
     pub rate_limits: RateLimits,
     /// Limits on password guesses.
     pub login: LoginConfig,
@@ -52,7 +51,7 @@ pub struct Config {
     pub factors: FactorsConfig,
     pub registration: Registration,
     pub pages: PagesConfig,
-    /// Mail server; no mail is sent when absent.
+    /// Mail server. Without one, no mail is sent.
     pub mail: Option<MailConfig>,
     /// Whether users can create their own accounts.
     pub registration_of_people: PeopleRegistration,
@@ -67,10 +66,11 @@ pub struct Config {
     /// Other issuers whose access tokens some applications accept.
     #[serde(rename = "trusted_issuer", serialize_with = "super::serialize::as_debug")]
     pub trusted_issuers: Vec<TrustedIssuer>,
-    /// Protected applications, in the file's order.
+    /// Protected applications, in the order of the file.
     #[serde(skip)]
     pub apps: Vec<App>,
-    /// Warnings: allowed values that may be mistakes. Filled only by [`Config::load`].
+    /// Warnings about allowed values that may be mistakes. Only [`Config::load`] reports warnings
+    /// about files.
     #[serde(skip)]
     pub warnings: Vec<ConfigFault>,
     /// Expiry times of the certificates that were read.
@@ -79,10 +79,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns warnings of certificates that have expired at `now`, in seconds since 1970, or
+    /// Returns warnings about certificates that have expired at `now` (seconds since 1970) or
     /// expire soon.
     pub fn expiring(&self, now: i64) -> Vec<ConfigFault> {
-        let told = self.certificate_ends.iter().filter_map(|CertificateEnd { path, file, ends }| {
+        let expiring = self.certificate_ends.iter().filter_map(|CertificateEnd { path, file, ends }| {
             let file = file.display();
             let problem = match days_left(*ends, now) {
                 EXPIRES_SOON.. => return None,
@@ -91,90 +91,92 @@ impl Config {
             };
             Some(ConfigFault::new(path.clone(), None, problem))
         });
-        told.collect()
+        expiring.collect()
     }
 }
 
 /// `[server]`: the public listeners.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerConfig {
-    /// Addresses to listen on; at least one.
+    /// Addresses to listen on, at least one.
     pub listen: Vec<SocketAddr>,
-    /// Certificates and keys; plain HTTP when empty. The first is the default if no other matches
-    /// the host.
+    /// Certificates and keys. Without any, listeners use plain HTTP. The first certificate is used
+    /// if no certificate matches the requested host.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub tls: Vec<TlsConfig>,
-    /// Requirements for client certificates; none are requested when absent.
+    /// Settings for client certificates. Without them, no client certificate is requested.
     #[serde(flatten)]
     pub client_certificates: Option<ClientCertificates>,
-    /// Addresses that only redirect plain HTTP to https.
+    /// Addresses of listeners that redirect plain HTTP to https.
     pub redirect_listen: Vec<SocketAddr>,
-    /// `max-age` of HSTS (RFC 6797); no header when zero.
+    /// `max-age` of HSTS (RFC 6797). If zero, no header is sent.
     pub hsts: Duration,
     /// Peers whose `X-Forwarded-*` headers are trusted.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub trusted_proxies: Vec<IpNet>,
     /// Number of worker threads of the proxy.
     pub threads: usize,
-    /// Timeout for receiving a whole request head.
+    /// Timeout for receiving a request head.
     pub header_timeout: Duration,
-    /// Maximum size of a request head, bytes.
+    /// Maximum size of a request head in bytes.
     pub header_bytes: usize,
-    /// Timeout for receiving a whole body that the provider reads itself.
+    /// Timeout for receiving a request body to the provider.
     pub body_timeout: Duration,
     /// Maximum idle time of a kept-alive connection.
     pub idle_timeout: Duration,
-    /// Maximum number of connections; further ones wait in the kernel's queue.
+    /// Maximum number of connections. Further connections wait in the kernel's queue.
     pub max_connections: usize,
     /// Maximum number of connections per peer address (IPv6: a /64).
     pub max_connections_per_peer: usize,
-    /// Maximum time that requests in flight may take after a stop was requested.
+    /// Maximum time for requests in flight to end after a stop was requested.
     pub shutdown_timeout: Duration,
 }
 
-/// Days before a certificate's expiry from which a warning is reported.
+/// Number of days before the expiry of a certificate from which a warning is reported.
 pub const EXPIRES_SOON: i64 = 14;
 
-/// Returns the whole days between two times in seconds since 1970; negative if `ends` has passed.
+/// Returns the number of whole days between two times in seconds since 1970. Negative if `ends` has
+/// passed.
 pub const fn days_left(ends: i64, now: i64) -> i64 {
     (ends - now).div_euclid(86_400)
 }
 
-/// Expiry time of a certificate that the file names.
+/// Expiry time of a certificate in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateEnd {
+    /// Name of the key that contains the file.
     pub(super) path: String,
     pub file: PathBuf,
-    /// Seconds since 1970.
+    /// Expiry time in seconds since 1970.
     pub ends: i64,
 }
 
 /// `[admin]`: endpoints for operators and monitoring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AdminConfig {
-    /// Address of `/metrics`, `/healthz` and `/readyz`; none when absent.
+    /// Address of `/metrics`, `/healthz` and `/readyz`, if any.
     pub listen: Option<SocketAddr>,
-    /// Socket for the command line; `admin.sock` in the store's directory unless configured.
+    /// Unix socket of the command line. By default it is `admin.sock` in the store's directory.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub socket: PathBuf,
 }
 
-/// How the command line finds a running server.
+/// Address of a running server, for the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
     pub socket: PathBuf,
-    /// A path that belongs to the user that the server runs as.
+    /// Path whose owner is the user that the server runs as.
     pub owned: PathBuf,
 }
 
 impl Config {
-    /// Returns a directory that belongs to the user that the server runs as: the store's, or the
-    /// admin socket's. It may be absent.
+    /// Returns a directory whose owner is the user that the server runs as: the store's directory,
+    /// or that of the admin socket. It may be absent.
     pub fn owned_place(&self) -> &Path {
         owned_place(&self.store, &self.admin.socket)
     }
 
-    /// Returns the owner of the keys in the token, if each node of the cluster has its own token.
+    /// Returns the owner of the keys in the token if each node has its own token, otherwise `None`.
     pub fn token_holder(&self) -> Option<TokenHolder> {
         let cluster = self.cluster.as_ref().filter(|_| !self.hsm.shared)?;
         Some(TokenHolder { node: cluster.node.clone(), issuer: self.issuer.as_str().to_owned() })
@@ -195,7 +197,7 @@ pub struct Hsm {
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub module: PathBuf,
     pub token_label: String,
-    /// File that holds the user PIN; it must not be readable by others.
+    /// File that contains the user PIN. Other users must not be able to read it.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub pin_file: PathBuf,
     /// Configuration file of SoftHSM, for the environment variable `SOFTHSM2_CONF`.
@@ -203,130 +205,132 @@ pub struct Hsm {
     pub softhsm_conf: Option<PathBuf>,
     /// `CKA_LABEL` of the signing key pairs.
     pub key_label: String,
-    /// Directory of the vendor's attestations, one `KID.pem` per key; none when absent.
+    /// Directory of vendor attestations, with one file `KID.pem` for each key.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub attestation: Option<PathBuf>,
-    /// Number of sessions, and of signer threads.
+    /// Number of sessions, which is also the number of signer threads.
     pub sessions: usize,
     /// Timeout for the signatures of a request.
     pub sign_timeout: Duration,
-    /// Maximum number of queued signatures; further ones are answered 503.
+    /// Maximum number of queued signatures. Further requests get the status 503.
     pub queue: usize,
-    /// Maximum duration of a call into the module, after which the process aborts to be restarted.
+    /// Time after which a call into the module aborts the process, so that it is restarted.
     pub hang_abort: Duration,
-    /// Mechanism that computes signatures.
     pub mechanism: Mechanism,
-    /// Whether keys must have been generated on the token (`CKA_LOCAL`).
+    /// Whether signing keys must have been generated in the token (`CKA_LOCAL`).
     pub require_local: bool,
-    /// Whether all nodes of the cluster reach the same keys: a network HSM, or clones of one token.
+    /// Whether all nodes of the cluster use the same keys, in a network HSM or in clones of a
+    /// token.
     pub shared: bool,
 }
 
-/// PKCS#11 mechanism of an RS256 signature; the signature is the same.
+/// PKCS#11 mechanism for RS256 signatures. Both produce the same signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Mechanism {
-    /// `CKM_RSA_PKCS` over a `DigestInfo` computed by the server. Every token supports it, and only
-    /// 51 bytes are transferred.
+    /// `CKM_RSA_PKCS`: the server computes the `DigestInfo`. Every token supports it, and only 51
+    /// bytes are transferred.
     RsaPkcs,
-    /// `CKM_SHA256_RSA_PKCS`: the token computes the hash. For tokens that sign only their own
+    /// `CKM_SHA256_RSA_PKCS`: the token computes the hash. For tokens that do not sign other
     /// hashes.
     Sha256RsaPkcs,
 }
 
-/// `[store]`: the storage engine.
+/// `[store]`: settings of the storage engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "engine")]
 pub enum StoreConfig {
-    /// Local files of a single server.
+    /// Files of a single server.
     Sled(SledConfig),
     /// A PostgreSQL database, shared by the nodes of a cluster.
     Postgres(PostgresConfig),
 }
 
-/// `engine = "sled"`.
+/// Settings for `engine = "sled"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SledConfig {
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub path: PathBuf,
-    /// Size of the engine's page cache, bytes.
+    /// Size of the page cache in bytes.
     pub cache_bytes: u64,
-    /// Minimum free disk space, bytes; below it, writes are answered 503.
+    /// Minimum free disk space in bytes. With less, requests that write get the status 503.
     pub reserve_bytes: u64,
-    /// Maximum number of queued commits; further ones are answered 503.
+    /// Maximum number of queued commits. Further requests get the status 503.
     pub queue: usize,
 }
 
-/// `engine = "postgres"`.
+/// Settings for `engine = "postgres"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PostgresConfig {
-    /// File that holds the database URL, including a password.
+    /// File that contains the database URL with the password.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url_file: PathBuf,
-    /// Authorities that sign the servers' certificates. When absent, every server is on this
-    /// machine.
+    /// PEM file of the authorities that sign the certificates of the database servers. Without it,
+    /// all servers must be on this machine.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub ca_file: Option<PathBuf>,
     /// Number of writing connections.
     pub writers: usize,
-    /// Maximum number of queued commits; further ones are answered 503.
+    /// Maximum number of queued commits. Further requests get the status 503.
     pub queue: usize,
     pub durability: Durability,
 }
 
-/// What protects acknowledged commits from the loss of a server.
+/// Protection of acknowledged commits against the loss of a database server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Durability {
-    /// A standby that the server waits for.
+    /// A standby, for which each commit waits.
     Standby,
-    /// A layer below the database, as in a managed service.
+    /// The storage below the database, as in a managed service.
     External,
 }
 
 /// `[cluster]`: this node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClusterConfig {
-    /// Unique name of this node, kept over restarts.
+    /// Unique name of this node, which must stay the same after a restart.
     pub node: String,
     pub beat: BeatDurability,
-    /// Maximum age of the last heartbeat's start for decisions to rely on it, milliseconds.
+    /// Maximum time since the start of the last heartbeat for decisions to be made, in
+    /// milliseconds.
     pub staleness_ms: u64,
 }
 
-/// Whether a heartbeat waits for the standby, as commits do.
+/// Whether a heartbeat waits for the standby as a commit does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum BeatDurability {
-    /// It waits. Nodes do not trust a primary that was isolated.
+    /// Heartbeats wait. Nodes therefore do not trust a primary that was isolated.
     Replicated,
-    /// It does not wait: decisions continue while the only standby is down. The operator must then
-    /// prevent nodes from using an old primary.
+    /// Heartbeats do not wait, so decisions continue while the only standby is down. The operator
+    /// must prevent nodes from using an old primary.
     Local,
 }
 
-/// `[tokens]`: lifetimes.
+/// `[tokens]`: lifetimes of tokens and codes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TokensConfig {
     /// Lifetime of access tokens and ID tokens.
     pub access_token: Duration,
     pub authorization_code: Duration,
-    /// Lifetime of a refresh token from its issue; each rotation restarts it.
+    /// Lifetime of a refresh token. Each rotation starts it again.
     pub refresh_token: Duration,
-    /// Time during which the parent of an unused refresh token can be retried, for clients without
-    /// a setting of their own.
+    /// Time in which the parent of an unused refresh token can be retried. Clients may have a
+    /// setting of their own.
     pub refresh_retry: Duration,
-    /// Whether clients with the scope `groups` may request it.
+    /// Whether clients that may use the scope `groups` can request it.
     pub groups_scope: bool,
 }
 
 /// `[keys]`: rotation of signing keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeysConfig {
-    /// Time after which the server rotates a signing key automatically; never when absent.
+    /// Time after which the server rotates a signing key. Without it, there is no automatic
+    /// rotation.
     pub rotate: Option<Duration>,
-    /// Times of publication before the first signature and of retention after the last.
+    /// Time for which a key is published before it signs, and after its last signature.
     #[serde(flatten)]
     pub times: KeyTimes,
-    /// Cache lifetime of the JWK set for clients: slightly shorter than the time a key is published
-    /// before it signs.
+    /// Time for which clients may cache the JWK set. It is slightly shorter than the time for which
+    /// a key is published before it signs.
     #[serde(skip)]
     pub cache: Duration,
 }
@@ -334,14 +338,15 @@ pub struct KeysConfig {
 /// `[sessions]`: lifetimes of browser sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionsConfig {
-    /// Maximum time without a request.
+    /// Maximum time without a request of the session.
     pub idle: Duration,
+    /// Maximum time since the sign-in.
     pub absolute: Duration,
-    /// Maximum duration of a started sign-in.
+    /// Maximum duration of a pending sign-in.
     pub interaction: Duration,
-    /// Maximum number of started sign-ins on the server.
+    /// Maximum number of pending sign-ins on the server.
     pub max_interactions: usize,
-    /// Maximum number of forms kept while their senders sign in; none when zero.
+    /// Maximum number of forms that are kept while their users sign in. If zero, none is kept.
     pub max_forms: usize,
 }
 
@@ -373,15 +378,15 @@ pub struct RateLimits {
 /// `[login]`: limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
-    /// Failed attempts per account: burst, and number restored in each `window`.
+    /// Failed attempts per account: maximum at once, and number restored in each `window`.
     pub failures_per_account: u32,
-    /// Failed attempts per address: burst, and number restored in each `window`.
+    /// Failed attempts per client address: maximum at once, and number restored in each `window`.
     pub failures_per_address: u32,
-    /// Time in which that number of failures expires.
+    /// Time in which the maximum number of failures is restored.
     pub window: Duration,
     /// Number of threads that verify passwords.
     pub password_threads: usize,
-    /// Maximum number of queued password checks; further ones are answered 503.
+    /// Maximum number of queued password checks. Further requests get the status 503.
     pub password_queue: usize,
 }
 
@@ -391,9 +396,9 @@ pub struct Registration {
     pub mode: RegistrationMode,
     /// Maximum number of clients registered over HTTP.
     pub max_clients: usize,
-    /// Retention of such a client that has never received a token.
+    /// Time after which a registered client that never received a token is deleted.
     pub unused: Duration,
-    /// Accounts that are notified when such a client needs approval.
+    /// E-mail addresses of accounts that are notified when a registered client needs approval.
     pub notify: Vec<Email>,
 }
 
@@ -411,11 +416,11 @@ pub enum RegistrationMode {
 pub struct PagesConfig {
     /// Operator's name, shown on each page.
     pub operator: String,
-    /// Fallback language of pages, if neither the request nor the browser names a supported one.
+    /// Language of pages if neither the request nor the browser requests a supported one.
     pub default_language: Language,
-    /// Operator's logo; none when absent.
+    /// The operator's logo, if any.
     pub logo: Option<Logo>,
-    /// Colour of links and buttons; the built-in one when absent.
+    /// Colour of links and buttons, if it differs from the default.
     pub accent: Option<Accent>,
 }
 
@@ -427,23 +432,23 @@ pub struct Console {
     pub developers: Option<String>,
     /// Group whose members are administrators, in addition to users with the role.
     pub admins: Option<String>,
-    /// Maximum age of a sign-in for using the console.
+    /// Maximum time since the sign-in of a user of the console.
     pub sign_in: Duration,
 }
 
-/// `[audit]`: retention of the audit log in the store.
+/// `[audit]`: retention of audit records in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditConfig {
-    /// Retention of a record; zero keeps none.
+    /// Retention time of a record. If zero, records are not stored.
     pub keep: Duration,
-    /// Maximum number of records; the oldest are deleted first.
+    /// Maximum number of records. The oldest are deleted first.
     pub max_records: usize,
 }
 
-/// `[forward_auth]`: proxies that request decisions for their clients.
+/// `[forward_auth]`: proxies that request access decisions about their clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ForwardAuth {
-    /// Networks of these proxies; none may when empty.
+    /// Networks of the proxies. If empty, forward authentication is disabled.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub trusted: Vec<IpNet>,
 }

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Certificate chain and private key, PEM files.
+/// PEM files of a certificate chain and its private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// Certificate chain, leaf first.
+    /// Certificate chain, starting with the leaf.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
+/// Settings for client certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientCertificates {
     /// PEM file of the authorities that sign client certificates.
@@ -22,7 +23,6 @@ pub struct ClientCertificates {
     pub demand: Presence,
 }
 
-/// Whether a client certificate is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Presence {
     Optional,

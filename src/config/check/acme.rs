@@ -1,4 +1,4 @@
-//! Checks of the settings for ACME.
+//! Checks of `[acme]`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::disk::Files;
 use crate::file::Section;
 use sealgate_domain::user::Email;
 
-/// Maximum length of a profile's name, bytes.
+/// Maximum length of a profile's name in bytes.
 const MAX_PROFILE_LENGTH: usize = 64;
 
-/// Parses the section, and adds the certificates to those of the listeners.
+/// Parses the section. Adds the certificates of its hosts to those of the listeners.
 ///
 /// Without `hosts`, `all_hosts` get a certificate: those of the issuer and of each application.
 pub(super) fn acme(
@@ -81,7 +81,7 @@ pub(super) fn acme(
     Some(config)
 }
 
-/// Returns the directory next to the store.
+/// Returns the default directory for certificates: next to the store's directory.
 fn beside(store: &StoreConfig) -> Option<PathBuf> {
     match store {
         StoreConfig::Sled(store) => store.path.parent().map(Path::to_owned).map(|parent| parent.join("acme")),

@@ -1,8 +1,7 @@
 //! Parsers of single values: addresses, hosts, URLs, paths and names.
 //!
-//! Each error states the problem and the allowed values.
-//!
-//! Durations in seconds.
+//! Each error states the problem and the allowed values. The constants for durations are in
+//! seconds.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,13 +14,13 @@ use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::user::Email;
 
-/// Maximum length of a PKCS#11 token label, bytes; tokens pad it with blanks (`CK_TOKEN_INFO`).
+/// Maximum length of a token label in bytes. Tokens store it padded with blanks (`CK_TOKEN_INFO`).
 const MAX_TOKEN_LABEL_LENGTH: usize = 32;
-/// Maximum length of a host name (RFC 1035 §2.3.4).
+/// Maximum length of a host name in bytes (RFC 1035 §2.3.4).
 const MAX_HOST_LENGTH: usize = 253;
 const MAX_HOST_PART_LENGTH: usize = 63;
 
-/// Parses the issuer. Its path must be one that a request can arrive on.
+/// Parses the issuer. Requests must be able to have its path.
 pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
     let issuer = IssuerUrl::parse(text).map_err(|problem| format!("{text:?}: {problem}"))?;
     host_name(issuer.host())?;
@@ -31,7 +30,7 @@ pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
     Ok(issuer)
 }
 
-/// Parses a listener's address and rejects one that collides with `others`.
+/// Parses a listener's address. Rejects an address that conflicts with one of `others`.
 pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| {
         format!(
@@ -46,8 +45,9 @@ pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, 
     }
 }
 
-/// Returns whether the kernel would refuse the second listener. Whether `[::]` also accepts 0.0.0.0
-/// depends on a sysctl.
+/// Returns whether the kernel would refuse the second listener.
+///
+/// Never true for an IPv4 and an IPv6 address: a sysctl determines whether `[::]` includes 0.0.0.0.
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     let overlap = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     let given = one.port() != 0 || one.ip() == other.ip();
@@ -77,7 +77,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
     Ok(network)
 }
 
-/// Parses a name: not empty, no control characters, no blanks around it.
+/// Parses a name: not empty, without control characters, without blanks around it.
 pub(super) fn name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
         return Err(format!("{text:?} is not a name; write a text without blanks around it"));
@@ -91,7 +91,7 @@ pub(super) fn group(text: &str) -> Result<String, String> {
     is_group(text).then(|| text.to_owned()).ok_or_else(problem)
 }
 
-/// Parses the domain of e-mail addresses and returns it in the form of mail servers: A-labels,
+/// Parses the domain of e-mail addresses. Returns it in the form that mail servers use: A-labels in
 /// lower case.
 pub(super) fn mail_domain(text: &str) -> Result<String, String> {
     let problem = || format!("{text:?} is not a domain; write it without the @, such as \"example.com\"");
@@ -106,7 +106,7 @@ pub(super) fn token_label(text: &str) -> Result<String, String> {
     name(text)
 }
 
-/// Parses the name of an application: part of an id, log lines and metrics.
+/// Parses the name of an application, which becomes part of a client id, log lines and metrics.
 pub(super) fn app_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     if text.is_empty() || text.len() > 63 || !text.bytes().all(allowed) {
@@ -146,15 +146,15 @@ pub(super) fn host_name(text: &str) -> Result<(), String> {
     if domain.len() > MAX_HOST_LENGTH || !domain.split('.').all(sound) { Err(problem()) } else { Ok(()) }
 }
 
-/// Parses the public address of an application: an origin with the issuer's scheme.
+/// Parses the public origin of an application. Its scheme must be that of the issuer.
 pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>) -> Result<Url, String> {
     let url = origin(text)?;
     if format!("{}://{}", url.scheme(), authority(&url)) != text {
         return Err(format!("{text:?} is not in normal form; write \"{}://{}\"", url.scheme(), authority(&url)));
     }
     if let Some(issuer) = issuer.filter(|issuer| issuer.scheme() != url.scheme()) {
-        // The session cookie depends on the issuer's scheme: browsers do not send a `Secure` cookie
-        // over http.
+        // The session cookie's `Secure` attribute depends on the issuer's scheme, and browsers do
+        // not send a `Secure` cookie over http.
         return Err(format!("{text:?} has another scheme than the issuer; write {}://", issuer.scheme()));
     }
     let agrees = |host: &str| match split_port(host) {
@@ -167,7 +167,7 @@ pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>
     }
 }
 
-/// Parses an upstream and rejects Sealgate's own listeners.
+/// Parses the URL of an upstream. Rejects Sealgate's own listeners.
 pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, String> {
     let url = origin(text)?;
     let port = url.port_or_known_default().unwrap_or_default();
@@ -193,7 +193,7 @@ pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, St
     }
 }
 
-/// Parses a name on a certificate, or an address.
+/// Parses a host name or IP address that a certificate can contain.
 pub(super) fn certificate_name(text: &str) -> Result<String, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.to_string());
@@ -217,7 +217,7 @@ fn origin(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Parses a route's path in the normal form that requests are matched in.
+/// Parses the path of a rule. It must be in the canonical form, as paths of requests are.
 pub(super) fn route_path(text: &str) -> Result<String, String> {
     let problem = |what: &str| Err(format!("{text:?} {what}"));
     if !text.starts_with('/') {
@@ -264,7 +264,8 @@ pub(super) fn web_origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a word without blanks and quotation marks, which can appear in a challenge.
+/// Parses a word without blanks and quotation marks, which can be part of a challenge (RFC 9110
+/// §11.6).
 pub(super) fn word(text: &str) -> Result<String, String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     if text.is_empty() || text.len() > 128 || !text.bytes().all(sound) {

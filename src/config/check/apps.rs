@@ -1,4 +1,4 @@
-//! Checks of the applications and their routes.
+//! Checks of `[[app]]` and its rules.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,27 +18,30 @@ use sealgate_domain::client::ClientId;
 use sealgate_domain::profile::is_line;
 use sealgate_domain::scope::ScopeValue;
 
-/// Path prefix that Sealgate serves itself on an application's host.
+/// Path prefix of the pages that Sealgate serves on an application's host.
 const OWN_PATH: &str = "/.sealgate/";
-/// Path of the protected resource metadata, which names the accepted issuers (RFC 9728 §3).
+/// Path of the protected resource metadata, which contains the accepted issuers (RFC 9728 §3).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// Maximum length of an application's title, characters.
+/// Maximum length of an application's title in characters.
 const MAX_TITLE_LENGTH: usize = 60;
 const MAX_DESCRIPTION_LENGTH: usize = 200;
 
+/// Other settings that applications are checked against.
 pub(super) struct Own<'a> {
     pub(super) issuer: Option<&'a IssuerUrl>,
     pub(super) listen: &'a [SocketAddr],
-    /// Sealgate's admin socket. An upstream must not be this socket: its peers have full
-    /// administrative access.
+    /// Sealgate's admin socket, which no upstream may be: a client of the socket is an
+    /// administrator.
     pub(super) socket: Option<&'a Path>,
+    /// Names of the trusted issuers.
     pub(super) trusted: &'a [&'a str],
 }
 
 pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files) -> Option<Vec<App>> {
     let mut taken = Taken::default();
-    // Collected first, so that the errors of all applications are reported.
+    // All applications are parsed before one with errors is dropped, so that all errors are
+    // reported.
     let apps: Vec<_> = sections.into_iter().map(|section| app(section, own, files, &mut taken)).collect();
     apps.into_iter().collect()
 }
@@ -148,7 +151,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     })
 }
 
-/// Parses the Unix socket of an upstream. It may be absent, because the upstream creates it.
+/// Parses the path of an upstream's Unix socket. The socket need not exist, because the upstream
+/// creates it.
 fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     let path = files.socket(files.path(text)?)?;
     if own.socket == Some(&path) {
@@ -157,8 +161,8 @@ fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Rejects a host with the scheme's default port. Browsers omit that port, so no request would
-/// match.
+/// Rejects a host with the default port of the scheme. Browsers omit that port, so no request would
+/// match the host.
 fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     let (name, port) = split_port(host);
     let own = issuer.map(|issuer| if issuer.is_https() { "443" } else { "80" });
@@ -168,7 +172,7 @@ fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether one request could match both hosts. A host without a port matches every port.
+/// Returns whether a request could match both hosts. A host without a port matches every port.
 fn overlap(one: &str, other: &str) -> bool {
     let ((one, one_port), (other, other_port)) = (split_port(one), split_port(other));
     one == other && (one_port == other_port || one_port.is_none() || other_port.is_none())
@@ -186,8 +190,8 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
     Some(routes)
 }
 
-/// Paths and methods that earlier rules of the application cover; no method means all remaining
-/// ones.
+/// Paths and methods of earlier rules of the application. `None` stands for all methods that no
+/// other rule of the path has.
 #[derive(Default)]
 struct TakenRules {
     rules: BTreeSet<(String, Option<String>)>,
@@ -223,7 +227,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     let allowed = format!("write a list of {known}");
     let scopes = section.texts("scopes", &allowed, |text| {
         let known = ScopeValue::ALL.iter().any(|known| known.as_str() == text);
-        // A trusted issuer has its own scopes.
+        // A trusted issuer defines scopes of its own.
         if known || (!trusted.is_empty() && is_scope(text)) {
             Ok(text.to_owned())
         } else {
@@ -231,7 +235,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         }
     });
     let groups = section.texts("groups", "write a list of group names", address::name);
-    // An empty list would admit every user, although the operator meant none.
+    // An empty list would permit every user, but its author probably meant to permit none.
     let users = section.some_texts("users", "write a list of e-mail addresses or subs", |text| {
         person(text, trusted)
             .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of these"))
@@ -307,16 +311,16 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     })
 }
 
-/// Parses the permitted context classes of a sign-in.
+/// Parses the `acr` values of an application or a rule.
 ///
-/// Own values are levels; every other word is a trusted issuer's.
+/// Values of Sealgate are levels. All other values belong to a trusted issuer.
 fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>> {
     let mut classes: Vec<String> = Vec::new();
-    let mut nobodys = Vec::new();
+    let mut unknown = Vec::new();
     section.texts("acr", "write a list of levels, such as [\"2\"]", |text| {
         let class = address::word(text)?;
         let level = AssuranceLevel::parse(text);
-        // A trusted issuer may distinguish two values that name the same level here.
+        // Two values of a trusted issuer may differ although they name the same level of Sealgate.
         let same = |known: &&String| {
             **known == class || (trusted.is_empty() && level.is_some() && AssuranceLevel::parse(known) == level)
         };
@@ -330,12 +334,12 @@ fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>>
             None => {}
         }
         if trusted.is_empty() && level.is_none() {
-            nobodys.push(class.clone());
+            unknown.push(class.clone());
         }
         classes.push(class);
         Ok(())
     })?;
-    for class in nobodys {
+    for class in unknown {
         let problem = format!(
             "{class:?} is not a level of Sealgate, and there are no trusted_issuers, so no user can reach it; {LEVELS}"
         );
@@ -360,7 +364,7 @@ fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
     characters
 }
 
-/// Parses a local user, or a user of a trusted issuer of the application (`issuer:sub`).
+/// Parses a local user, or a user of one of the application's trusted issuers (`issuer:sub`).
 fn person(text: &str, trusted: &[String]) -> Option<RulePerson> {
     match text.split_once(':') {
         Some((issuer, sub)) if trusted.iter().any(|known| known == issuer) => {

@@ -1,4 +1,4 @@
-//! Checks of the required levels and the enrolment deadline.
+//! Checks of `[factors]`: required levels and the enrolment deadline.
 
 use std::net::IpAddr;
 
@@ -34,8 +34,8 @@ pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) 
         rp_id: section.text("rp_id", "write the earlier host name of the issuer", |host| rp_id(host, issuer)),
         abandon_keys_of: section.text("abandon_keys_of", "write a host name", |host| Ok(host.to_owned())),
     };
-    let nobody = lowest == AssuranceLevel::One && factors.groups.values().all(|level| *level == lowest);
-    if nobody && factors.enrol_by.is_some() {
+    let is_unused = lowest == AssuranceLevel::One && factors.groups.values().all(|level| *level == lowest);
+    if is_unused && factors.enrol_by.is_some() {
         section.warn(
             "enrol_by",
             "has no effect, because no user needs a second factor; write level or groups too, or leave it out",
@@ -82,7 +82,7 @@ fn level(text: &str) -> Result<AssuranceLevel, String> {
     AssuranceLevel::parse(text).ok_or_else(|| format!("{text:?} is not a level; {LEVELS}"))
 }
 
-/// Parses a date and returns the end of that day, UTC.
+/// Parses a date. Returns the end of that day in UTC.
 fn end_of_day(text: &str) -> Result<UnixTime, String> {
     let day = text.parse::<NaiveDate>().ok().filter(|day| day.to_string() == text);
     let next = day.and_then(|day| day.succ_opt()).map(|next| next.and_time(NaiveTime::MIN).and_utc().timestamp());

@@ -1,4 +1,4 @@
-//! `[hsm]`: the PKCS#11 token.
+//! Checks of `[hsm]`.
 
 use super::address;
 use super::address::{HOUR, MINUTE};
@@ -43,10 +43,11 @@ pub(super) fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     })
 }
 
-/// Warns of p11-kit's client with more than one concurrent call; see docs/how-to/pkcs11-token.md.
+/// Returns a warning if the module is p11-kit's client and may have several concurrent calls; see
+/// docs/how-to/pkcs11-token.md.
 ///
-/// The client is recognised by its file name, because `C_GetInfo` returns the name of the module
-/// behind it.
+/// The file name identifies the client, because `C_GetInfo` returns the name of the module behind
+/// it.
 pub(super) fn one_call_at_a_time(hsm: &Hsm) -> Option<ConfigFault> {
     let is_client = hsm.module.file_name().is_some_and(|name| name == "p11-kit-client.so");
     (is_client && hsm.sessions > 1).then(|| {

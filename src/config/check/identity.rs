@@ -1,4 +1,4 @@
-//! Checks of an application's identity headers and of the headers that it lets pass.
+//! Checks of an application's identity headers, and of the headers that it accepts from clients.
 
 use http::HeaderName;
 
@@ -8,11 +8,11 @@ use crate::preset::PRESETS;
 use crate::request_fields;
 use crate::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 
-/// Maximum number of identity headers; servers limit the number of header fields.
+/// Maximum number of identity headers of an application. Servers limit the number of header fields.
 const MAX_HEADERS: usize = 16;
-/// Words after `X-Forwarded-` that describe the request's route; another part of the gateway writes
-/// them.
-const WAY: [&str; 12] =
+/// Suffixes of `X-Forwarded-` headers that describe how the request was received. Other code of the
+/// gateway sets these headers.
+const ORIGIN_SUFFIXES: [&str; 12] =
     ["for", "host", "proto", "protocol", "port", "scheme", "ssl", "server", "uri", "path", "prefix", "by"];
 
 const VALUES: &str = "write, for example, { Remote-User = \"username\", Remote-Email = \"email\" }; a value \
@@ -73,7 +73,7 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
             other => return Err(format!("{other:?} is not a property of a user; {VALUES}")),
         };
         let header = header_name(name)?;
-        if request_fields::is_standard(header.as_str()) || is_of_the_way(header.as_str()) {
+        if request_fields::is_standard(header.as_str()) || is_taken(header.as_str()) {
             return Err(format!("{name:?} has another meaning in HTTP; write another header"));
         }
         if taken.contains(&header) {
@@ -85,7 +85,7 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
     if taken.len() > MAX_HEADERS {
         app.fault("identity_headers", &format!("has {} headers; write at most {MAX_HEADERS}", taken.len()));
     }
-    // The file's table has no order.
+    // The file's table has no order. Sorting makes configurations comparable.
     headers.map(|mut headers| {
         headers.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
         headers
@@ -95,7 +95,7 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
 fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<HeaderName> {
     let passed = app.texts("pass_headers", "write a list of headers such as [\"X-User-Token\"]", |name| {
         let header = header_name(name)?;
-        if request_fields::tells_of_the_way(header.as_str()) {
+        if request_fields::describes_origin(header.as_str()) {
             return Err(format!("{name:?} describes the request's origin, which a client could forge; leave it out"));
         }
         if own.iter().any(|(own, _)| *own == header) {
@@ -108,20 +108,20 @@ fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<H
     passed.unwrap_or_default()
 }
 
-/// Parses a header name that no server confuses with another one.
+/// Parses a header name. Rejects names that some servers cannot distinguish from another name.
 fn header_name(text: &str) -> Result<HeaderName, String> {
     let problem = || format!("{text:?} is not a header name; write letters, digits and single dashes");
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
     if request_fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
 }
 
-/// Returns whether the gateway writes this header for other purposes, or forbids it.
-/// `X-Forwarded-User` is neither.
-fn is_of_the_way(name: &str) -> bool {
+/// Returns whether a header name is taken: the gateway sets the header for another purpose, or
+/// removes it. `X-Forwarded-User` is free for an identity.
+fn is_taken(name: &str) -> bool {
     match name.strip_prefix("x-forwarded-") {
-        Some(rest) => {
-            WAY.iter().any(|word| rest.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
-        }
-        None => request_fields::tells_of_the_way(name) || name.starts_with("trace"),
+        Some(rest) => ORIGIN_SUFFIXES
+            .iter()
+            .any(|word| rest.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))),
+        None => request_fields::describes_origin(name) || name.starts_with("trace"),
     }
 }

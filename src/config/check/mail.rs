@@ -1,4 +1,4 @@
-//! Checks of the mail server's settings.
+//! Checks of `[mail]`.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};
 use sealgate_domain::user::Email;
 
-/// Maximum length of the user name at the mail server, bytes.
+/// Maximum length of the user name for the mail server, in bytes.
 const MAX_USERNAME_LENGTH: usize = 255;
 
 pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&IssuerUrl>) -> Option<MailConfig> {
@@ -78,14 +78,14 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     })
 }
 
-/// Returns whether the host is this machine.
+/// Returns whether the host is certainly this machine.
 ///
-/// Names under `.localhost` do not count: some resolvers ask other servers for them.
+/// Names under `.localhost` are not, because some resolvers query other servers for them.
 fn is_this_machine(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Parses an e-mail address, alone or in angle brackets after a name.
+/// Parses an e-mail address, either alone, or in angle brackets after a display name.
 fn mailbox(text: &str, written: &str) -> Result<Mailbox, String> {
     let (name, address) = match text.strip_suffix('>').and_then(|text| text.rsplit_once('<')) {
         Some((name, address)) => (name.trim(), address),

@@ -1,11 +1,12 @@
-//! `[store]` and `[cluster]`: where the state is, and the node's part in a cluster.
+//! Checks of `[store]` and `[cluster]`.
 
 use super::address;
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{BeatDurability, ClusterConfig, Durability, PostgresConfig, SledConfig, StoreConfig};
 
-/// Maximum staleness of a node's data: a revocation takes effect on every node within one second.
+/// Maximum staleness of a node's data in milliseconds. Every node must apply a revocation within
+/// one second.
 const MAX_STALENESS_MS: u64 = 900;
 
 pub(super) fn store(mut section: Section<'_, '_>, files: &Files) -> Option<StoreConfig> {
@@ -40,7 +41,7 @@ pub(super) fn store(mut section: Section<'_, '_>, files: &Files) -> Option<Store
     })
 }
 
-/// Keys of `[store]` that only the sled engine has.
+/// Keys of `[store]` that only the sled engine uses.
 const OF_SLED: &[&str] = &["path", "cache_bytes", "reserve_bytes"];
 const OF_POSTGRES: &[&str] = &["url_file", "ca_file", "writers", "durability"];
 

@@ -1,4 +1,4 @@
-//! Checks of the certificates and keys that the file names.
+//! Checks of certificates and private keys that the configuration file names.
 
 use super::address;
 use crate::disk::{Files, Mismatch};
@@ -9,14 +9,14 @@ const CHAIN: &str = "write the path of the certificate chain, PEM";
 const KEY: &str = "write the path of the private key, PEM";
 const AUTHORITIES: &str = "write the path of the CA certificates, PEM";
 
-/// A server certificate.
+/// A certificate chain of the listeners, and its key in `[server]` for errors.
 pub(super) struct CertificateChain {
     pub(super) files: TlsConfig,
     chain: disk::Chain,
     path: String,
 }
 
-/// Parses the server certificates: a table, or a list of tables.
+/// Parses `server.tls`: a table, or a list of tables.
 pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<CertificateChain> {
     let allowed = "write { certificate = \"FILE\", key = \"FILE\" }, or a list of them";
     let read = |mut section: Section<'_, '_>| {
@@ -29,7 +29,7 @@ pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<C
     server.one_or_more_sections("tls", allowed).into_iter().filter_map(read).collect()
 }
 
-/// Parses which clients must present a certificate, and the authorities that sign it.
+/// Parses whether clients must present a certificate, and the authorities that sign it.
 pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -> Option<ClientCertificates> {
     let ca = server.text("client_ca", AUTHORITIES, |text| files.authorities(text));
     let demands = [("optional", Presence::Optional), ("required", Presence::Required)];
@@ -43,11 +43,11 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -
     Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Presence::Required) })
 }
 
-/// Warns of hosts without a certificate, which browsers will refuse, and of certificates without a
-/// host.
+/// Returns warnings for hosts without a certificate, and for certificates without a host.
 ///
-/// Returns nothing if no file was read. The warnings may be intended behind a load balancer that
-/// does not verify certificates. `ordered`: hosts whose certificates the server obtains itself.
+/// There are none if no certificate file was read. The warnings may be intended behind a load
+/// balancer that does not verify certificates. `ordered` contains hosts whose certificates the
+/// server obtains itself.
 pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], ordered: &[&str]) -> Vec<ConfigFault> {
     let read = || certificates.iter().filter(|certificate| certificate.chain.was_read());
     let mut warnings = Vec::new();
@@ -78,7 +78,7 @@ pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], orde
     warnings
 }
 
-/// Returns when the certificates expire.
+/// Returns when each certificate expires.
 pub(super) fn ends(certificates: &[CertificateChain]) -> Vec<CertificateEnd> {
     let end = |CertificateChain { chain, path, .. }: &CertificateChain| {
         Some(CertificateEnd { path: path.clone(), file: chain.path.clone(), ends: chain.ends()? })
@@ -123,11 +123,11 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
     UpstreamTls { ca, client, server_name }
 }
 
-/// Rejects upstream names with an underscore. Pingora verifies certificates of such hosts against a
-/// different name.
+/// Rejects upstream names with an underscore, because Pingora verifies the certificates of such
+/// hosts against another name.
 fn check_names(app: &Section<'_, '_>, upstreams: &[Upstream]) {
-    let no_name = |upstream: &&Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https" && url.host_str().is_some_and(|host| host.contains('_')));
-    if let Some(Upstream::Url(url)) = upstreams.iter().find(no_name) {
+    let is_invalid_name = |upstream: &&Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https" && url.host_str().is_some_and(|host| host.contains('_')));
+    if let Some(Upstream::Url(url)) = upstreams.iter().find(is_invalid_name) {
         let problem = format!(
             "the host name in {url} cannot be in a certificate; write the name in the server's certificate \
              as server_name in upstream_tls"

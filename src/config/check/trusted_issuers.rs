@@ -1,4 +1,4 @@
-//! Checks of the trusted issuers whose tokens applications accept.
+//! Checks of `[[trusted_issuer]]`.
 
 use url::Url;
 
@@ -10,8 +10,8 @@ use crate::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
 
-/// Maximum number of trusted issuers; the server fetches the keys of each periodically.
-const MOST: usize = 32;
+/// Maximum number of trusted issuers. The server fetches the keys of each of them periodically.
+const MAX_TRUSTED_ISSUERS: usize = 32;
 
 /// Parses all trusted issuers. `own` is this server's issuer, which must not be one of them.
 pub(super) fn trusted_issuers(
@@ -20,7 +20,7 @@ pub(super) fn trusted_issuers(
     files: &Files,
 ) -> Option<Vec<TrustedIssuer>> {
     let mut taken = Taken::default();
-    // Collected first, so that the errors of all issuers are reported.
+    // All issuers are parsed before one with errors is dropped, so that all errors are reported.
     let issuers: Vec<_> = sections.into_iter().map(|section| trusted_issuer(section, own, files, &mut taken)).collect();
     issuers.into_iter().collect()
 }
@@ -42,8 +42,8 @@ fn trusted_issuer(
         if taken.names.contains(&name) {
             return Err(format!("{text:?} is another trusted issuer's name; write a different name"));
         }
-        if taken.names.len() == MOST {
-            return Err(format!("there are more than {MOST} trusted issuers; remove some"));
+        if taken.names.len() == MAX_TRUSTED_ISSUERS {
+            return Err(format!("there are more than {MAX_TRUSTED_ISSUERS} trusted issuers; remove some"));
         }
         taken.names.push(name.clone());
         Ok(name)
@@ -130,18 +130,18 @@ fn prefix(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses the short name of an issuer: the prefix of its users' names, before a colon.
+/// Parses the short name of an issuer. Names of its users begin with it and a colon.
 fn short_name(text: &str) -> Result<String, String> {
     let name = address::app_name(text)
         .map_err(|_| format!("{text:?} is not a valid name; write 1 to 63 of a-z, 0-9, - and _"))?;
-    // `urn:uuid:…` is a spelling of a UUID, and therefore of a local user.
+    // `urn:uuid:…` is a form of a UUID, and therefore names a local user.
     if name == "urn" { Err("\"urn\" is reserved; write another name".to_owned()) } else { Ok(name) }
 }
 
-/// Parses the URL of an issuer or of one of its documents. URLs are compared byte for byte, so the
-/// text must not be normalised.
+/// Parses the URL of an issuer or of its key set. Issuers are compared byte for byte, so the URL is
+/// not normalised.
 fn document(text: &str, with_query: bool) -> Result<Url, String> {
-    // The URL parser would silently remove blanks and line breaks.
+    // The URL parser would remove blanks and line breaks without an error.
     address::name(text)?;
     let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); write https://host/path"))?;
     match url.scheme() {
