@@ -13,7 +13,7 @@ use sealgate_system::clock::random;
 /// Queues notifications about the events since the last call.
 pub async fn write(sealgate: &Sealgate) {
     let sealgate = &sealgate.current();
-    let mut events = sealgate.audit.take_told().into_iter();
+    let mut events = sealgate.audit.take_notifications().into_iter();
     if !sealgate.sends_mail() {
         return;
     }
@@ -27,7 +27,7 @@ pub async fn write(sealgate: &Sealgate) {
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot queue account notifications now; retrying");
-                sealgate.audit.tell_later(std::iter::once(event).chain(events).collect());
+                sealgate.audit.queue_notifications_again(std::iter::once(event).chain(events).collect());
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! The answers to refreshes of this process, and what other processes have reported of theirs: see
+//! Answers of this process to refreshes, and reports of other processes about theirs: see
 //! [`sealgate_domain::answers`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,12 @@ use sealgate_domain::answers::{
 use sealgate_domain::time::UnixTime;
 use sealgate_store::{Store, StoreError};
 
-/// How often a pending outcome is read again.
+/// Interval at which a pending outcome is read again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a request waits for a pending outcome. A report takes half a second.
+/// Maximum time that a request waits for a pending outcome. A report takes half a second.
 const POLL_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// The answers of this process.
+/// Answers of this process to refreshes, and whether each was ready in time.
 #[derive(Debug)]
 pub struct Answers {
     process: ProcessId,
@@ -26,7 +26,8 @@ pub struct Answers {
     reported: AsyncMutex<Option<AnswerReport>>,
 }
 
-/// A rotation in progress. Dropped without [`Answering::ready`], its answer counts as not sent.
+/// Rotation in progress. If it is dropped without [`Answering::ready`], its answer counts as not
+/// sent.
 #[derive(Debug)]
 pub struct Answering {
     answers: Arc<Answers>,
@@ -43,7 +44,7 @@ impl Answering {
         self.answers.ledger().ready(self.rotation.number, self.answers.elapsed());
     }
 
-    /// Records that the commit did not happen.
+    /// Records that the rotation was not committed.
     pub fn withdraw(self) {
         self.answers.ledger().withdraw(self.rotation.number);
     }
@@ -60,7 +61,8 @@ impl Answers {
         Self { process, started: Instant::now(), ledger: Mutex::default(), reported: AsyncMutex::default() }
     }
 
-    /// Records that the process runs. To be called every [`sealgate_domain::answers::HEARTBEAT_INTERVAL`].
+    /// Records that the process runs. Must be called at every
+    /// [`sealgate_domain::answers::HEARTBEAT_INTERVAL`].
     pub fn heartbeat(&self) {
         let ended = self.ledger().heartbeat(self.elapsed());
         if let Some(suspension) = ended {
@@ -69,12 +71,12 @@ impl Answers {
         }
     }
 
-    /// Records that there will be no more heartbeats: the process stops in order.
+    /// Stops expecting heartbeats, because the process stops in an orderly way.
     pub fn rest(&self) {
         self.ledger().rest();
     }
 
-    /// Writes to the store what has changed since the last report.
+    /// Writes the changes since the last report to the store.
     ///
     /// # Errors
     /// When the store fails. The next call tries again.
@@ -92,22 +94,24 @@ impl Answers {
         Ok(())
     }
 
-    /// Writes the last report: no more requests are answered.
+    /// Writes the last report of the process. Must be called after the last request was answered.
     ///
     /// # Errors
-    /// When the store fails: other processes consider the answers that were not reported doubtful.
+    /// When the store fails. Other processes then consider unreported answers doubtful.
     pub async fn report_last(&self, store: &Store, now: UnixTime) -> Result<(), StoreError> {
         self.ledger().close(self.elapsed());
         self.report(store, now).await
     }
 
-    /// Numbers a rotation that is about to be committed.
+    /// Gives a number to a rotation that is about to be committed.
     pub fn begin(self: &Arc<Self>, received: Instant, now: UnixTime) -> Answering {
         let number = self.ledger().begin(self.since_start(received));
         Answering { answers: Arc::clone(self), rotation: RotationId { process: self.process, number, at: now } }
     }
 
-    /// Returns the outcome of an answer, of whichever process. Waits a moment where its process is about to report it.
+    /// Returns the outcome of an answer of any process.
+    ///
+    /// If the process has not reported the outcome yet, waits for up to [`POLL_TIMEOUT`].
     ///
     /// # Errors
     /// When the store fails.
@@ -132,8 +136,9 @@ impl Answers {
         }
     }
 
-    /// Reports whether a request that was received then may have been sent before the last rotation of its grant. It proves no
-    /// second holder of the token then.
+    /// Returns whether a request may have been sent before the last rotation of its grant.
+    ///
+    /// If so, the request does not prove that the token has a second holder.
     pub fn may_precede_rotation(&self, received: Instant, rotated_at: Option<UnixTime>, now: UnixTime) -> bool {
         let waited = self.ledger().waited(self.since_start(received), self.elapsed());
         may_precede_rotation(waited, rotated_at, now)

@@ -1,7 +1,7 @@
-//! Endorsement of keys if each node has its own token.
+//! Endorsement of signing keys in a cluster whose nodes have separate PKCS#11 tokens.
 //!
-//! This node adds endorsements to the key ring for the other nodes, and waits for theirs before it
-//! signs. [`sealgate_domain::key_ring`] defines the signed content.
+//! This node endorses other nodes' keys in the key ring. Before it signs, it waits until the other
+//! nodes accept its own key. [`sealgate_domain::key_ring`] defines the signed content.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,9 @@ use sealgate_signer::{EndorsementPlan, SignError, Signer};
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::Clock;
 
-/// How long a start waits until the other nodes accept its key: each checks once a second.
-const TAKEN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum time that a start waits until the other nodes accept its key. Each node checks once a
+/// second.
+const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Reason why this node's endorsements are missing from the ring.
@@ -32,7 +33,7 @@ impl From<NotEndorsed> for NotServing {
     fn from(fault: NotEndorsed) -> Self {
         match fault {
             NotEndorsed::Store(error) => error.into(),
-            // The token was opened before: it is absent or overloaded.
+            // The token device worked before, so it is absent or overloaded only temporarily.
             NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], may_pass: true },
             NotEndorsed::Ring(_) => vec![fault.to_string()].into(),
         }
@@ -41,8 +42,8 @@ impl From<NotEndorsed> for NotServing {
 
 /// Adds this node's missing keys to the ring, and endorses trusted keys of other nodes.
 ///
-/// Returns the kids of other nodes' keys that no trusted key endorses; `None` if all nodes share a
-/// token.
+/// Returns the kids of other nodes' keys that no trusted key endorses. Returns `None` if all nodes
+/// share one PKCS#11 token.
 ///
 /// # Errors
 /// [`NotEndorsed`].
@@ -89,14 +90,17 @@ pub async fn endorse(
 
 /// Blocks decisions while another serving node signs with a key that this node does not trust.
 ///
-/// Otherwise this node would treat valid tokens of that node as forged and answer that they are
-/// revoked. That occurs on a node that was away while the only other one replaced its key and
-/// removed the previous one, and on all nodes after the issuer was renamed. An attacker with write
-/// access to the database can cause it by a forged row of a node, and can do as much by deleting
-/// rows.
+/// Otherwise this node would treat valid tokens of that node as forged, and answer that they are
+/// revoked. There are two causes:
+///
+/// - This node was offline while the only other node replaced its key and removed the previous one.
+/// - The issuer was renamed. Then all nodes are affected.
+///
+/// An attacker with write access to the database can cause it with a forged row of a node. Deleting
+/// rows would do as much harm.
 ///
 /// # Errors
-/// The store's; nothing has changed then.
+/// When the store fails. Nothing has changed then.
 pub async fn hold_back(store: &Store, ring: &KeyRing, untrusted: &[String], now: UnixTime) -> Result<(), StoreError> {
     let mut signing = Vec::new();
     for key in untrusted.iter().filter_map(|kid| ring.find(kid)) {
@@ -132,10 +136,10 @@ async fn change(store: &Store, change: impl Fn(&mut KeyRing) + Send + Sync) -> R
 
 /// Publishes this node's key at a start, and waits until all serving nodes accept it.
 ///
-/// So no node rejects this node's tokens.
+/// Afterwards no node rejects tokens of this node.
 ///
 /// # Errors
-/// One line: a node does not accept it.
+/// One line if a node does not accept the key in time.
 pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), NotServing> {
     let started = Instant::now();
     loop {
@@ -149,14 +153,14 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
         if untaken.is_empty() {
             return Ok(hold_back(store, &ring, &untrusted, clock.now()).await?);
         }
-        if started.elapsed() > TAKEN_TIMEOUT {
+        if started.elapsed() > ACCEPTANCE_TIMEOUT {
             let fault = format!(
                 "the key {kid} of this node is not trusted by {}, which would refuse tokens signed with it. \
                  A node trusts keys that are endorsed by a key it trusts; its /readyz and log name the \
                  others",
                 untaken.join(", ")
             );
-            // They may be starting themselves.
+            // The other nodes may be starting too.
             return Err(NotServing { lines: vec![fault], may_pass: true });
         }
         tokio::time::sleep(PAUSE).await;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use sealgate_config::{ACME_SUFFIX, EXPIRES_SOON, days_left};
 
-/// Days before the expiry of a certificate that the server obtains itself from which it is reported. One that
-/// is valid for 160 hours is renewed 80 hours before its end.
+/// Days before its expiry from which a certificate that the server obtains itself is reported.
+///
+/// A certificate that is valid for 160 hours is renewed 80 hours before its end.
 pub const ORDERED_EXPIRES_SOON: i64 = 2;
 
-/// The served certificates by file, with the remaining days last logged.
+/// Served certificates by file, with the remaining days that were last logged.
 #[derive(Debug, Default)]
 pub struct Expiry(BTreeMap<PathBuf, Option<i64>>);
 
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_days_are_counted_from_two_weeks_before_and_a_renewal_ends_it() {
+    fn days_are_recorded_from_two_weeks_before_expiry() {
         const DAY: i64 = 86_400;
         let (mut expiry, file) = (Expiry::default(), Path::new("a.pem"));
         let mut told = |ends, now| {

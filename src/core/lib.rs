@@ -1,5 +1,5 @@
-//! The code that all request handlers share: the state of a running node, HTTP, tokens, rate limits, the
-//! audit log and password checks.
+//! Code that all request handlers share: the state of a running node, HTTP, tokens, rate limits,
+//! the audit log and password checks.
 
 pub mod answers;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! The shared capabilities, passed as `&Sealgate` to every endpoint and the gate, and errors of a start.
+//! State of a running node, which every request handler receives, and errors of a start.
 
 use std::io;
 use std::sync::Arc;
@@ -37,15 +37,15 @@ use sealgate_system::metrics::{MailOutcome, Metrics};
 /// Interval at which a start checks whether this node's key may sign.
 const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 
-/// Maximum time that a request waits for a changed ring, including the requests before it.
+/// Maximum time that a request waits until a changed key ring is read.
 ///
-/// They read it one after another. If the database does not respond, each would wait for all before
-/// it.
+/// Requests read the ring one after another. While the database does not respond, each request
+/// would otherwise wait for all earlier ones.
 const FOLLOWING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Everything that a request may need.
+/// Shared state of a node, for all requests and background work.
 ///
-/// A reload of the configuration creates a new one with the same long-lived state: see
+/// A reload of the configuration creates a new value with the same long-lived parts: see
 /// [`Sealgate::with`].
 #[derive(Clone)]
 pub struct Sealgate {
@@ -62,7 +62,7 @@ pub struct Sealgate {
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications accept.
     pub trust: Arc<TrustedIssuers>,
-    /// Whether the applications' servers accept connections.
+    /// Whether the servers of each application accept connections.
     pub upstreams: Arc<UpstreamStates>,
     /// Number of users by factor.
     pub enrolment: Arc<EnrolmentStatus>,
@@ -78,15 +78,15 @@ pub struct Sealgate {
     pub in_effect: Arc<ArcSwap<Config>>,
 }
 
-/// The ring that the signer follows.
+/// Version of the key ring that the signer follows.
 struct KeysFollowed {
-    /// [`Store::keys_counter`] from before it was read.
+    /// Value of [`Store::keys_counter`] before the ring was read.
     counter: AtomicU64,
-    /// When it was last read.
+    /// Time at which the ring was last read. The lock serializes reads.
     turn: AsyncMutex<Instant>,
 }
 
-/// The parts of the capabilities.
+/// Parts from which [`Sealgate`] is assembled.
 pub struct Parts {
     pub config: Config,
     pub clock: Arc<dyn Clock>,
@@ -98,10 +98,11 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Assembles the capabilities.
+    /// Assembles the state: opens the store, completes interrupted revocations, and settles the
+    /// signing keys.
     ///
     /// # Errors
-    /// Why serving cannot start.
+    /// The reason why the server cannot start.
     pub async fn assemble(self) -> Result<Sealgate, NotServing> {
         let Self { config, clock, entropy, engine, signer, metrics } = self;
         let shared_counts = engine.shared_counts();
@@ -154,9 +155,9 @@ fn no_thread(error: &io::Error) -> Vec<String> {
     )]
 }
 
-/// Compares the token's keys with the announced ones, and lets the signer follow their states.
+/// Compares the keys in the PKCS#11 token with the key ring, and lets the signer follow the ring.
 ///
-/// Waits until this node's own key may sign, if it has just been admitted.
+/// If this node has just been admitted, waits until its own key may sign.
 async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), NotServing> {
     let mut is_told = false;
     let ring = loop {
@@ -167,7 +168,7 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
                     tracing::warn!("{fault}");
                     is_told = true;
                 }
-                // This node takes part already: the other nodes' keys wait for its endorsement.
+                // Endorse the other nodes' keys already: they wait for this node's endorsement.
                 endorsing::endorse(store, signer, clock.as_ref(), store.key_ring().await?).await?;
                 tokio::time::sleep(SETTLING_PAUSE).await;
             }
@@ -187,7 +188,7 @@ async fn settle_ring(
     let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
     let reconciled = store.change_key_ring(|ring| {
-        // A rotation that stopped between generating its key and announcing it.
+        // Adopt the key of a rotation that stopped before announcing the key.
         found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
         ring.reconcile(&kids, now)
     });
@@ -203,7 +204,7 @@ async fn settle_ring(
     }))
 }
 
-/// Reads the attestations of the published keys. Blocking I/O, for a start.
+/// Reads the attestations of the published keys. Blocking I/O: call it only at a start.
 fn read_attestations(config: &Config, signer: &dyn Signer) -> Attestations {
     let attestations = Attestations::new(config.hsm.attestation.clone());
     attestations.read(&published(signer));
@@ -215,20 +216,20 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 }
 
 impl Sealgate {
-    /// Returns the capabilities for a request to one of Sealgate's own pages with this cookie: see
-    /// [`Store::for_page`].
+    /// Returns the state for a request to one of Sealgate's own pages with this cookie. Its store
+    /// writes only while the session lasts: see [`Store::for_page`].
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
     }
 
-    /// Returns whether e-mails are sent: there is a mail server and a data key.
+    /// Returns whether e-mails are sent. This requires a mail server and a data key.
     pub fn sends_mail(&self) -> bool {
         self.config.mail.is_some() && self.store.seals()
     }
 
-    /// Returns whether the outbox has room for an e-mail of this kind. Counts it as dropped
-    /// otherwise.
+    /// Returns whether the outbox has room for an e-mail of this kind. Otherwise counts the e-mail
+    /// as dropped.
     pub fn has_room_for(&self, kind: MailKind) -> bool {
         let has_room = self.store.has_room_for_mail(1);
         if !has_room {
@@ -242,27 +243,27 @@ impl Sealgate {
         self.metrics.mail(kind, MailOutcome::Dropped);
     }
 
-    /// Returns the capabilities under the current configuration, for background work begun before a
+    /// Returns this state with the current configuration, for background work that began before a
     /// reload.
     ///
-    /// The pages stay as before.
+    /// The pages remain those of the earlier configuration.
     #[must_use]
     pub fn current(&self) -> Self {
         Self { config: self.in_effect.load_full(), ..self.clone() }
     }
 
-    /// Returns the capabilities under other settings.
+    /// Returns this state with another configuration.
     ///
     /// Parts created at the start (the store, the signer, the password threads, the lifetime of
-    /// access tokens) are unchanged: the new settings must equal the old ones there, see
-    /// [`sealgate_config::Difference`].
+    /// access tokens) are unchanged. Their settings must therefore be equal in both configurations,
+    /// see [`sealgate_config::Difference`].
     #[must_use]
     pub fn with(&self, config: Config) -> Self {
         let pages = Arc::new(Pages::new(&config.pages));
         Self { config: Arc::new(config), pages, ..self.clone() }
     }
 
-    /// Reads the changed attestations, without blocking requests.
+    /// Reads attestations whose files changed, without blocking requests.
     pub async fn read_attestations(self: &Arc<Self>) {
         if !self.attestations.has_directory() {
             return;
@@ -274,22 +275,22 @@ impl Sealgate {
         }
     }
 
-    /// Lets the signer follow the stored ring, which may have changed.
+    /// Reads the key ring from the store and lets the signer follow it.
     pub async fn follow_keys(&self) -> Result<(), StoreError> {
         let mut followed = self.keys_followed.turn.lock().await;
         self.read_keys(&mut followed).await
     }
 
-    /// Does the same if the ring has changed since it was read.
+    /// Reads the key ring if it has changed since the last read.
     ///
-    /// A key removed on any node verifies nothing from here on.
+    /// Afterwards, a key that any node has removed verifies no tokens.
     async fn follow_changed_keys(&self) -> Result<(), StoreError> {
         if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
             return Ok(());
         }
         let following = async {
             let mut followed = self.keys_followed.turn.lock().await;
-            // The previous lock holder may have read it.
+            // The previous lock holder may have read the ring already.
             if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
                 return Ok(());
             }
@@ -299,7 +300,8 @@ impl Sealgate {
         tokio::time::timeout(FOLLOWING_TIMEOUT, following).await.map_err(late)?
     }
 
-    /// Reads the ring; serialized, so that no older ring replaces a newer one.
+    /// Reads the ring and lets the signer follow it. The caller holds the lock, so that no older
+    /// ring replaces a newer one.
     async fn read_keys(&self, read_at: &mut Instant) -> Result<(), StoreError> {
         let (began, counter) = (Instant::now(), self.store.keys_counter());
         let ring = self.store.key_ring().await?;
@@ -317,15 +319,15 @@ impl Sealgate {
         self.keys_followed.counter.store(u64::MAX, Ordering::Release);
     }
 
-    /// Verifies the key's signature of the message; `signature` is base64url.
+    /// Returns whether the key's signature of the message is valid. `signature` is base64url.
     pub fn has_signed(&self, key: &PublicJwk, message: &[u8], signature: &str) -> bool {
         PublicKey::has_signed(key, message, signature)
     }
 
-    /// Returns whether the key set may be served: it is no older than half the publication time of
-    /// a key.
+    /// Returns whether the key set may be served.
     ///
-    /// A set that lacks an active signing key is worse than none.
+    /// It must have been read recently: within half the publication time of a key. A set that lacks
+    /// an active signing key is worse than none.
     pub async fn can_show_keys(&self) -> bool {
         // Without the database, serve the previous set without waiting.
         if self.store.basis().is_ok() && self.follow_changed_keys().await.is_ok() && self.store.basis().is_ok() {
@@ -358,11 +360,10 @@ impl Sealgate {
 /// Reason why the server did not start.
 #[derive(Debug)]
 pub struct NotServing {
+    /// Messages for the operator, one per problem.
     pub lines: Vec<String>,
-    /// Whether a retry may succeed without intervention: an absent token device, a database
-    /// failover.
-    ///
-    /// The systemd unit retries it.
+    /// Whether a retry may succeed without intervention, for instance after a database failover or
+    /// when a token device is back. The systemd unit then retries.
     pub may_pass: bool,
 }
 

@@ -8,7 +8,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::{Entropy, random};
 use sealgate_system::metrics::EnrolmentShare;
 
-/// Whether the applications' servers accept connections, as last reported by the edge.
+/// Whether the applications' servers accept connections, as the edge last reported.
 #[derive(Debug, Default)]
 pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
 
@@ -26,7 +26,7 @@ impl UpstreamStates {
     }
 }
 
-/// The last count of users by factor.
+/// Last count of users by factor.
 #[derive(Debug, Default)]
 pub struct EnrolmentStatus(Mutex<Option<(EnrolmentShare, UnixTime)>>);
 
@@ -42,7 +42,7 @@ impl EnrolmentStatus {
     }
 }
 
-/// This server's name among those that rotate keys, and the result of its last attempt.
+/// Name of this server in the rotation of keys, and result of its last rotation.
 #[derive(Debug)]
 pub struct RotationStatus {
     server: String,
@@ -65,12 +65,13 @@ impl RotationStatus {
         &self.server
     }
 
-    /// Returns why the due rotation fails, in one line that says what to do.
+    /// Returns the reason why a due rotation fails, in one line that says what to do.
     pub fn fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns a warning about other nodes' keys without endorsement, in one line.
+    /// Returns a warning about keys of other nodes that this node's token has not endorsed, in one
+    /// line.
     pub fn warning(&self) -> Option<String> {
         let kids = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
         (!kids.is_empty()).then(|| {
@@ -82,7 +83,7 @@ impl RotationStatus {
         })
     }
 
-    /// Stores these keys. Returns whether they changed.
+    /// Stores the kids of untrusted keys. Returns whether they changed.
     pub fn set_untrusted(&self, kids: Vec<String>) -> bool {
         let mut known = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner);
         let are_others = *known != kids;
@@ -90,7 +91,7 @@ impl RotationStatus {
         are_others
     }
 
-    /// Stores the result of the last attempt.
+    /// Stores the result of the last rotation: `None` for success.
     pub fn set_fault(&self, fault: Option<String>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }

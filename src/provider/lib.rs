@@ -100,6 +100,7 @@ pub struct ProviderRoute {
     /// Path below the issuer's path. A trailing `*` matches exactly one more segment.
     path: &'static str,
     endpoint: Endpoint,
+    /// Label of the endpoint in metrics.
     name: &'static str,
     methods: &'static [Method],
     /// Audience of the endpoint's error responses.
@@ -117,8 +118,8 @@ const GET: &[Method] = &[Method::GET, Method::HEAD];
 const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
-const FORM: usize = 64 * 1024;
-const METADATA: usize = 8 * 1024;
+const MAX_FORM_BYTES: usize = 64 * 1024;
+const MAX_METADATA_BYTES: usize = 8 * 1024;
 
 #[rustfmt::skip]
 const ROUTES: &[ProviderRoute] = &[
@@ -196,7 +197,16 @@ const fn json(
     methods: &'static [Method],
     charged: Option<Bucket>,
 ) -> ProviderRoute {
-    ProviderRoute { path, endpoint, name, methods, recipient: Recipient::Programs, cors: true, charged, body: FORM }
+    ProviderRoute {
+        path,
+        endpoint,
+        name,
+        methods,
+        recipient: Recipient::Programs,
+        cors: true,
+        charged,
+        body: MAX_FORM_BYTES,
+    }
 }
 
 /// Builds a route for client metadata. Its body limit is smaller because the metadata is stored.
@@ -206,7 +216,7 @@ const fn metadata(
     name: &'static str,
     methods: &'static [Method],
 ) -> ProviderRoute {
-    ProviderRoute { body: METADATA, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
+    ProviderRoute { body: MAX_METADATA_BYTES, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
 }
 
 const fn page(
@@ -224,7 +234,7 @@ const fn page(
         recipient: Recipient::People,
         cors: false,
         charged: Some(bucket),
-        body: FORM,
+        body: MAX_FORM_BYTES,
     }
 }
 
@@ -242,8 +252,10 @@ impl ProviderRoute {
         documents.contains(&self.endpoint) || [Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)
     }
 
-    /// Returns the route of a path below the issuer's path. Compares byte for byte: a path has no
-    /// second spelling that other access rules could miss.
+    /// Returns the route of a path below the issuer's path.
+    ///
+    /// Paths are compared byte for byte. If a path had a second spelling, access rules could miss
+    /// it.
     fn find(config: &Config, path: &str) -> Option<&'static Self> {
         let fits = |route: &&Self| match route.path.strip_suffix('*') {
             Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
@@ -316,7 +328,7 @@ static NOTHING: ProviderRoute = ProviderRoute {
     recipient: Recipient::Programs,
     cors: false,
     charged: None,
-    body: FORM,
+    body: MAX_FORM_BYTES,
 };
 
 /// Returns the route of a path.
@@ -333,8 +345,8 @@ pub fn owns(config: &Config, path: &str) -> bool {
     })
 }
 
-/// Returns whether a path of the provider is in this directory of the issuer's host, which ends in a
-/// slash, or below it.
+/// Returns whether the provider has a path in or below a directory of the issuer's host.
+/// `directory` ends with a slash.
 pub fn is_below(config: &Config, directory: &str) -> bool {
     let prefix = config.issuer.path_prefix();
     ROUTES.iter().filter(|route| route.exists(config)).any(|route| match directory.strip_prefix(prefix) {
@@ -445,8 +457,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Authorize => protocol::authorize::authorization_endpoint(ctx).await,
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
-        // Boxed because their futures are much larger than the others; unboxed, every request would
-        // reserve that size.
+        // Large futures are boxed. Otherwise the future of every request would have their size.
         Endpoint::Passkey => Box::pin(sign_in::passkey::passkey_page(ctx)).await,
         Endpoint::Factor => Box::pin(sign_in::factor::factor_page(ctx)).await,
         Endpoint::Enrol => Box::pin(sign_in::enrol::enrol_page(ctx)).await,

@@ -1,4 +1,4 @@
-//! Reading of requests and layout of pages, specific to the provider.
+//! Methods of [`RequestContext`] and page settings that only the provider needs.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Method};
@@ -35,9 +35,10 @@ pub(super) static PAGES: PageHost = PageHost {
     way,
 };
 
-/// Returns the address of this page in another language. It consists of a query only, because a
-/// path that begins with two slashes would name another host. The response to a POST cannot be
-/// fetched again, so the link leads to the GET page.
+/// Returns the address of this page in another language.
+///
+/// It consists of a query only, because a path that begins with two slashes would name another
+/// host. After a POST, the link leads to the GET page.
 fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     let query = ctx.head.uri.query().unwrap_or_default();
     let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
@@ -46,13 +47,14 @@ fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     format!("?{}{separator}lang={language}", pairs.join("&"))
 }
 
+/// Returns the address and the target of the link on an error page.
 fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget<'c>) {
     let waiting_helps = matches!(problem, Problem::TooManyRequests { .. } | Problem::Unavailable | Problem::Internal);
     match (problem, ctx.party.get()) {
         (Problem::Console, _) => {
             (ctx.sign_in_address("/console", &[("prompt", "select_account")]), LinkTarget::AnotherAccount)
         }
-        // The page's own address; a POST cannot be repeated by a link.
+        // The empty address is the page's own. A link cannot repeat a POST.
         _ if waiting_helps && ctx.head.method != Method::POST => (String::new(), LinkTarget::Again),
         (_, Some(party)) => (party.address.clone(), LinkTarget::Application(&party.name)),
         // On an unknown host, a relative path would also lead to an unknown host.
@@ -63,13 +65,15 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget
     }
 }
 
-/// What the provider reads from a request.
+/// Methods of [`RequestContext`] that only the provider needs.
 pub(crate) trait ProviderRequest {
     /// Returns the address at which the browser should repeat the request with its cookies.
     ///
     /// A form on another site sends no `SameSite=Lax` cookies with a POST, but the browser sends
-    /// them with the GET that follows a 303. Returns `None` for all other requests and for forms
-    /// that do not fit in an address; they are answered without a session.
+    /// them with the GET that follows a 303.
+    ///
+    /// Returns `None` for all other requests, and for forms that do not fit in an address. These
+    /// requests are answered without a session.
     fn again_with_cookies(&self) -> Option<String>;
 
     /// Returns whether a form has this CSRF token and comes from a page of the issuer.
@@ -90,13 +94,16 @@ pub(crate) trait ProviderRequest {
     /// later sign-in is not accepted.
     async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError>;
 
-    /// Returns the live session that this request may end, with the current cookie or its direct
-    /// predecessor. A sign-out during a concurrent sign-in must not leave the session alive.
+    /// Returns the live session that this request may end.
+    ///
+    /// Accepts the current cookie and its direct predecessor. Otherwise a sign-out during a
+    /// concurrent sign-in would leave the session alive.
     async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError>;
 
-    /// Stores the client of this request, so that an error page can link back to it. Ignores the
-    /// provider's own pages and clients that neither an operator created nor an administrator
-    /// approved.
+    /// Stores the client of this request, so that an error page can link back to it.
+    ///
+    /// Ignores the provider's own pages, and clients that neither an operator created nor an
+    /// administrator approved.
     fn concern(&self, client: Option<&Client>);
 
     /// Stores the page languages that the client requested (`ui_locales`).
@@ -106,9 +113,11 @@ pub(crate) trait ProviderRequest {
     fn path(&self, path: &str) -> String;
 
     /// Returns the address that signs the user in and then opens one of the provider's pages.
+    ///
+    /// `wishes` are further parameters of the authorization request.
     fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String;
 
-    /// Returns the cookie that stores the language chosen in this request.
+    /// Returns the cookie that stores the language chosen in this request, if any.
     fn chosen_language(&self) -> Option<HeaderValue>;
 }
 

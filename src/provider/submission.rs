@@ -1,10 +1,12 @@
 //! Forms that take effect once and whose result is shown once.
 //!
 //! Each form has a random token in the field `once` ([`Inside::once`](sealgate_pages::Inside)). The
-//! first request with the token does the work and is answered with a redirect (303). Later ones,
-//! from a second click or a repeated request, are redirected to the same result and change nothing.
-//! The next page shows a created secret once: a reload is a GET that creates nothing. The record is
-//! bound to the session cookie, from which the key that seals the secret is derived.
+//! first request with the token does the work and is answered with a redirect (303). Later
+//! requests, from a second click or a retry, are redirected to the same result and change nothing.
+//!
+//! The next page shows a created secret once. Reloading it is a GET, which creates nothing. The
+//! stored submission is bound to the session cookie. The key that seals the secret is derived from
+//! that cookie.
 
 use std::time::Duration;
 
@@ -28,16 +30,16 @@ const MADE: &str = "made";
 /// Maximum length of a form's token. The server's tokens have 22 characters.
 const MAX_TOKEN_CHARS: usize = 64;
 
-/// Time that a second request waits for the first one.
+/// Maximum time that a second request waits for the first one.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Result of the work behind a form.
 pub(super) enum Effect {
-    /// The work is done. `page` is the path of the next page, without the issuer's prefix; `secret`
-    /// is shown on it once.
+    /// The work is done. `page` is the path of the next page, without the issuer's prefix. That
+    /// page shows `secret` once.
     Done { page: String, secret: Option<Secret> },
-    /// Nothing was changed; this is the response.
+    /// Nothing was changed. The form is answered with this response.
     Refused(Response),
 }
 
@@ -102,13 +104,14 @@ pub(super) async fn once(
     }
 }
 
-/// Returns whether the request follows the redirect after a form. It may then be answered with an
-/// older sign-in than the page requires if opened directly.
+/// Returns whether the request follows the redirect after a form.
+///
+/// Its sign-in may then be older than the page otherwise requires.
 pub(super) fn is_awaited(ctx: &RequestContext<'_>) -> bool {
     ctx.head.method == Method::GET && ctx.query().is_ok_and(|query| query.has(MADE))
 }
 
-/// Returns the result to show on `page` of the submission that its address names.
+/// Returns the result to show on `page`, of the submission that the query names.
 ///
 /// # Errors
 /// When the store fails.
@@ -132,14 +135,13 @@ pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &st
     })
 }
 
-/// Returns the page's layout with a hint if the secret was already shown, for instance before a
-/// reload.
-pub(super) fn told<'a>(inside: Inside<'a>, shown: Option<&ShownResult>) -> Inside<'a> {
+/// Adds a hint to the page's layout if the secret was already shown, for instance before a reload.
+pub(super) fn with_hint<'a>(inside: Inside<'a>, shown: Option<&ShownResult>) -> Inside<'a> {
     let before = shown.is_some_and(|shown| matches!(shown, ShownResult::Before));
     if before { Inside { done: Some(Done::ShownBefore), ..inside } } else { inside }
 }
 
-/// Submission of this user in this session.
+/// Keys of a submission, derived from the form's token, the user and the session cookie.
 struct Submission {
     /// Key of the record in the store.
     id: SecretHash,

@@ -1,9 +1,9 @@
-//! The signed-in user of an account or console page. Without a session, redirects the browser to
-//! the sign-in and back.
+//! Signed-in users of account and console pages.
 //!
-//! Encoding of the provider's own pages in sign-in requests. The redirect URI must be exactly one
-//! of `OWN_PAGES`. The page of one user or client is encoded as its list page, with the identifier
-//! as `state`.
+//! Without a session, [`Visitor::find`] redirects the browser to the sign-in and back.
+//! [`request_for`] and [`requested`] encode the page to return to in the sign-in request. The
+//! redirect URI must be exactly one of `OWN_PAGES`. The page of one user or client is encoded as
+//! its list page, with the identifier as `state`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
 use sealgate_store::{Loaded, Revocation, Store};
 
-/// Maximum number of sessions that a page shows. "End every other session" is not limited by it.
+/// Maximum number of sessions that a page shows. The button that ends them all has no such limit.
 const MAX_SESSIONS: usize = 50;
 
 /// Signed-in user with their session.
@@ -63,7 +63,7 @@ impl Visitor {
     /// Like [`Visitor::find`], but a user who has a factor must have used it in this session, at
     /// any time.
     ///
-    /// An attacker who stole the password may have signed in before the factor was added.
+    /// An attacker who stole the password may have a session from before the factor was added.
     ///
     /// # Errors
     /// As [`Visitor::find`], and when the user has not used a factor.
@@ -87,7 +87,7 @@ impl Visitor {
     /// sign-in with that requirement.
     ///
     /// `required` maps the highest level that the user can reach to a level and a maximum age. A
-    /// recovery code replaces the factor that the user has lost.
+    /// recovery code counts as the factor that the user has lost.
     async fn meeting(
         ctx: &RequestContext<'_>,
         page: &str,
@@ -107,13 +107,14 @@ impl Visitor {
         Err(Failure::Elsewhere(ctx.sign_in_address(page, &wishes)))
     }
 
-    /// Returns the level that `[factors]` demands if this sign-in is below it.
+    /// Returns the level that `[factors]` demands, if this sign-in is below it.
     ///
-    /// Such a sign-in only opens the user's account pages, where they can add a stronger factor.
+    /// Such a sign-in only opens the user's account pages, where the user can add a stronger
+    /// factor.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn short_of(&self, ctx: &RequestContext<'_>) -> Result<Option<AssuranceLevel>, Failure> {
+    pub(super) async fn unmet_level(&self, ctx: &RequestContext<'_>) -> Result<Option<AssuranceLevel>, Failure> {
         let level = ctx.level_in_force(&self.user).await?;
         let judged = AssuranceRequirement::level(level).judge(&self.sign_in.steps, ctx.now);
         Ok(judged.is_err().then_some(level))
@@ -122,9 +123,13 @@ impl Visitor {
     /// Ends the user's other sessions and moves this browser's session to a new id and cookie.
     ///
     /// An attacker may have the old cookie, and sessions at applications are tied to the old id.
-    /// Other users who are signed in in this browser remain signed in. `change` is applied to the
-    /// session in the same commit, which also opens the revocation, if there is one. Returns the new cookie, or `None` if another request changed the
-    /// session's cookie meanwhile; the session is then ended too.
+    /// Other users who are signed in in this browser remain signed in.
+    ///
+    /// `change` is applied to the session in the same commit, which also opens the revocation, if
+    /// there is one.
+    ///
+    /// Returns the new cookie. Returns `None` if another request changed the session's cookie
+    /// meanwhile; this session is then ended too.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -136,15 +141,15 @@ impl Visitor {
         change: impl Fn(&mut Session) + Send + Sync,
     ) -> Result<Option<HeaderValue>, Failure> {
         let id = self.session.value.id;
-        // End the other sessions first: a live one could create a new grant while the old ones are
-        // being ended.
+        // End the other sessions first. A live one could create a new grant while the old grants
+        // are being ended.
         store.end_other_sessions_of_user(self.user.sub, id).await?;
         let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
         let next = |session: &Session| {
             let mut next = session.clone();
             change(&mut next);
             (next.id, next.cookie, next.previous) = (cookie.id, cookie.hash(), None);
-            // The request that changed the cookie meanwhile may be the attacker's.
+            // If another request changed the cookie meanwhile, that request may be an attacker's.
             (session.cookie == self.session.value.cookie).then_some(next)
         };
         if store.move_session(id, revocation, next).await? {
@@ -232,7 +237,7 @@ pub(super) fn done(ctx: &RequestContext<'_>, page: &str, done: Done) -> String {
     ctx.path(&format!("{page}?done={}", done.as_str()))
 }
 
-/// Returns whether the start page exists. If an application shares the issuer's host, the root path
+/// Returns whether the home page exists. If an application shares the issuer's host, the root path
 /// belongs to the application.
 pub(super) fn has_home(config: &Config) -> bool {
     let authority = config.issuer.authority();
@@ -243,22 +248,23 @@ const USERS: &str = "/console/users";
 const CLIENTS: &str = "/console";
 const CLIENT: &str = "/console/clients";
 
-/// Query parameter that names a kept form on the page that shows it.
+/// Query parameter that names a kept form, on the page that shows the form.
 pub(super) const FORM: &str = "form";
 
-/// Separates the identifier from the name of a kept form in `state`. No identifier contains it.
+/// Separator between an identifier and the name of a kept form in `state`. No identifier contains
+/// it.
 const SEPARATOR: char = '!';
 
-/// Length of the name of a kept form.
+/// Length of the name of a kept form, in characters.
 const FORM_LENGTH: usize = 43;
 
-/// Returns the page with the address parameter that names a kept form.
+/// Returns the address of a page with the name of a kept form.
 pub(super) fn with_form(page: &str, form: &str) -> String {
     format!("{page}?{FORM}={form}")
 }
 
-/// Returns the redirect URI's path and the `state` of a sign-in that returns to this page, which
-/// may name a kept form.
+/// Returns the redirect URI's path and the `state` of a sign-in that returns to `page`. The query
+/// of `page` may name a kept form.
 pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     let (page, form) = match page.split_once('?') {
         Some((page, query)) => (page, query.strip_prefix(FORM).and_then(|rest| rest.strip_prefix('='))),
@@ -276,8 +282,9 @@ pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     (page, state)
 }
 
-/// Returns the page to which a sign-in with this redirect URI's path and `state` returns. Ignores
-/// parts of a `state` that are neither an identifier nor the name of a kept form.
+/// Returns the page to which a sign-in with this redirect URI's path and `state` returns.
+///
+/// Ignores parts of `state` that are neither an identifier nor the name of a kept form.
 pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     let (item, form) = match state.and_then(|state| state.split_once(SEPARATOR)) {
         Some((item, form)) => (Some(item), Some(form)),
@@ -305,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_survives_the_sign_in_with_its_identifier_and_its_form() {
+    fn sign_in_returns_to_the_page_with_its_id_and_form() {
         let (user, form) = (Subject::from_random([1; 16]), "f".repeat(FORM_LENGTH));
         let pages = [format!("{USERS}/{user}"), format!("{CLIENT}/c1"), format!("{USERS}/new"), "/account".to_owned()];
         for page in pages.iter().flat_map(|page| [page.clone(), with_form(page, &form)]) {
@@ -315,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn other_states_lead_to_the_list() {
+    fn an_invalid_state_leads_to_the_list() {
         for state in ["x", "!", "!x", "../..", "!../../../../../../../../../../../../../oauth/logout"] {
             assert_eq!(requested(USERS, Some(state)), USERS, "{state}");
         }

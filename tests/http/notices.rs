@@ -115,5 +115,5 @@ async fn without_a_mail_server_no_notification_is_queued() {
     let provider = Provider::new().await;
     with_app(&provider).await;
     assert_eq!(told(&provider).await, (Vec::new(), 0));
-    assert!(provider.sealgate.audit.take_told().is_empty());
+    assert!(provider.sealgate.audit.take_notifications().is_empty());
 }

@@ -3,12 +3,13 @@
 //! The log line has the target `audit`. The record is written with the server's next heartbeat,
 //! after at most two seconds, together with the other queued records. So no request waits for a
 //! disk flush, and a flood of failed sign-ins costs one commit per heartbeat. If the process is
-//! killed in between, the event is in the journal but not in the store. A page that shows events
-//! wakes the writer and waits for it, for a short time ([`AuditLog::store_pending`]).
+//! killed before the heartbeat, the event is in the journal but not in the store. A page that shows
+//! events wakes the writer and waits for it, for a short time ([`AuditLog::store_pending`]).
 //!
-//! Identical failures are counted in one record. Beyond a few hundred per heartbeat, the rest is
-//! counted in a single record, so that attackers cannot fill the store. Refreshes of one grant give
-//! one record per hour ([`routine`]). A command of the operator waits for its record.
+//! Identical failures are counted in one record. Beyond a few hundred records per heartbeat, all
+//! further failures are counted in a single record, so that attackers cannot fill the store.
+//! Refreshes of one grant give one record per hour ([`routine`]). A command of the operator waits
+//! for its record.
 
 mod routine;
 
@@ -39,19 +40,21 @@ const MAX_REPORTED: usize = 1024;
 /// Maximum time that a page waits for queued records.
 const PENDING_TIMEOUT: Duration = Duration::from_millis(300);
 
+/// Audit log of this process, with the records that are not stored yet.
 #[derive(Debug)]
 pub struct AuditLog {
+    /// Whether records are stored. Otherwise events are only logged.
     keeps: bool,
     waiting: Mutex<Waiting>,
-    /// Held by the one write that takes place at a time.
+    /// Held during a write, so that only one takes place at a time.
     writing: tokio::sync::Mutex<()>,
     /// Number of the last successful write ([`Waiting::writes`]). All records of earlier writes
     /// are stored too.
     written: watch::Sender<u64>,
-    /// A page waits for queued records.
+    /// Notified when a page waits for queued records.
     wanted: Notify,
     routine: Mutex<Routine>,
-    /// Events that await a notification by e-mail.
+    /// Events of which users must be notified by e-mail.
     told: Mutex<Vec<AuditEvent>>,
 }
 
@@ -60,12 +63,14 @@ struct Waiting {
     /// Each event has its final id. A record is written again if the outcome of its commit is
     /// unknown, and is still stored only once.
     events: Vec<AuditRecord>,
+    /// Events that unauthenticated clients can cause.
     anybodys: Vec<AuditRecord>,
     /// Number of the last event.
     number: u64,
-    /// Random low bits of this process's numbers: another process may number an event in the same
+    /// Random low bits of this process's numbers. Another process may number an event in the same
     /// microsecond.
     own: u64,
+    /// Number of events that did not fit in the queue since the last write.
     lost: u64,
     /// Number of writes that have taken the queue.
     writes: u64,
@@ -95,7 +100,7 @@ impl AuditLog {
         }
     }
 
-    /// Writes the event's line to the log; its record follows with [`AuditLog::write`].
+    /// Writes the event's line to the log. [`AuditLog::write`] stores its record later.
     pub fn note(&self, mut event: AuditEvent) {
         log(&event);
         self.tell(&event);
@@ -108,7 +113,7 @@ impl AuditLog {
         }
     }
 
-    /// Queues an event for a notification, if it requires one.
+    /// Queues a notification about the event, if it requires one.
     fn tell(&self, event: &AuditEvent) {
         let telling = event.telling.clone().or_else(|| {
             let notice = event.notice()?;
@@ -123,13 +128,14 @@ impl AuditLog {
         }
     }
 
-    /// Takes the events for which users are to be notified. Each has its notification.
-    pub fn take_told(&self) -> Vec<AuditEvent> {
+    /// Removes and returns the events of which users must be notified. Each has its notification.
+    pub fn take_notifications(&self) -> Vec<AuditEvent> {
         std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Queues the events again after the store failed.
-    pub fn tell_later(&self, events: Vec<AuditEvent>) {
+    /// Queues events for notification again after the store failed. Drops events that exceed the
+    /// capacity.
+    pub fn queue_notifications_again(&self, events: Vec<AuditEvent>) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_REPORTED.saturating_sub(told.len());
         told.extend(events.into_iter().take(room));
@@ -146,7 +152,7 @@ impl AuditLog {
         let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).all();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
-            // Their number is bounded, and no further events follow.
+            // The number of records is bounded, and no further events follow.
             waiting.push(record);
         }
     }
@@ -161,7 +167,8 @@ impl AuditLog {
     /// Writes the event's line to the log and its record to the store, for actions of an operator.
     ///
     /// The action is already complete, so a failure of the store is only logged. Queued records are
-    /// written before it, so that the audit log keeps the order of events, even within a second.
+    /// written before this record, so that the audit log keeps the order of events, even within a
+    /// second.
     pub async fn record(&self, store: &Store, event: AuditEvent) {
         self.note(event);
         if let Err(error) = self.write(store).await {
@@ -171,7 +178,7 @@ impl AuditLog {
 
     /// Writes the queued records to the store, in the order of their arrival.
     ///
-    /// If the future is dropped, the records are queued again, as after an error: storing a record
+    /// If the future is dropped, the records are queued again, as after an error. Storing a record
     /// twice has no effect.
     ///
     /// # Errors
@@ -203,11 +210,11 @@ impl AuditLog {
         self.wanted.notified().await;
     }
 
-    /// Waits until the queued records of a user, or of all users, are stored, so that a page shows
+    /// Waits until the queued records of a user, or of all users, are stored. A page then shows
     /// events that have just occurred.
     ///
-    /// Wakes the writer instead of writing, and waits for at most [`PENDING_TIMEOUT`]: a slow store
-    /// delays the page no longer.
+    /// Wakes the writer instead of writing. Waits for at most [`PENDING_TIMEOUT`], so that a slow
+    /// store hardly delays the page.
     pub async fn store_pending(&self, subject: Option<Subject>) {
         let number = {
             let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +222,7 @@ impl AuditLog {
                 self.wanted.notify_one();
                 waiting.writes + 1
             } else {
-                // A write may be under way.
+                // A write that has taken the records may still be in progress.
                 waiting.writes
             }
         };
@@ -227,7 +234,8 @@ impl AuditLog {
     }
 }
 
-/// Records that a write has taken from the queue. Those that remain are queued again.
+/// Records that a write has taken from the queue. On drop, records that were not stored are queued
+/// again.
 struct Taken<'a> {
     log: &'a AuditLog,
     records: Vec<AuditRecord>,
@@ -253,7 +261,7 @@ impl Waiting {
         }
     }
 
-    /// Reports whether events of this user, or any, are queued.
+    /// Returns whether events of this user are queued. `None` means any user.
     fn concerns(&self, subject: Option<Subject>) -> bool {
         let mut queued = self.events.iter().chain(&self.anybodys);
         queued.any(|record| subject.is_none() || record.event.subject == subject)
@@ -265,7 +273,7 @@ impl Waiting {
     }
 
     fn numbered(&mut self, event: AuditEvent) -> AuditRecord {
-        // Based on the time, so that commands within one second keep their order.
+        // The number is based on the time, so that commands within one second keep their order.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds since 1970")]
         let microseconds = (wall_clock_seconds() * 1e6) as u64;
         let next = (microseconds << OWN_BITS) | self.own;
@@ -273,8 +281,10 @@ impl Waiting {
         AuditRecord { id: AuditId::new(event.at, self.number), event }
     }
 
-    /// Counts an event that unauthenticated clients can cause: with identical ones, or in one
-    /// record for all the rest.
+    /// Queues an event that unauthenticated clients can cause.
+    ///
+    /// Identical events share one record. When the queue is full, all further events share the last
+    /// record.
     fn count(&mut self, event: AuditEvent) {
         let alike = |known: &&mut AuditRecord| {
             let known = &known.event;

@@ -1,8 +1,8 @@
-//! Counting of routine refreshes.
+//! Counting of refreshes, so that a grant gives one audit record per hour.
 //!
-//! The first refresh is recorded at once. Further ones from the same address within the hour are
-//! counted in one record at its end. A record per refresh took four entries in the store, more than
-//! the refresh itself.
+//! The first refresh of a grant from an address is recorded at once. Later refreshes within the
+//! hour are counted in one record at its end. A record per refresh would take four entries in the
+//! store, more than the refresh itself.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -17,14 +17,14 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
 /// Period for which refreshes are counted together.
-const TOGETHER: Duration = Duration::from_hours(1);
-/// Maximum number of counted grants and addresses, about 200 bytes each. Beyond it, each refresh is
-/// a record.
-const MOST: usize = 32_768;
-/// Maximum number of records that are created at a time.
+const COUNTING_PERIOD: Duration = Duration::from_hours(1);
+/// Maximum number of counted grants and addresses, about 200 bytes each. Beyond it, each refresh
+/// has a record of its own.
+const MAX_COUNTED: usize = 32_768;
+/// Maximum number of records that are created in one call.
 const MAX_AT_ONCE: usize = 1024;
 
-/// Common properties of refreshes that are counted together.
+/// Refreshes with the same grant and address are counted together.
 type Key = (GrantId, Option<IpAddr>);
 
 /// The refreshes of the last hour.
@@ -52,7 +52,7 @@ impl Routine {
         else {
             return false;
         };
-        let (key, room) = ((grant, event.address), self.counted.len() < MOST);
+        let (key, room) = ((grant, event.address), self.counted.len() < MAX_COUNTED);
         match self.counted.entry(key) {
             Entry::Occupied(mut counted) => {
                 let counted = counted.get_mut();
@@ -73,12 +73,13 @@ impl Routine {
         }
     }
 
-    /// Returns the records of periods that have ended, and starts new ones. Forgets grants without
-    /// a refresh in the period.
+    /// Returns the records of periods that have ended, and starts the next periods.
+    ///
+    /// Forgets grants without a refresh in the period.
     pub(super) fn over(&mut self, now: UnixTime) -> Vec<AuditEvent> {
         let mut records = Vec::new();
         while records.len() < MAX_AT_ONCE
-            && let Some((_, key)) = self.since.pop_front_if(|(since, _)| now.since(*since) >= TOGETHER)
+            && let Some((_, key)) = self.since.pop_front_if(|(since, _)| now.since(*since) >= COUNTING_PERIOD)
         {
             match self.counted.get_mut(&key).and_then(|counted| counted.take(key)) {
                 Some(record) => {
@@ -93,7 +94,7 @@ impl Routine {
         records
     }
 
-    /// Returns all remaining records, at shutdown.
+    /// Returns all remaining records. Called at shutdown.
     pub(super) fn all(&mut self) -> Vec<AuditEvent> {
         self.since.clear();
         self.counted.drain().filter_map(|(key, mut counted)| counted.take(key)).collect()

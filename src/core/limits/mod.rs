@@ -1,7 +1,9 @@
-//! Limits on requests and password guesses. A single process keeps its own counts
-//! ([`sealgate_domain::limiter`]). Nodes that share a store enforce cluster-wide limits together: a node
-//! reserves blocks of requests in the store and consumes them one by one. Password guesses are
-//! counted in the store one at a time, before hashing.
+//! Limits on requests and password guesses.
+//!
+//! A single process keeps its own counts ([`sealgate_domain::limiter`]). Nodes that share a store
+//! enforce cluster-wide limits together: a node reserves blocks of requests in the store and
+//! consumes them one by one. Password guesses are counted in the store one at a time, before
+//! hashing.
 //!
 //! If the store does not answer, a request is counted against this node's part of the limit, and a
 //! guess is refused.
@@ -17,9 +19,10 @@ use sealgate_domain::time::UnixTime;
 use sealgate_store::cluster::shared_counts::{BlockRequest, CountedGuess, NotCounted, SharedCounts};
 use sealgate_system::metrics::{BlockOutcome, Metrics};
 
-/// Limit on this node's queries to the store. Each creates a row, and unauthenticated clients can
-/// produce unlimited keys.
-const QUESTIONS: Rule = Rule { limit: 60_000, window: Duration::from_mins(1) };
+/// Limit on this node's queries to the store.
+///
+/// Each query creates a row, and unauthenticated clients can invent any number of keys.
+const STORE_QUERIES: Rule = Rule { limit: 60_000, window: Duration::from_mins(1) };
 
 /// Scope of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +33,13 @@ pub enum LimitScope {
     Cluster,
 }
 
-/// A counted guess. Return it if it was no guess or could not be judged.
+/// Counted guess. Must be given back if it was correct or could not be checked.
 #[derive(Debug)]
 #[must_use]
 pub enum Guess {
+    /// Counted in this process.
     Here(Vec<Counted>),
+    /// Counted in the store.
     Shared(Vec<CountedGuess>),
 }
 
@@ -92,7 +97,7 @@ impl RequestLimits {
             Err(ask) => ask,
         };
         let wanted = BlockRequest { key: ask.key, ends: ask.ends(), limit: ask.limit, block: ask.block };
-        let may_ask = self.limiter.take(&LimitKey::text("questions", b""), QUESTIONS, now).allowed;
+        let may_ask = self.limiter.take(&LimitKey::text("questions", b""), STORE_QUERIES, now).allowed;
         let answer = if may_ask { cluster.counts.reserve(wanted).await.ok() } else { None };
         let Some(block) = answer else {
             cluster.metrics.limit_block(BlockOutcome::Local);
@@ -110,12 +115,13 @@ impl RequestLimits {
         RateLimitStatus { limit: rule.limit, ..reading }
     }
 
-    /// Counts a guess under each of these keys, before it is made; counting afterwards would admit
-    /// all concurrent guesses. If the limit is reached, counts nothing and returns the seconds to
-    /// wait.
+    /// Counts a guess under each of these keys.
+    ///
+    /// Must be called before the guess is checked. Otherwise all concurrent guesses would be
+    /// allowed. If a limit is reached, counts nothing and returns the seconds to wait.
     ///
     /// # Errors
-    /// If the store cannot count.
+    /// # Errors
     pub async fn count_guess(
         &self,
         keys: &[(LimitKey<'_>, Pace)],
@@ -126,7 +132,7 @@ impl RequestLimits {
         cluster.counts.count_guess(keys, now).await.map(|counted| counted.map(Guess::Shared))
     }
 
-    /// Uncounts a guess.
+    /// Removes a guess from the counts.
     pub fn give_back(&self, guess: Guess, now: UnixTime) {
         match (guess, &self.cluster) {
             (Guess::Here(counted), _) => self.brake.give_back(counted, now),
@@ -135,8 +141,9 @@ impl RequestLimits {
         }
     }
 
-    /// Limits failures on this node, for secrets that cannot be guessed, where the limit only keeps
-    /// load small.
+    /// Counts a failed attempt on this node only.
+    ///
+    /// For secrets that cannot be guessed: the limit only bounds the load.
     ///
     /// # Errors
     /// Seconds to wait before the next attempt.
@@ -224,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_limit_of_the_cluster_is_one_and_a_nodes_own_is_each_ones() {
+    async fn nodes_share_a_cluster_limit_but_not_a_node_limit() {
         let server = Server::new(Manner::Answers);
         let nodes = [server.node(), server.node(), server.node()];
         let (mut of_cluster, mut of_node) = (0, 0);
@@ -236,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_an_answer_a_node_has_its_part_of_the_limit() {
+    async fn without_the_store_a_node_enforces_its_part_of_the_limit() {
         let server = Server::new(Manner::Refuses);
         let node = server.node();
         assert_eq!(allowed(&node, LimitScope::Cluster).await, 16);
@@ -249,13 +256,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_of_keys_asks_no_more_than_so_many_questions() {
+    async fn a_flood_of_keys_does_not_exceed_the_query_limit() {
         let server = Server::new(Manner::Answers);
         let node = server.node();
-        for number in 0..QUESTIONS.limit + 1000 {
+        for number in 0..STORE_QUERIES.limit + 1000 {
             node.take(LimitScope::Cluster, &LimitKey::text("token", &number.to_be_bytes()), RULE, NOW).await;
         }
-        assert_eq!(server.taken.lock().unwrap().len(), QUESTIONS.limit as usize);
+        assert_eq!(server.taken.lock().unwrap().len(), STORE_QUERIES.limit as usize);
     }
 
     #[tokio::test]

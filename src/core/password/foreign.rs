@@ -1,7 +1,7 @@
 //! Imported password hashes of other programs.
 //!
-//! They are checked until the user's first sign-in, which replaces them with argon2id. Parsing
-//! limits the cost of each hash, so that a check occupies a thread for at most one to two seconds.
+//! A user's first sign-in replaces the imported hash with argon2id. Parsing limits the cost of each
+//! hash, so that a check occupies a thread for at most one to two seconds.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -18,9 +18,9 @@ pub(super) const MAX_HASH_LENGTH: usize = 1024;
 
 // The following limits permit common defaults and no more. At each limit a check takes up to one
 // second of a core, whether the password is right or wrong.
-/// Symfony's default; most others have 10 to 12.
+/// Maximum cost of bcrypt: Symfony's default. Most other programs use 10 to 12.
 const MAX_BCRYPT_COST: u32 = 13;
-/// passlib's default. The default of operating systems is 5,000.
+/// Maximum rounds of SHA-crypt: passlib's default. The default of operating systems is 5,000.
 const MAX_SHA_CRYPT_ROUNDS: u32 = 656_000;
 /// Maximum iterations times output blocks. Django's default grows with its releases: 1,200,000 in
 /// 6.0.
@@ -48,7 +48,7 @@ pub enum HashFault {
     /// The hash of the empty password.
     #[error("it is the hash of the empty password; {NEW_PASSWORD}")]
     Empty,
-    /// Begins like a hash of this scheme but is malformed.
+    /// The text begins like a hash of this scheme but is malformed.
     #[error("it looks like {0}, but is truncated, altered or of another version; export it again, or {NEW_PASSWORD}")]
     Malformed(&'static str),
     #[error(
@@ -80,7 +80,7 @@ enum Kind<'h> {
     Bcrypt(&'h str),
     ShaCrypt {
         hash: &'h str,
-        /// Maximum length of a password that is checked, in bytes.
+        /// Maximum length of a password to compare, in bytes. Longer passwords are wrong.
         longest: usize,
     },
     /// Digest of password and salt.
@@ -126,7 +126,7 @@ impl<'h> ForeignHash<'h> {
                     let algorithm = Pbkdf2::named(if digest.is_empty() { "SHA1" } else { digest })?;
                     algorithm.hash(text.splitn(3, '$').nth(2).unwrap_or_default())
                 }
-                // 13 of these characters are a DES hash of crypt(3).
+                // A DES hash of crypt(3) consists of 13 of these characters.
                 None if name.is_empty() && text.len() == 13 && text.bytes().all(is_crypt_letter) => {
                     Err(HashFault::Weak("DES (crypt)"))
                 }
@@ -135,12 +135,12 @@ impl<'h> ForeignHash<'h> {
         }
     }
 
-    /// Reports whether this is a digest of the empty password.
-    pub(super) fn is_of_nothing(&self) -> bool {
+    /// Returns whether this is a digest of the empty password.
+    pub(super) fn is_of_empty_password(&self) -> bool {
         matches!(self.kind, Kind::Digest { .. }) && self.verify(b"") == Ok(true)
     }
 
-    /// Reports whether the password matches.
+    /// Returns whether the password matches.
     ///
     /// # Errors
     /// Returns an error if the library rejects the parsed hash, which should not happen.
@@ -202,7 +202,7 @@ fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<
     let sound = (1..=16).contains(&salt.len())
         && hash.len() == letters
         && salt.bytes().chain(hash.bytes()).all(is_crypt_letter)
-        // The library would parse it as the number of rounds.
+        // The library would parse such a salt as the number of rounds.
         && !salt.starts_with("rounds=");
     if !sound {
         return Err(malformed);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_password_does_not_buy_more_work() {
+    fn a_long_password_does_not_cause_more_work() {
         let hash = ForeignHash::parse(SHA512).unwrap();
         assert_eq!(hash.verify(b"correct horse battery"), Ok(true));
         let longest = |text: &str| match ForeignHash::parse(text).unwrap().kind {

@@ -2,13 +2,14 @@
 //!
 //! A check takes 13 ms of a core and 19 MiB, so a flood of sign-ins must not use all cores or all
 //! memory. Therefore the threads are few and have a low priority, each reuses its memory, and their
-//! queue is bounded and fair. Rate limits are applied elsewhere. Imported hashes of other schemes
-//! ([`foreign`]) are checked within bounds until their users' first sign-in.
+//! queue is bounded and fair. Rate limits are applied elsewhere.
 //!
 //! New passwords are hashed in Unicode Normalization Form C (RFC 8265 §4.2), because keyboards of
 //! different systems send different bytes for the same letters. A typed password is first compared
-//! in that form. If it differs as typed, that is compared next, for imported hashes and those of
-//! older versions.
+//! in that form, then as typed if the forms differ. Imported hashes and hashes of older versions
+//! need the second comparison.
+//!
+//! Imported hashes of other schemes ([`foreign`]) are accepted until the user's first sign-in.
 
 mod foreign;
 mod queue;
@@ -39,16 +40,17 @@ pub use queue::Line;
 pub use queue::PasswordError;
 use sealgate_domain::password_rules::{Owner, PasswordFault, check_form, is_common};
 
-/// Maximum length of a password in bytes. Longer ones are always wrong.
+/// Maximum length of a password in bytes. Longer passwords are always wrong.
 pub(crate) const MAX_PASSWORD_BYTES: usize = MAX_PASSWORD_LENGTH;
 
-/// Memory of a new hash in KiB (OWASP's second set: 19 MiB, two passes, one lane).
+/// Memory of a new hash in KiB. OWASP's second set of parameters: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const OUTPUT_BYTES: usize = 32;
 
-/// Limits of a stored hash, so that an import mistake cannot block all sign-ins.
+/// Maximum memory of a stored hash, in KiB. The limits prevent that an import mistake blocks all
+/// sign-ins.
 const MAX_MEMORY_KIB: u32 = 128 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
@@ -57,15 +59,15 @@ const MAX_WORK_KIB: u32 = 4 * MAX_MEMORY_KIB;
 
 /// Maximum time for which a request waits for its password check.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Niceness of the threads. It gives request threads priority over them.
+/// Niceness of the threads, which gives request threads priority.
 const NICENESS: i32 = 5;
 /// Idle time after which a thread frees its memory.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Reports whether the password should be hashed again with the current parameters at its next use.
+/// Returns whether the password should be hashed again with the current parameters at its next use.
 pub fn needs_rehash(hash: &PasswordHash) -> bool {
     match StoredHash::parse(hash.as_str()) {
-        Ok(StoredHash::Argon2(hash)) => !hash.is_todays(),
+        Ok(StoredHash::Argon2(hash)) => !hash.is_current(),
         Ok(StoredHash::Foreign(_)) => true,
         Err(_) => false,
     }
@@ -73,22 +75,21 @@ pub fn needs_rehash(hash: &PasswordHash) -> bool {
 
 /// Checks an imported hash and returns it with the name of its scheme.
 ///
-/// It is stored unchanged until the user's first sign-in.
+/// The hash is stored unchanged until the user's first sign-in.
 ///
 /// # Errors
-/// [`HashFault`]. The error contains nothing of the hash.
+/// [`HashFault`]. The error contains no part of the hash.
 pub fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), HashFault> {
     let text = foreign::unwrapped(text);
     let hash = StoredHash::parse(text)?;
-    if hash.is_of_nothing() {
+    if hash.is_of_empty_password() {
         return Err(HashFault::Empty);
     }
     let scheme = hash.scheme();
     Ok((PasswordHash::new(text.to_owned()), scheme))
 }
 
-/// Returns the scheme of a hash other than argon2id: an imported one that no sign-in has replaced
-/// yet.
+/// Returns the scheme of a hash other than argon2id, which is an imported hash.
 pub fn foreign_scheme(hash: &PasswordHash) -> Option<&'static str> {
     StoredHash::parse(hash.as_str()).ok().map(|hash| hash.scheme()).filter(|scheme| *scheme != "argon2id")
 }
@@ -111,11 +112,11 @@ impl<'h> StoredHash<'h> {
         ForeignHash::parse(text).map(Self::Foreign)
     }
 
-    /// Reports whether this is a fast hash of the empty password.
+    /// Returns whether this is a fast hash of the empty password.
     ///
-    /// Slow hashes are not checked here: the empty password is never compared with a hash.
-    fn is_of_nothing(&self) -> bool {
-        matches!(self, Self::Foreign(hash) if hash.is_of_nothing())
+    /// Slow hashes are not checked, because the empty password is never compared with a hash.
+    fn is_of_empty_password(&self) -> bool {
+        matches!(self, Self::Foreign(hash) if hash.is_of_empty_password())
     }
 
     fn scheme(&self) -> &'static str {
@@ -157,8 +158,8 @@ impl Argon2Hash {
         Ok(Self { algorithm, params, salt, output })
     }
 
-    /// Reports whether it has the parameters of a new hash.
-    fn is_todays(&self) -> bool {
+    /// Returns whether the hash has the parameters of a new hash.
+    fn is_current(&self) -> bool {
         self.algorithm == Algorithm::Argon2id
             && (self.params.m_cost(), self.params.t_cost(), self.params.p_cost()) == (MEMORY_KIB, PASSES, LANES)
             && self.output.len() == OUTPUT_BYTES
@@ -236,10 +237,10 @@ impl Passwords {
         Ok(if wait(answer).await? { Err(PasswordFault::Common) } else { Ok(()) })
     }
 
-    /// Reports whether `password` matches the hash.
+    /// Returns whether `password` matches the hash.
     ///
-    /// Without a hash, as for an unknown user, it does the same work and returns false. So the
-    /// duration does not reveal which users exist.
+    /// Without a hash, as for an unknown user, does the same work and returns false. The duration
+    /// therefore does not reveal which users exist.
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Broken`.
@@ -249,7 +250,7 @@ impl Passwords {
         hash: Option<&PasswordHash>,
         password: SecretString,
     ) -> Result<bool, PasswordError> {
-        // The faster answer depends only on the length that the client sent, and reveals nothing
+        // The short duration depends only on the length that the client sent, so it reveals nothing
         // about accounts.
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
@@ -279,7 +280,8 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
 }
 
 fn work(queue: &PasswordQueue) {
-    // Without the lower priority the threads still work, but compete with the signer for the cores.
+    // If the priority cannot be lowered, the threads work but compete with the signer for the
+    // cores.
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
         tracing::warn!(%error, "cannot lower the priority of the password threads");
     }
@@ -304,7 +306,7 @@ fn work(queue: &PasswordQueue) {
     }
 }
 
-/// Returns the next job. Frees the hasher's memory while there is none.
+/// Returns the next job. Frees the hasher's memory after an idle time.
 fn next(queue: &PasswordQueue, hasher: &mut Hasher) -> Option<PasswordJob> {
     queue.pop(IDLE, || hasher.rest())
 }
@@ -344,10 +346,10 @@ impl Hasher {
         Ok(PasswordHash::new(phc.to_string()))
     }
 
-    /// Checks the composed form, and then the typed form if it differs.
+    /// Compares the composed form of the password, and then the typed form if it differs.
     fn verify(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
-        // An imported hash may be of the empty password. This check takes as long as for an unknown
-        // user.
+        // Treat the empty password like that of an unknown user, because an imported hash may be of
+        // the empty password.
         let hash = hash.filter(|_| !password.expose_secret().is_empty());
         if let Some(composed) = composed(password)
             && self.verify_bytes(hash, &composed)?
@@ -366,12 +368,12 @@ impl Hasher {
             tracing::error!(%why, "a stored password hash cannot be verified");
             PasswordError::Broken
         })?;
-        let (right, is_todays) = match hash {
+        let (right, is_current) = match hash {
             StoredHash::Argon2(hash) => {
                 let expected = hash.output.as_bytes();
                 let mut output = Zeroizing::new(vec![0; expected.len()]);
                 self.derive(hash.algorithm, &hash.params, password, hash.salt.as_ref(), &mut output)?;
-                (output.ct_eq(expected).into(), hash.is_todays())
+                (output.ct_eq(expected).into(), hash.is_current())
             }
             StoredHash::Foreign(hash) => {
                 let right = hash.verify(password.expose_secret().as_bytes()).map_err(|()| {
@@ -382,15 +384,15 @@ impl Hasher {
             }
         };
         // A wrong password must not be rejected faster than for an unknown user. That would reveal
-        // which users have a fast imported hash. The right password is hashed again, which is the
-        // same work.
-        if !right && !is_todays {
+        // which users have a fast imported hash. The right password is hashed again at the sign-in,
+        // which takes as long.
+        if !right && !is_current {
             self.spend(password)?;
         }
         Ok(right)
     }
 
-    /// Does the work of a check without a result.
+    /// Does the work of a check and discards the result.
     fn spend(&mut self, password: &SecretString) -> Result<(), PasswordError> {
         let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
         self.derive(Algorithm::Argon2id, &new_params()?, password, &[0; 16], &mut *output)
@@ -422,9 +424,9 @@ impl Hasher {
     }
 }
 
-/// Returns the password in Normalization Form C. `None` if that is the typed form.
+/// Returns the password in Normalization Form C, if that differs from the typed form.
 ///
-/// A composed form beyond the maximum length is not used, neither for new nor for typed passwords.
+/// Also returns `None` if the composed form exceeds the maximum length.
 fn composed(password: &SecretString) -> Option<SecretString> {
     let typed = password.expose_secret();
     if typed.is_ascii() {
@@ -434,8 +436,8 @@ fn composed(password: &SecretString) -> Option<SecretString> {
     if normalizer.is_normalized(typed) {
         return None;
     }
-    // One allocation that is zeroized. A character grows to at most three times its bytes (Unicode
-    // Standard Annex 15).
+    // A single allocation can be zeroized. A character grows to at most three times its bytes
+    // (Unicode Standard Annex 15).
     let mut composed = Zeroizing::new(String::with_capacity(3 * typed.len()));
     normalizer.normalize_to(typed, &mut *composed).ok()?;
     (composed.len() <= MAX_PASSWORD_BYTES).then(|| SecretString::from(composed.as_str()))
@@ -471,7 +473,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_right_password_is_known_and_a_wrong_one_is_not() {
+    async fn the_right_password_is_accepted_and_a_wrong_one_refused() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
         let hash = passwords.hash(secret("correct horse"), SALT).await.unwrap();
         assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
@@ -488,7 +490,7 @@ mod tests {
     ];
 
     #[tokio::test]
-    async fn hashes_of_other_programs_are_understood() {
+    async fn argon2_hashes_of_other_programs_are_verified() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
         for foreign in FOREIGN {
             let hash = PasswordHash::new(foreign.to_owned());
@@ -511,14 +513,15 @@ mod tests {
             }
         }
         let [known, unknown] = times.map(|time| time.as_secs_f64());
-        // Minimum of five measurements. Without the work it would be a thousandth.
+        // Each time is the minimum of five measurements. Without the dummy work, the second time
+        // would be a thousandth of the first.
         assert!((0.2..5.0).contains(&(known / unknown)), "{known} {unknown}");
     }
 
     #[tokio::test]
-    async fn a_quick_hash_of_another_program_costs_no_less() {
+    async fn a_fast_imported_hash_takes_as_long_as_an_unknown_user() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
-        // Created with slappasswd, and with argon2 at a hundredth of our work.
+        // Created with slappasswd, and with argon2 at a hundredth of the current parameters' work.
         let ssha = PasswordHash::new("{SSHA}3sziG0LBD8aJKms7qUVUc6jvnDlaSwlF".to_owned());
         let quick = PasswordHash::new(
             "$argon2id$v=19$m=1024,t=1,p=1$PidEqFUKISSkNAYgRGhNiQ$+7XIXXb49Vzfvbqkb/fNVWRPuiEJxt42QAmk1bbjDHQ"
@@ -533,7 +536,8 @@ mod tests {
             }
         }
         let [nobody, ssha, quick] = times.map(|time| time.as_secs_f64());
-        // Minimum of five measurements. Without the work it would be a hundredth.
+        // Each time is the minimum of five measurements. Without the dummy work, the imported
+        // hashes would take a hundredth.
         assert!(
             (0.5..5.0).contains(&(ssha / nobody)) && (0.5..5.0).contains(&(quick / nobody)),
             "{nobody} {ssha} {quick}"
@@ -541,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_hash_is_argon2id_with_todays_parameters() {
+    fn a_new_hash_is_argon2id_with_current_parameters() {
         let hash = stored("correct horse");
         assert!(!needs_rehash(&hash));
         let text = hash.as_str();
@@ -567,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_does_not_show_itself_in_logs() {
+    fn a_hash_is_not_shown_in_logs() {
         let hash = stored("correct horse");
         assert_eq!(format!("{hash:?}"), "PasswordHash(…)");
     }
@@ -587,7 +591,7 @@ mod tests {
     async fn a_full_queue_sheds_load_and_recovers() {
         let passwords = Passwords::new(&login(1, 2)).unwrap();
         let hash = stored("correct horse");
-        // All are submitted before the first is done: a check takes milliseconds, a submission
+        // All jobs are submitted before the first is done: a check takes milliseconds, a submission
         // microseconds.
         let checks: Vec<_> = (0..64)
             .map(|_| {
@@ -625,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_an_unusual_hash_is_given_back() {
+    fn memory_of_a_large_hash_is_freed() {
         let mut hasher = Hasher::new();
         let big = PasswordHash::new(stored("x").as_str().replace("m=19456", "m=65536"));
         assert_eq!(hasher.verify(Some(&big), &secret("x")), Ok(false));
@@ -634,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_when_no_password_comes() {
+    fn memory_is_freed_when_the_queue_is_idle() {
         let queue = PasswordQueue::new(1);
         let mut hasher = Hasher::new();
         assert_eq!(hasher.verify(None, &secret("x")), Ok(false));

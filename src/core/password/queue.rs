@@ -1,8 +1,8 @@
 //! Bounded and fair queue of the password threads.
 //!
 //! Each network has its own line, and the lines take turns. If the queue is full, the longest line
-//! drops its newest job for a shorter line. So one network may use the whole queue while it is
-//! alone, but cannot block other networks.
+//! drops its newest job for a shorter line. A network may use the whole queue while it is alone,
+//! but cannot block other networks.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -33,8 +33,10 @@ pub enum PasswordError {
 }
 
 impl PasswordError {
-    /// Logs the error. Only a failure of this process is an error in the log: clients can cause the
-    /// others with each request.
+    /// Logs the error.
+    ///
+    /// Clients can cause all errors but `Broken` with each request, so only `Broken` is logged as
+    /// an error.
     pub fn log(self, what: &str) {
         match self {
             Self::Broken => tracing::error!(error = %self, "{what}"),
@@ -43,14 +45,11 @@ impl PasswordError {
     }
 }
 
-/// Line of a request in the queue.
-///
-/// Each network of unknown clients has its own line, and the lines take turns, so that no network
-/// can block the others.
+/// Line of a job in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
-    /// Clients that attackers cannot impersonate. Their checks have priority. Their number is
-    /// limited elsewhere.
+    /// Clients that attackers cannot impersonate. Their jobs have priority. Rate limits bound their
+    /// number.
     Trusted,
     /// Network of an unknown client: an IPv4 address or an IPv6 /48.
     Stranger([u8; 16]),
@@ -86,7 +85,7 @@ pub(super) enum PasswordJob {
 }
 
 impl PasswordJob {
-    /// Reports whether the request was cancelled. Such a job would only delay others.
+    /// Returns whether the request was cancelled. Its job would only delay others.
     pub(super) fn is_abandoned(&self) -> bool {
         match self {
             Self::Hash { reply, .. } => reply.is_closed(),
@@ -150,8 +149,9 @@ impl PasswordQueue {
         Ok(())
     }
 
-    /// Waits for the next job and returns it. Calls `rest` each time that none has arrived for
-    /// `idle`.
+    /// Waits for the next job and returns it.
+    ///
+    /// Calls `rest` each time that no job has arrived for `idle`.
     ///
     /// Returns `None` if the queue is closed and empty.
     pub(super) fn pop(&self, idle: Duration, mut rest: impl FnMut()) -> Option<PasswordJob> {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_take_turns_and_the_trusted_come_first() {
+    fn lines_take_turns_and_trusted_jobs_come_first() {
         let queue = PasswordQueue::new(10);
         let jobs =
             [(line(1), "a"), (line(1), "b"), (line(1), "c"), (line(2), "x"), (Line::Trusted, "t"), (line(2), "y")];
@@ -280,15 +280,15 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_line_makes_room_for_others_and_for_itself_never() {
+    fn only_a_shorter_line_displaces_a_job_of_the_longest() {
         let queue = PasswordQueue::new(4);
         let mut flood: Vec<_> = (0..4).map(|_| push(&queue, line(1), "a").unwrap()).collect();
         assert_eq!(push(&queue, line(1), "a").unwrap_err(), PasswordError::Busy);
         let _x = push(&queue, line(2), "x").unwrap();
         assert_eq!(flood[3].try_recv(), Ok(Err(PasswordError::Busy)));
         let _y = push(&queue, line(3), "y").unwrap();
-        // Two jobs of the flood are left, and one of each other network. A fourth network is
-        // admitted, a second job of the others is not.
+        // Two jobs of the flood are left, and one job of each other network. A new network is
+        // admitted, but not a second job of another network.
         assert_eq!(push(&queue, line(2), "x").unwrap_err(), PasswordError::Busy);
         let _z = push(&queue, line(4), "z").unwrap();
         assert_eq!(push(&queue, line(5), "w").unwrap_err(), PasswordError::Busy);

@@ -1,12 +1,15 @@
-//! Verification of access tokens presented to this server, at UserInfo and the gateway. The
-//! signature is checked once per token, revocation at every use.
+//! Verification of access tokens presented to this server, at UserInfo and the gateway.
 //!
-//! The cache key is the token's SHA-256, so the cache holds no credentials. An entry has two
-//! numbers read before its checks: the user's access counter in the store and the generation of the
-//! published keys. If access of the user, the client or a key was revoked, the first number has
-//! changed, and the token's records are read again (a few reads, no signature). If the published
-//! keys have changed, the second has changed, and the token's key must be among them. A cached
-//! token therefore outlives neither a revocation nor its key.
+//! The signature is verified once per token, revocation is checked at every use. The cache key is
+//! the token's SHA-256, so the cache holds no credentials. An entry has two numbers that were read
+//! before its checks:
+//!
+//! - The user's access counter in the store. It changes when access of the user, of the client or
+//!   by a key is revoked. The token's records are then read again, without verifying the signature.
+//! - The generation of the published keys. If it has changed, the token's key must still be
+//!   published.
+//!
+//! A cached token therefore outlives neither a revocation nor its key.
 
 use std::sync::Arc;
 
@@ -24,7 +27,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_store::{Store, StoreError};
 
-const REMEMBERED: usize = 16_384;
+const MAX_CACHED: usize = 16_384;
 
 /// A valid access token.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub struct Bearer {
     pub vouched_for: bool,
 }
 
-/// Why a token is rejected.
+/// Reason why a token is rejected.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BearerFault {
     /// Forged, expired, revoked, of another issuer, or no token at all.
@@ -60,7 +63,7 @@ struct Entry {
 
 impl Default for Bearers {
     fn default() -> Self {
-        Self(Cache::new(REMEMBERED))
+        Self(Cache::new(MAX_CACHED))
     }
 }
 
@@ -82,8 +85,8 @@ impl Bearers {
             return Err(BearerFault::Invalid);
         }
         let key = *SecretHash::for_secret(token.as_bytes()).as_bytes();
-        // Read before the token is verified: a later removal of a key makes the entry's number
-        // stale.
+        // Read the generation before the token is verified, so that a later removal of a key makes
+        // the entry stale.
         let keys = issuer.signer().key_set().generation();
         let claims = match self.0.get(&key) {
             Some(entry) if now >= entry.bearer.claims.exp => {
@@ -103,7 +106,7 @@ impl Bearers {
             None => issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
         };
         let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
-        // Read before any query: a later revocation changes the number, so the entry becomes stale.
+        // Read the counter before any query, so that a later revocation makes the entry stale.
         let access_counter = store.access_counter(subject);
         let Some(bearer) = Box::pin(look_up(store, config, subject, claims)).await? else {
             self.0.remove(&key);
@@ -115,7 +118,8 @@ impl Bearers {
     }
 }
 
-/// Returns the token's data if its grant, client, user and the token itself are all still valid.
+/// Returns the token's data if its grant, client and user, and the token itself, are all still
+/// valid.
 async fn look_up(
     store: &Store,
     config: &Config,

@@ -79,8 +79,8 @@ fn of_own_pages(config: &Config) -> Option<Client> {
     let uri = |page: &&str| RedirectUri::of_application(&format!("{}{page}", config.issuer.as_str()));
     let uris = OWN_PAGES.iter().map(uri).collect();
     let client = first_party(ClientId::parse(OWN_CLIENT)?, config.pages.operator.clone(), uris);
-    // A client without `authorization_code` needs no PKCE, and one without a secret cannot
-    // authenticate at the token endpoint.
+    // Only public clients need PKCE. Without a secret, the client cannot authenticate at the token
+    // endpoint.
     Some(Client { client_type: ClientType::Confidential, ..client })
 }
 

@@ -1,5 +1,6 @@
-//! The issuer: creates tokens from an [`Authorization`] and verifies presented tokens. Uses claims,
-//! keys and signatures but no store, so it does not check revocation.
+//! The issuer: creates tokens from an [`Authorization`] and verifies presented tokens.
+//!
+//! It uses claims, keys and signatures but no store, so it does not check revocation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub struct Issuer {
     signer: Arc<dyn Signer>,
 }
 
+/// Signed tokens of a grant.
 #[derive(Debug)]
 pub struct Tokens {
     pub access_token: String,
@@ -39,11 +41,12 @@ impl Issuer {
         self.signer.as_ref()
     }
 
-    /// Issues the tokens of a grant. The ID token is signed second, because it contains the hash of
-    /// the access token. `jti` identifies the access token.
+    /// Signs the tokens of a grant. `jti` identifies the access token.
+    ///
+    /// The ID token is signed second, because it contains the hash of the access token.
     ///
     /// # Errors
-    /// If the PKCS#11 token does not sign; nothing has been consumed by then.
+    /// If the PKCS#11 token does not sign. Nothing has been stored by then.
     pub async fn mint(
         &self,
         authorization: &Authorization,
@@ -142,8 +145,9 @@ impl Issuer {
         (claims.iss == self.name && begun && now < claims.exp).then_some(claims)
     }
 
-    /// Whether a text has the form of an access token that names this issuer, valid or not. Checks
-    /// no signature; used to keep such tokens from applications.
+    /// Returns whether a text has the form of an access token that names this issuer, valid or not.
+    ///
+    /// Verifies no signature. The gateway uses this to keep such tokens from applications.
     pub fn is_own_access_token(&self, token: &str) -> bool {
         #[derive(serde::Deserialize)]
         struct Named {
@@ -153,9 +157,10 @@ impl Issuer {
         token.claims::<Named>().is_some_and(|claims| claims.iss == self.name)
     }
 
-    /// Returns the claims of an ID token issued by this server, expired or not: a hint (OpenID
-    /// Connect Core §3.1.2.1, RP-Initiated Logout §2). `None` for any other text, including access
-    /// tokens.
+    /// Returns the claims of an ID token issued by this server, expired or not, as a hint (OpenID
+    /// Connect Core §3.1.2.1, RP-Initiated Logout §2).
+    ///
+    /// Returns `None` for any other text, including access tokens.
     pub fn id_token_hint(&self, token: &str) -> Option<IdTokenClaims> {
         let token = self.verified(token)?;
         if !token.is(jwt::ID_TOKEN) {
@@ -165,8 +170,8 @@ impl Issuer {
         (claims.iss == self.name).then_some(claims)
     }
 
-    /// Whether a previously verified token names a key that is still published. The operator may
-    /// have removed a compromised key.
+    /// Returns whether a previously verified token names a key that is still published. The
+    /// operator may have removed a compromised key.
     pub(crate) fn names_a_published_key(&self, token: &str) -> bool {
         Unverified::parse(token).is_some_and(|token| self.signer.key_set().find(&token.kid).is_some())
     }

@@ -1,5 +1,5 @@
-//! Tokens: issue (`issuer`), verify (`bearer`), those of other issuers (`trusted`), and the clients
-//! that hold them (`clients`).
+//! Tokens of this server, which `issuer` creates and `bearer` verifies, tokens of other issuers
+//! (`trusted`), and the clients that hold tokens (`clients`).
 
 pub mod bearer;
 pub mod clients;

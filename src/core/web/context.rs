@@ -1,4 +1,4 @@
-//! A request in the provider or the gateway: its head, body, sender and time.
+//! Context of a request in the provider or the gateway: its head, body, sender and time.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -29,16 +29,17 @@ use sealgate_system::clock;
 /// Maximum length of `User-Agent` that is read, bytes.
 const MAX_USER_AGENT_LENGTH: usize = 800;
 
+/// Body of a request, if it was read.
 #[derive(Debug)]
 pub enum Body {
-    /// The body cannot be read here.
+    /// The handler cannot read the body.
     Away,
-    /// The body has not been read.
+    /// The body was not read yet.
     Unread,
     Read(Bytes),
 }
 
-/// Recipient of error responses.
+/// Recipient of error responses, which determines their format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
     /// Programs: errors are JSON.
@@ -57,7 +58,7 @@ pub struct PageHost {
     pub form_action: &'static str,
     /// Returns the URL of this page in another language, given by its tag.
     pub in_language: fn(&RequestContext<'_>, &str) -> String,
-    /// Returns the link on an error page, and the kind of its target.
+    /// Returns the address of the link on an error page, and the kind of its target.
     pub way: for<'c> fn(&'c RequestContext<'_>, Problem) -> (String, LinkTarget<'c>),
 }
 
@@ -87,7 +88,7 @@ pub struct RequestContext<'a> {
     pub party: OnceLock<ReferringApp>,
     /// Languages that the client requested for the pages (`ui_locales`).
     pub ui_locales: OnceLock<String>,
-    /// Rate limit reading of the charge; the inner value is none if no limit applies.
+    /// Rate limit reading of the request's charge. The inner value is `None` if no limit applies.
     pub(super) charged: OnceLock<Option<RateLimitStatus>>,
 }
 
@@ -116,7 +117,7 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Returns whether an open exchange is being evaluated again.
+    /// Returns whether an open exchange is being authorized again.
     pub fn is_again(&self) -> bool {
         self.head.extensions.get::<Reauthorization>().is_some()
     }
@@ -186,8 +187,8 @@ impl<'a> RequestContext<'a> {
         Ok(policy.in_force(factors.is_some_and(|factors| factors.value.has_any())))
     }
 
-    /// Returns the level that `[factors]` requires of the user if a sign-in with this context class
-    /// does not reach it.
+    /// Returns the level that `[factors]` requires of the user, if the authentication context class
+    /// `acr` does not reach it.
     pub async fn level_above(&self, acr: &str, user: &User) -> Result<Option<AssuranceLevel>, StoreError> {
         let level = self.level_in_force(user).await?;
         let judged = AssuranceRequirement::level(level).judge_reached(AssuranceLevel::parse(acr), || None, self.now);
@@ -196,7 +197,8 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the browser's `User-Agent`, truncated for storage.
     pub fn user_agent(&self) -> String {
-        // Lossy, so that a byte beyond ASCII does not hide the device in the list of sessions.
+        // Decode lossily, so that a non-ASCII byte does not hide the device in the list of
+        // sessions.
         let bytes = self.head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
         let text = String::from_utf8_lossy(bytes.get(..MAX_USER_AGENT_LENGTH).unwrap_or(bytes));
         text.chars().take(200).collect()
@@ -204,8 +206,8 @@ impl<'a> RequestContext<'a> {
 
     /// Returns whether the response is shown as a page.
     ///
-    /// An endpoint for programs shows a page to a user who opens its URL. A POST to it always comes
-    /// from a program.
+    /// An endpoint for programs shows a page to a user who opens its URL. A POST to such an
+    /// endpoint always comes from a program.
     pub fn reads_pages(&self) -> bool {
         let opens = matches!(self.head.method, Method::GET | Method::HEAD);
         (opens || self.recipient != Recipient::Programs) && navigation::reads_pages(self.head)
@@ -222,7 +224,7 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the language of the response.
     ///
-    /// In this order: chosen with the switch on this page, requested by the client, chosen earlier,
+    /// The order is: chosen with the switch on this page, requested by the client, chosen earlier,
     /// accepted by the browser, the operator's default.
     pub fn language(&self) -> Language {
         let accepted = self.head.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
@@ -231,7 +233,7 @@ impl<'a> RequestContext<'a> {
         self.switched.unwrap_or_else(chosen)
     }
 
-    /// Creates an audit event of this request, to be completed by the caller.
+    /// Creates an audit event of this request. The caller adds the details.
     pub fn event(&self, kind: AuditKind, actor: Actor) -> AuditEvent {
         let event = AuditEvent::new(self.now, kind, actor).from_request(self.origin.address, &self.origin.request_id);
         match event.notice() {
@@ -242,7 +244,7 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the data for a notification about an action in this request.
     ///
-    /// The language of the request is used only if the user made it.
+    /// The language of the request is used only if the user performed the action.
     pub fn telling(&self, notice: Notice, actor: Actor) -> NoticeContext {
         let RequestOrigin { browser, system, .. } = self.request_origin();
         let language = (actor == Actor::Person).then(|| self.language());

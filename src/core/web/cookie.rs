@@ -1,13 +1,14 @@
 //! Sealgate's cookies: their names, and reading, setting and removing them (RFC 6265).
 //!
-//! All have the prefix `__Host-`: bound to one host, sent only over TLS, and not settable by
-//! another subdomain. On an http issuer (a loopback host, for development) browsers refuse that
-//! prefix, so the plain names are used.
+//! The names have the prefix `__Host-`. Browsers bind such cookies to one host, send them only over
+//! TLS, and do not let another subdomain set them. On an http issuer (a loopback host, for
+//! development) browsers refuse the prefix, so the plain names are used.
 //!
-//! One cookie has the destination of the browser's last sign-in: a form may be sent again after its
-//! request was finished, for instance with the Back button, a second click or a reload. The browser
-//! then continues to the same destination. The cookie lasts one minute and the server stores nothing;
-//! the caller must validate the destination, because the value may be forged.
+//! The cookie [`CookieNames::last`] contains the destination of the browser's last sign-in. A form
+//! may be sent again after its request was finished, for instance with the Back button, a second
+//! click or a reload. The browser then continues to the same destination. The cookie lasts one
+//! minute, and the server stores nothing. The value may be forged, so the caller must validate the
+//! destination.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -90,7 +91,7 @@ impl CookieNames {
 /// Lifetime of the cookie with the chosen language, seconds: a year.
 pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 
-/// Previous users of this browser on a host.
+/// Users who have signed out in this browser on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedOutMarker {
     Nobody,
@@ -104,7 +105,7 @@ impl CookieNames {
     /// Returns a cookie that records the sign-out of this user, or of an unknown one.
     ///
     /// The user's open pages stay open. Requests from them must be attributed to that user, not to
-    /// the next one who signs in. The cookie grants no access.
+    /// the next user who signs in. The cookie grants no access.
     pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
         let only = match (self.left(headers), person) {
             (SignedOutMarker::Nobody, person) => person,
@@ -115,7 +116,7 @@ impl CookieNames {
         set(self.left, &value, self.secure)
     }
 
-    /// Returns who has signed out in this browser on this host.
+    /// Returns which users have signed out in this browser on this host.
     pub fn left(&self, headers: &HeaderMap) -> SignedOutMarker {
         match find(headers, self.left) {
             None => SignedOutMarker::Nobody,
@@ -124,11 +125,11 @@ impl CookieNames {
     }
 }
 
-/// Returns each name-value pair of every Cookie header; HTTP/2 clients may send several (RFC 9113
-/// §8.2.3).
+/// Returns each name-value pair of all `Cookie` headers. HTTP/2 clients may send several headers
+/// (RFC 9113 §8.2.3).
 ///
 /// Pairs are bytes, because old applications set cookies in the encoding of their pages
-/// (`ad=Ayşe`). Such a byte must not hide the other pairs.
+/// (`ad=Ayşe`). A byte in another encoding must not hide the other pairs.
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers
         .get_all(COOKIE)
@@ -147,15 +148,15 @@ pub fn trimmed(bytes: &[u8]) -> &[u8] {
     bytes.get(start..end).unwrap_or_default()
 }
 
-/// Returns the value of the first cookie with this name whose value is text. Sealgate's values
-/// always are.
+/// Returns the value of the first cookie with this name and a UTF-8 value. The values of Sealgate's
+/// cookies are always UTF-8.
 pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
     pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
 }
 
-/// Returns the Cookie header without Sealgate's cookies, with or without prefix; `None` if nothing
-/// remains.
+/// Returns the `Cookie` header without Sealgate's cookies, with or without prefix. Returns `None`
+/// if nothing remains.
 pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
     let theirs: Vec<&[u8]> = pairs(headers).filter(|pair| !is_ours(pair)).collect();
     (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
@@ -213,20 +214,22 @@ fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue 
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Lifetime of the cookie.
+/// Lifetime of the cookie with the destination of the last sign-in, in seconds.
 pub const DESTINATION_SECONDS: u64 = 60;
 
 /// Maximum length of a destination in bytes. Browsers refuse cookies of more than 4096 bytes, and
 /// the encoding adds a third.
 pub const MAX_DESTINATION_BYTES: usize = 2048;
 
-/// Returns the value of the cookie for the sign-in `of`, or `None` if the destination is too long.
+/// Returns the value of the cookie for the sign-in `of`. Returns `None` if the destination is too
+/// long.
 pub fn destination_value(of: &str, destination: &str) -> Option<String> {
     (destination.len() <= MAX_DESTINATION_BYTES).then(|| format!("{of}.{}", base64url(destination.as_bytes())))
 }
 
-/// Returns the destination from the cookie's value. That of another sign-in than `of` is not
-/// returned.
+/// Returns the destination from the cookie's value.
+///
+/// Returns `None` if the cookie belongs to another sign-in than `of`.
 pub fn read_destination(cookie: Option<&str>, of: Option<&str>) -> Option<String> {
     let (known, destination) = cookie?.split_once('.')?;
     if of.is_some_and(|of| of != known) {
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_of_any_encoding_hides_no_cookie() {
+    fn a_non_ascii_byte_hides_no_cookie() {
         for strange in [&b"ad=Ay\xc5\x9fe"[..], b"ad=Ay\xfee", b"\xff", b"ad=\xa0", b"sealgate=\xff"] {
             let line = [strange, b"; sealgate=4; ad2=\xfe"].concat();
             let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_bytes(&line).unwrap())]);
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_may_set_any_cookie_but_ours() {
+    fn an_application_cannot_set_sealgates_cookies() {
         for line in
             ["sealgate=x", " __Host-sealgate = x; Path=/", "sealgate-browser=", "=sealgate=x", "= __Host-sealgate=x"]
         {
@@ -314,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_are_taken_out_and_theirs_stay_byte_for_byte() {
+    fn sealgates_cookies_are_removed_and_others_kept_unchanged() {
         let headers = headers(&["a=\"x y\"; __Host-sealgate=s", "sealgate-browser=b; c=d=e"]);
         assert_eq!(without_ours(&headers).unwrap(), "a=\"x y\"; c=d=e");
         assert_eq!(without_ours(&self::headers(&["sealgate=1"])), None);

@@ -39,7 +39,7 @@ pub enum Failure {
     Elsewhere(String),
     /// A refusal that is returned to the client.
     Return(Box<ReturnTo>, Refusal),
-    /// The path exists but not the method; the slice has the allowed ones.
+    /// The path exists but does not support the method. The slice has the supported methods.
     Method(&'static [Method]),
     /// The rate limit is exceeded for this many seconds.
     RateLimited(u64),
@@ -67,7 +67,8 @@ impl Failure {
         Self::Page(StatusCode::BAD_REQUEST, problem)
     }
 
-    /// Returns the failure in the form that is sent to the client.
+    /// Returns the failure as a refusal that is sent to the client by redirect, if the client
+    /// should receive it.
     ///
     /// Failures of the server get the codes of RFC 6749 §4.1.2.1.
     #[must_use]
@@ -81,7 +82,7 @@ impl Failure {
         Self::Return(Box::new(return_to.clone()), refusal)
     }
 
-    /// Converts a store error. The caller logs it.
+    /// Converts a store error without logging it.
     pub fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::Broken(_) => Self::Internal,
@@ -138,7 +139,7 @@ impl Failure {
                 let response = if ctx.reads_pages() {
                     ctx.problem(StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
                 } else {
-                    // The specification's 429: JSON for every program on every path, with the
+                    // The specification requires JSON for every program on every path, with the
                     // seconds also in the description.
                     let description = format!("Too many requests. Try again in {seconds} seconds.");
                     json(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, &description)
@@ -188,9 +189,9 @@ pub struct Challenge<'a> {
 }
 
 impl Challenge<'_> {
-    /// Returns a refusal with the requirements for access.
+    /// Returns a refusal with a challenge that names the requirements.
     ///
-    /// Without credentials, `fault` is none: the challenge then contains no error, and the body
+    /// Without credentials, `fault` is `None`. The challenge then contains no error, and the body
     /// contains `missing`.
     pub fn respond(&self, fault: Option<&Refusal>, missing: &Refusal) -> Response {
         let mut parts = vec![format!("Bearer realm=\"{}\"", self.realm)];
@@ -275,7 +276,7 @@ impl From<PasswordError> for Failure {
 }
 
 impl RequestContext<'_> {
-    /// Returns the frame of a page: its language, its assets, and the same page in the other
+    /// Returns the frame of a page: its language, its assets, and the links to the page in each
     /// language.
     pub fn frame(&self) -> Frame<'_> {
         let (pages, host) = (&self.sealgate.pages, self.host);
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_names_what_was_wrong() {
+    fn a_challenge_names_the_error() {
         let fault = Refusal::new(ErrorCode::InvalidToken, "No.");
         let expected = "Bearer realm=\"wiki\", error=\"invalid_token\", error_description=\"No.\", ";
         let (status, text) = challenge(Challenge::default(), Some(&fault));
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_names_the_sign_in_that_would_do() {
+    fn a_challenge_names_the_required_sign_in() {
         let fault = Refusal::new(ErrorCode::InsufficientUserAuthentication, "No.");
         let acr = ["2".to_owned(), "3".to_owned()];
         let wanted = Challenge { acr: &acr, max_age: Some(Duration::from_mins(5)), ..Challenge::default() };

@@ -35,8 +35,8 @@ pub enum Bucket {
 impl Bucket {
     /// Returns the bucket of a client's authorization requests.
     ///
-    /// Those from the gateway have their own allowance: all users of an office may start them at
-    /// once, and the gateway has already charged them.
+    /// Requests from the gateway have a bucket of their own. All users of an office may start them
+    /// at once, and the gateway has already charged them.
     pub fn of_request(client_id: &str) -> Self {
         if client_id.starts_with(INTERNAL_CLIENT) { Self::SignIns } else { Self::Authorize }
     }
@@ -115,7 +115,7 @@ impl Exceeded {
 }
 
 impl RequestContext<'_> {
-    /// Charges a key that all nodes share, under this name in metrics.
+    /// Charges a key in the count of all nodes. `name` is the label in metrics.
     pub async fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
         Exceeded::check(self.take(LimitScope::Cluster, name, key, rule).await)
     }
@@ -131,7 +131,7 @@ impl RequestContext<'_> {
         self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address)).await
     }
 
-    /// Charges the sender's address in the bucket for all other paths.
+    /// Charges the sender's address in [`Bucket::Pages`].
     pub fn charge_page(&self) -> Result<(), Exceeded> {
         let (limits, name) = (&self.sealgate.limits, Bucket::Pages.name());
         let key = LimitKey::address(name, self.origin.address);
@@ -145,7 +145,7 @@ impl RequestContext<'_> {
         self.charge_within(self.limit(bucket), bucket, key).await
     }
 
-    /// Charges a key that has its own limit.
+    /// Charges a key against a limit of its own.
     pub async fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let reading = match Rule::from_limit(limit) {
             Some(rule) => Some(self.take(bucket.scope(), bucket.name(), key, rule).await),
@@ -154,8 +154,8 @@ impl RequestContext<'_> {
         if reading.is_none() {
             self.sealgate.metrics.rate_limited(bucket.name(), true);
         }
-        // Only the first charge of a request counts. A second one would be a bug of the endpoint; it
-        // neither refuses the request nor changes the headers.
+        // Only the first charge of a request counts. A second charge would be a bug of the
+        // endpoint. It neither refuses the request nor changes the headers.
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
@@ -164,7 +164,7 @@ impl RequestContext<'_> {
         bucket.limit(&self.sealgate.config.rate_limits)
     }
 
-    /// Fails if a key's allowance is used up, without charging it.
+    /// Fails if a key's limit is reached. Does not charge the key.
     pub fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let peek = |rule| self.sealgate.limits.peek(bucket.scope(), key, rule, self.now);
         let reading = Rule::from_limit(limit).map(peek);
@@ -183,8 +183,8 @@ impl RequestContext<'_> {
     /// Charges the sender's IPv6 /48 in addition to its /64, because one subscriber may control the
     /// whole /48.
     ///
-    /// The allowance is that of ten /64s at once, or of two for sign-ins to applications, whose
-    /// allowance is meant for an office.
+    /// The limit is that of ten /64s together. For sign-ins to applications it is that of two,
+    /// because their limit is already meant for an office.
     pub async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
@@ -194,8 +194,8 @@ impl RequestContext<'_> {
 
     /// Returns the reading for the rate limit headers.
     ///
-    /// This is the charge, or the remaining general allowance of the address if nothing was
-    /// charged. Returns `None` if no limit applies.
+    /// This is the reading of the request's charge. If nothing was charged, it is the reading of
+    /// the address in [`Bucket::Pages`]. Returns `None` if no limit applies.
     pub fn reading(&self) -> Option<RateLimitStatus> {
         self.charged.get().copied().unwrap_or_else(|| {
             let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);

@@ -1,7 +1,5 @@
-//! HTTP code shared by the provider and the gateway.
-//!
-//! The lower layer: cookies, origin of requests, and changes to requests and responses. Above the
-//! shared state: the request's context, responses, and the conversion of errors to HTTP.
+//! HTTP code shared by the provider and the gateway: request context, cookies, rate limits,
+//! responses, and the conversion of errors to responses.
 
 pub mod context;
 pub mod cookie;

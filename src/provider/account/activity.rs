@@ -1,5 +1,6 @@
-//! `/account/activity`: the user's own account events from the audit log, and the display of audit
-//! events on all pages.
+//! `/account/activity`: the account events of the signed-in user, from the audit log.
+//!
+//! The console's audit log uses [`EventNames`] as well.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +20,9 @@ use sealgate_store::StoreError;
 
 const PAGE: &str = "/account/activity";
 
-const MOST: usize = 30;
+const EVENTS_PER_PAGE: usize = 30;
 
-/// Event kinds shown on the page: all that concern the security of the account.
+/// Kinds of events that concern the security of an account. The page shows only these kinds.
 ///
 /// Token renewals are left out, because applications renew their tokens every few minutes.
 const KINDS: [AuditKind; 33] = [
@@ -65,7 +66,7 @@ pub(super) async fn activity_page(ctx: &RequestContext<'_>) -> Result<Response, 
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
     let after = ctx.query()?.one("after")?.and_then(AuditId::parse);
     ctx.sealgate.audit.store_pending(filter.subject).await;
-    let page = ctx.sealgate.store.audit_page(&filter, after, MOST).await?;
+    let page = ctx.sealgate.store.audit_page(&filter, after, EVENTS_PER_PAGE).await?;
     let (mut names, mut events) = (EventNames::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
         events.push(names.line(ctx, record.event).await?);

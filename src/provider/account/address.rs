@@ -36,12 +36,13 @@ use sealgate_store::Committed;
 const PAGE: &str = "/account/address";
 const NEW: &str = "/account/address/new";
 
-/// Maximum age of the sign-in when the user opens (`TO_OPEN`) and sends (`TO_SEND`) the form for a
-/// new address.
+/// Maximum age of the sign-in when the user opens the form.
+const MAX_AGE_TO_OPEN: Duration = Duration::from_mins(15);
+/// Maximum age of the sign-in when the user sends the form.
 ///
-/// The second limit is longer, so that a user who opened the form in time does not lose the input.
-const TO_OPEN: Duration = Duration::from_mins(15);
-const TO_SEND: Duration = Duration::from_mins(30);
+/// It is longer than the limit for opening the form, so that a user who opened the form in time
+/// does not lose the input.
+const MAX_AGE_TO_SEND: Duration = Duration::from_mins(30);
 
 /// Limits on the codes that one account may request.
 ///
@@ -85,10 +86,10 @@ pub(super) async fn address_page(ctx: &RequestContext<'_>) -> Result<Response, F
 pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_mail(ctx)?;
     if ctx.head.method != Method::POST {
-        let visitor = Visitor::recent(ctx, NEW, TO_OPEN).await?;
+        let visitor = Visitor::recent(ctx, NEW, MAX_AGE_TO_OPEN).await?;
         return Ok(show_change(ctx, &visitor, "", None));
     }
-    let visitor = Visitor::recent(ctx, NEW, TO_SEND).await?;
+    let visitor = Visitor::recent(ctx, NEW, MAX_AGE_TO_SEND).await?;
     let form = visitor.form(ctx, NEW)?;
     let typed = form.one("address")?.unwrap_or_default().trim();
     let sent = match new_address(ctx, typed, &visitor.user) {
@@ -157,7 +158,7 @@ async fn send_to_new(
 ) -> Result<Result<(), NewAddressProblem>, Failure> {
     let user = &visitor.user;
     // The address may belong to anyone, so the limits on e-mail to strangers apply as well.
-    if !may_send(ctx, user).await || !mailing::stranger_may(ctx, &address).await {
+    if !may_send(ctx, user).await || !mailing::allows_unauthenticated_mail(ctx, &address).await {
         return Ok(Err(NewAddressProblem::TooMany));
     }
     if !ctx.sealgate.has_room_for(MailKind::AddressWanted) {
@@ -256,8 +257,8 @@ async fn take_code(
             }
             return Ok(done);
         }
-        // The commit conflicts because another account has the address. The right code proves that
-        // the user reads its mail, so the page may say so. It must not in any other case.
+        // The commit failed. If another account has the address, say so: the right code proves that
+        // the user receives its mail. Without this proof, the page must not reveal it.
         if done.is_ok() && store.user_by_email(&address).await?.is_some_and(|owner| owner.sub != user.value.sub) {
             store.change_account_links(user.value.sub, &[], |links| links.verification = None).await?;
             return Ok(Err(AddressProblem::Taken));
@@ -273,11 +274,12 @@ async fn take_code(
 ///
 /// The old address receives a link that undoes the change, with three exceptions:
 ///
-/// - An unverified address: the user has not proven to own it.
-/// - An account that returns to the earlier address: the replaced address may belong to an attacker
-///   who changed it.
-/// - An address that was itself reached by a change that can still be undone, for the same reason.
-///   The earlier address receives a further link, with the end of its first one.
+/// - The account returns to an earlier address. The replaced address may belong to an attacker.
+///
+/// - The old address is unverified: the user has not proven to own it.
+///
+/// - An earlier change can still be undone. The old address may belong to an attacker, so the
+///   address before that change receives the link. It expires together with the first link.
 fn move_to(
     ctx: &RequestContext<'_>,
     user: &mut User,

@@ -27,29 +27,32 @@ use sealgate_store::AppPasswordAdded;
 
 pub(super) const PAGE: &str = "/account/app-passwords";
 
-/// Maximum age of the sign-in when the user opens (`TO_OPEN`) and sends (`TO_SEND`) the form.
+/// Maximum age of the sign-in when the user opens the form.
+const MAX_AGE_TO_OPEN: Duration = Duration::from_mins(15);
+/// Maximum age of the sign-in when the user sends the form.
 ///
-/// The second limit is longer, so that a user who opened the form in time does not lose the input.
-const TO_OPEN: Duration = Duration::from_mins(15);
-const TO_SEND: Duration = Duration::from_mins(30);
+/// It is longer than the limit for opening the form, so that a user who opened the form in time
+/// does not lose the input.
+const MAX_AGE_TO_SEND: Duration = Duration::from_mins(30);
 
 pub(super) async fn app_passwords_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        // The redirect after a form that was sent in time must still show the new password.
-        let most = if submission::is_awaited(ctx) { TO_SEND } else { TO_OPEN };
+        // A form that was sent in time redirects here. The page must then show the new password,
+        // even if the sign-in has become older than `MAX_AGE_TO_OPEN`.
+        let most = if submission::is_awaited(ctx) { MAX_AGE_TO_SEND } else { MAX_AGE_TO_OPEN };
         let visitor = Visitor::recent(ctx, PAGE, most).await?;
         let shown = submission::shown(ctx, &visitor, PAGE).await?;
         return show(ctx, &visitor, &Typed::default(), None, Some(&shown)).await;
     }
-    let visitor = Visitor::recent(ctx, PAGE, TO_SEND).await?;
+    let visitor = Visitor::recent(ctx, PAGE, MAX_AGE_TO_SEND).await?;
     let form = visitor.form(ctx, PAGE)?;
     if let Some(id) = form.one("revoke")? {
         return revoke(ctx, &visitor, id).await;
     }
-    if visitor.short_of(ctx).await?.is_some() {
+    if visitor.unmet_level(ctx).await?.is_some() {
         return show(ctx, &visitor, &Typed::default(), None, None).await;
     }
-    let app = form.one("app")?.and_then(|name| taking(ctx, &visitor.user).find(|app| app.name == name));
+    let app = form.one("app")?.and_then(|name| accepting(ctx, &visitor.user).find(|app| app.name == name));
     let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
     let typed = Typed { app: app.name.clone(), name: form.one("name")?.unwrap_or_default().trim().to_owned() };
     if !is_line(&typed.name, MAX_APP_PASSWORD_NAME_LENGTH) {
@@ -83,12 +86,12 @@ async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result
     Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppPassword)))
 }
 
-/// Returns the applications that accept app passwords of the user.
-fn taking<'c>(ctx: &'c RequestContext<'_>, user: &'c User) -> impl Iterator<Item = &'c App> {
+/// Returns the applications that accept app passwords from the user.
+fn accepting<'c>(ctx: &'c RequestContext<'_>, user: &'c User) -> impl Iterator<Item = &'c App> {
     ctx.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords_of(user))
 }
 
-/// Returns the title of the application that the password is for.
+/// Returns the title of the application that an app password is for.
 ///
 /// A password whose application was removed from the configuration is useless, but is still listed
 /// so that the user can revoke it.
@@ -113,21 +116,21 @@ async fn show(
 ) -> Result<Response, Failure> {
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
     let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, title(ctx, one))).collect();
-    let apps: Vec<_> = taking(ctx, &visitor.user).map(|app| (app.name.as_str(), app.called())).collect();
+    let apps: Vec<_> = accepting(ctx, &visitor.user).map(|app| (app.name.as_str(), app.called())).collect();
     let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
     let query = ctx.query()?;
     let id = query.one("id")?;
     let newest = passwords.iter().find(|(one, _)| id == Some(one.id().as_str())).map(|(_, app)| *app);
     let made = shown.and_then(ShownResult::secret);
     let page = AppPasswordsPage {
-        inside: submission::told(visitor.inside(ctx), shown),
+        inside: submission::with_hint(visitor.inside(ctx), shown),
         csrf: &visitor.csrf(ctx, PAGE),
         apps: &apps,
         app: &typed.app,
         passwords: &passwords,
         name: &typed.name,
         fault,
-        needed: visitor.short_of(ctx).await?,
+        needed: visitor.unmet_level(ctx).await?,
         made: made.zip(newest).map(|(secret, app)| NewAppPassword { password: secret.expose(), user, app }),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))

@@ -18,7 +18,7 @@ use sealgate_store::GrantFilter;
 const PAGE: &str = "/account/applications";
 
 /// Maximum number of consents, and of grants, that are read for the page.
-const MOST: usize = 500;
+const MAX_READ: usize = 500;
 
 pub(super) async fn applications_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
@@ -48,11 +48,11 @@ async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, F
 async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMap<ClientId, Application>, Failure> {
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     let mut found: BTreeMap<ClientId, Application> = BTreeMap::new();
-    let consents = store.consents_page(subject, None, MOST).await?;
+    let consents = store.consents_page(subject, None, MAX_READ).await?;
     let of_person = GrantFilter { subject: Some(subject), ..GrantFilter::default() };
-    let grants = store.grants(&of_person, None, MOST).await?.grants;
+    let grants = store.grants(&of_person, None, MAX_READ).await?.grants;
     let live = grants.into_iter().filter(|grant| ctx.now < grant.expires_at);
-    // Deleting a client ends its grants, so a live grant belongs to the present client of that id.
+    // Deleting a client ends its grants, so a live grant belongs to the current client of that id.
     let given = consents.into_iter().map(|consent| (consent.client.clone(), consent.scope, consent.at, Some(consent)));
     for (id, scope, at, consent) in given.chain(live.map(|grant| (grant.client, grant.scope, grant.created_at, None))) {
         if let Some(access) = found.get_mut(&id) {
@@ -60,7 +60,7 @@ async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMa
             access.since = access.since.min(at);
             continue;
         }
-        // Skip a consent for a deleted client with the same id.
+        // Skip a consent that was given to a deleted client with the same id.
         let client = ctx.sealgate.client(&id).await?;
         let client = client.filter(|client| consent.is_none_or(|consent| consent.is_for(client)));
         if let Some(client) = client {

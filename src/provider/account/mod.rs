@@ -3,8 +3,8 @@
 //! Each change is a form with a CSRF token. The response redirects to a page that confirms the
 //! change.
 //!
-//! `/`: the applications that the signed-in user may open. Without a session, redirects to the
-//! sign-in.
+//! The module also serves the home page `/`, which lists the applications that the user may open.
+//! Without a session, all pages redirect to the sign-in page.
 
 pub(crate) mod activity;
 mod address;

@@ -61,7 +61,7 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
     };
     // Check the new password only after counting the attempt: the check costs as much as verifying
     // the current password.
-    match judge(ctx, &visitor.user, &new).await {
+    match check_new(ctx, &visitor.user, &new).await {
         Ok(Ok(())) => {}
         Ok(Err(fault)) => {
             guesses.give_back(ctx);
@@ -118,9 +118,9 @@ fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Fai
 
 /// Checks whether the new password is acceptable.
 ///
-/// The check runs in the queue of the client's network: repeated checks by one user must not delay
-/// users in known browsers.
-async fn judge(
+/// The check uses the queue of the client's network, so that repeated checks by one user do not
+/// delay users in known browsers.
+async fn check_new(
     ctx: &RequestContext<'_>,
     user: &User,
     new: &Secret,
@@ -129,6 +129,7 @@ async fn judge(
     ctx.sealgate.passwords.check(Line::for_address(ctx.origin.address), new, &owner).await
 }
 
+/// Result of a password change.
 enum PasswordChange {
     Set,
     WrongCurrent,
@@ -157,7 +158,7 @@ async fn change(
         return Ok(PasswordChange::TooMany { seconds });
     }
     let hash = passwords.hash(SecretString::from(new.expose()), ctx.random()).await?;
-    // Keep a password that another request set while this one computed the hashes.
+    // Keep a password that another request stored while this request computed its hashes.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
             user.password = Some(hash.clone());
@@ -182,7 +183,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
         session.renew(sign_in, session.cookie, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };
-    // Another revocation may end this session meanwhile. `for_server` lets this one finish even so.
+    // Another revocation may end this session meanwhile. `for_server` commits nevertheless.
     let store = &ctx.sealgate.store.for_server();
     let cookie = visitor.keep_this_session_only(ctx, store, None, change).await?;
     store.forget_browsers(subject, None).await?;

@@ -38,12 +38,12 @@ const ADD_KEY: &str = "/account/security/key";
 const CODES: &str = "/account/security/codes";
 
 /// Maximum age of the sign-in when the user starts a change.
-const TO_CHANGE: Duration = Duration::from_mins(5);
+const MAX_AGE_TO_CHANGE: Duration = Duration::from_mins(5);
 
 /// Maximum age of the sign-in when the user finishes a change in the same session.
 ///
 /// A started enrolment expires earlier, after [`TO_CONFIRM`].
-const TO_FINISH: Duration = Duration::from_secs(TO_CHANGE.as_secs() + TO_CONFIRM.as_secs());
+const MAX_AGE_TO_FINISH: Duration = Duration::from_secs(MAX_AGE_TO_CHANGE.as_secs() + TO_CONFIRM.as_secs());
 
 pub(super) async fn security_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     show(ctx, &Visitor::find(ctx, PAGE).await?, None).await
@@ -55,11 +55,11 @@ pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failur
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
     }
     if ctx.head.method != Method::POST {
-        let visitor = Visitor::recent(ctx, ADD_APP, TO_CHANGE).await?;
+        let visitor = Visitor::recent(ctx, ADD_APP, MAX_AGE_TO_CHANGE).await?;
         may_add(ctx, &visitor.user).await?;
         return show_app(ctx, &visitor, "", None).await;
     }
-    let visitor = Visitor::recent(ctx, ADD_APP, TO_FINISH).await?;
+    let visitor = Visitor::recent(ctx, ADD_APP, MAX_AGE_TO_FINISH).await?;
     may_add(ctx, &visitor.user).await?;
     let form = visitor.form(ctx, ADD_APP)?;
     let name = form.one("name")?.unwrap_or_default();
@@ -67,9 +67,9 @@ pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failur
     match enrolling(ctx, &visitor).confirm_app(code, name).await? {
         Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
-            // A new secret requires a recent sign-in, like the first one.
+            // The page shows a new secret. This requires a recent sign-in, as for the first secret.
             let visitor = match problem {
-                EnrolProblem::Expired => Visitor::recent(ctx, ADD_APP, TO_CHANGE).await?,
+                EnrolProblem::Expired => Visitor::recent(ctx, ADD_APP, MAX_AGE_TO_CHANGE).await?,
                 _ => visitor,
             };
             show_app(ctx, &visitor, name, Some(problem)).await
@@ -83,11 +83,11 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
     }
     if ctx.head.method != Method::POST {
-        let visitor = Visitor::recent(ctx, ADD_KEY, TO_CHANGE).await?;
+        let visitor = Visitor::recent(ctx, ADD_KEY, MAX_AGE_TO_CHANGE).await?;
         may_add(ctx, &visitor.user).await?;
         return show_key(ctx, &visitor, "", None).await;
     }
-    let visitor = Visitor::recent(ctx, ADD_KEY, TO_FINISH).await?;
+    let visitor = Visitor::recent(ctx, ADD_KEY, MAX_AGE_TO_FINISH).await?;
     may_add(ctx, &visitor.user).await?;
     let form = visitor.form(ctx, ADD_KEY)?;
     let name = form.one("name")?.unwrap_or_default();
@@ -95,9 +95,9 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
     match enrolling(ctx, &visitor).confirm_key(enrolment::kind_of(&form)?, answer, name).await? {
         Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
-            // The attempt used up the challenge. A new challenge requires a recent sign-in, like
+            // The attempt used up the challenge. A new challenge requires a recent sign-in, as for
             // the first one.
-            let visitor = Visitor::recent(ctx, ADD_KEY, TO_CHANGE).await?;
+            let visitor = Visitor::recent(ctx, ADD_KEY, MAX_AGE_TO_CHANGE).await?;
             show_key(ctx, &visitor, name, Some(problem)).await
         }
     }
@@ -121,7 +121,7 @@ async fn may_add(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
 
 /// Handles `/account/security/factor`, where the user renames or removes one factor.
 pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::recent(ctx, PAGE, TO_CHANGE).await?;
+    let visitor = Visitor::recent(ctx, PAGE, MAX_AGE_TO_CHANGE).await?;
     if ctx.head.method != Method::POST {
         let factors = factors(ctx, &visitor.user).await?;
         let id = ctx.query()?.one("id")?.and_then(FactorId::parse);
@@ -153,8 +153,9 @@ pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failu
 
 /// Handles `/account/security/codes`.
 pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    // The redirect after a form that was sent in time must still show the new codes.
-    let most = if submission::is_awaited(ctx) { TO_FINISH } else { TO_CHANGE };
+    // A form that was sent in time redirects here. The page must then show the new codes, even if
+    // the sign-in has become older than `MAX_AGE_TO_CHANGE`.
+    let most = if submission::is_awaited(ctx) { MAX_AGE_TO_FINISH } else { MAX_AGE_TO_CHANGE };
     let visitor = Visitor::recent(ctx, CODES, most).await?;
     let before = factors(ctx, &visitor.user).await?;
     if !ctx.sealgate.store.seals() {
@@ -169,7 +170,7 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
             return Ok(enrolment::recovery_codes_page(ctx, &visitor.user, codes, &ctx.path(PAGE), None));
         }
         let (csrf, replaces) = (visitor.csrf(ctx, CODES), before.is_some_and(|factors| factors.recovery.is_some()));
-        let inside = submission::told(visitor.inside(ctx), Some(&shown));
+        let inside = submission::with_hint(visitor.inside(ctx), Some(&shown));
         let page = MakeCodesPage { inside, csrf: &csrf, replaces };
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }
@@ -189,7 +190,7 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Re
     let removed = change(ctx, visitor, |factors| {
         let mut next = factors.clone();
         let Some(gone) = next.remove(id) else { return Ok(None) };
-        may_go(&visitor.user, demanded, factors, &next)?;
+        check_removal(&visitor.user, demanded, factors, &next)?;
         *factors = next;
         Ok(Some(gone))
     });
@@ -208,7 +209,7 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Re
 
 /// Returns the level that the user must be able to reach.
 ///
-/// It is the highest one that the policy, or a rule of an application that admits the user,
+/// This is the highest level that `[factors]`, or a rule of an application that admits the user,
 /// demands.
 fn demanded(ctx: &RequestContext<'_>, user: &User) -> AssuranceLevel {
     let config = &ctx.sealgate.config;
@@ -217,10 +218,15 @@ fn demanded(ctx: &RequestContext<'_>, user: &User) -> AssuranceLevel {
 
 /// Checks whether the user can sign in with the factors that remain after a removal.
 ///
-/// A user without a password must keep a passkey. A removal must not lower the level that the user
-/// can reach to one below `demanded`. A removal that lowers nothing is allowed even if the user
-/// cannot reach `demanded`, so that lost factors can be removed.
-fn may_go(user: &User, demanded: AssuranceLevel, before: &Factors, after: &Factors) -> Result<(), SecurityProblem> {
+/// A user without a password must keep a passkey. A removal must not lower the user's reachable
+/// level below `demanded`. If the level stays the same, the removal is allowed even below
+/// `demanded`, so that lost factors can be removed.
+fn check_removal(
+    user: &User,
+    demanded: AssuranceLevel,
+    before: &Factors,
+    after: &Factors,
+) -> Result<(), SecurityProblem> {
     if user.password.is_none() && before.has_passkey() && !after.has_passkey() {
         return Err(SecurityProblem::LastPasskey);
     }
@@ -311,7 +317,7 @@ async fn change<T: Send>(
     let handle = UserHandle::from_random(ctx.random());
     match ctx.sealgate.store.change_factors(visitor.user.sub, handle, change).await? {
         FactorsChanged::Yes(made, _) => Ok(made),
-        // This change adds no credential.
+        // Unreachable, because the change adds no credential.
         FactorsChanged::CredentialTaken => Err(Failure::Internal),
     }
 }

@@ -1,8 +1,8 @@
 //! `/account/sessions`: the user's sessions, with buttons to end them.
 //!
-//! "Sign out everywhere else" ends all other sessions, the earlier cookie of this one, and all
-//! grants. App passwords and factors stay valid; the page lists the new ones with buttons to remove
-//! them.
+//! "Sign out everywhere else" ends all other sessions, the previous cookie of the current session,
+//! and all grants. App passwords and factors stay valid. The page lists recently added ones with
+//! buttons to remove them.
 
 use std::time::Duration;
 
@@ -63,19 +63,18 @@ pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, 
     Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
 
-/// Ends all sessions and grants of the user except the session in this browser. Returns its new
-/// cookie.
+/// Ends all grants and all other sessions of the user. Returns the new cookie of the current
+/// session.
 async fn end_others(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Option<HeaderValue>, Failure> {
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     store.for_server().end_partial_sign_ins(subject).await?;
-    // The revocation opens with the last change of a session. After a crash, the store finishes it:
-    // it ends all access of the user.
+    // The last change of a session also stores the revocation, in the same commit. After a crash,
+    // the store finishes the revocation and ends all access of the user.
     let revocation = store.new_revocation(subject, EndReason::Revoked, ctx.now);
     let cookie = visitor.keep_this_session_only(ctx, store, Some(&revocation), |_| ()).await?;
-    // Every session has ended or moved to another id, so no new grants come from the earlier ones.
-    // The grants of this session end too: an attacker with a copy of its cookie may have signed in
-    // to a client. This session may have ended as well, and the guard of the page would then refuse
-    // the commits.
+    // Each session has now ended or changed its id, so the earlier sessions create no new grants.
+    // End the grants of the current session too: an attacker with a copy of its cookie may have
+    // signed in to a client. `for_server` commits even if the current session has ended meanwhile.
     let store = &store.for_server();
     store.end_grants_of_user(subject, EndReason::Revoked, ctx.now).await?;
     let known = guesses::find_known_browser(ctx, Some(&visitor.user)).await?;
@@ -84,7 +83,7 @@ async fn end_others(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Optio
     Ok(cookie)
 }
 
-/// Credentials of a user that stay valid when their sessions end.
+/// Credentials of a user that stay valid when the user's sessions end.
 struct Lasting {
     passwords: Vec<AppPassword>,
     factors: Option<Factors>,

@@ -22,7 +22,7 @@ use sealgate_domain::user::Subject;
 use sealgate_pages::{AuditField, AuditLogPage, Problem, html};
 use sealgate_store::AuditPage;
 
-const MOST: usize = 15;
+const EVENTS_PER_PAGE: usize = 15;
 
 /// Maximum number of events in an exported file, which is built in memory (about 1 MiB).
 ///
@@ -30,15 +30,15 @@ const MOST: usize = 15;
 const MAX_EXPORTED: usize = 2_500;
 
 /// Number of events read at once for an export.
-const STEP: usize = 500;
+const EVENTS_PER_READ: usize = 500;
 
-/// Maximum number of previous pages in the `back` parameter.
-const MAX_CLOCK_STEP_BACK: usize = 50;
+/// Maximum number of previous pages that the `back` parameter names.
+const MAX_PREVIOUS_PAGES: usize = 50;
 
 const DAY: Duration = Duration::from_hours(24);
 
 /// Largest offset of a time zone from UTC, in minutes.
-const FARTHEST_ZONE: i64 = 14 * 60;
+const MAX_ZONE_MINUTES: i64 = 14 * 60;
 
 pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let typed = Typed::read(ctx)?;
@@ -47,9 +47,9 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let (page, faults) = match typed.filter(ctx).await? {
         Ok(Some(filter)) => {
             ctx.sealgate.audit.store_pending(filter.subject).await;
-            (store.audit_page(&filter, at.after, MOST).await?, Vec::new())
+            (store.audit_page(&filter, at.after, EVENTS_PER_PAGE).await?, Vec::new())
         }
-        // A client or kind that cannot exist matches no events, rather than all.
+        // A client or kind that cannot exist matches no event.
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
         Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
     };
@@ -61,7 +61,7 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let previous = at.before().map(|before| typed.address(ctx, &before));
     let file =
         |format| ctx.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
-    // A date field holds a valid date or nothing.
+    // A date field in HTML accepts only a valid date.
     let day = |text, field| if faults.contains(&field) { "" } else { text };
     let page = AuditLogPage {
         inside: console_user.inside(ctx),
@@ -107,7 +107,7 @@ impl Typed {
             client: text("client")?,
             from: text("from")?,
             to: text("to")?,
-            zone: i64::clamp(zone, -FARTHEST_ZONE, FARTHEST_ZONE),
+            zone: i64::clamp(zone, -MAX_ZONE_MINUTES, MAX_ZONE_MINUTES),
         })
     }
 
@@ -195,14 +195,14 @@ impl Position {
         let back = query.one("back")?.unwrap_or_default();
         Ok(Self {
             after: query.one("after")?.and_then(AuditId::parse),
-            back: back.split('.').filter_map(AuditId::parse).take(MAX_CLOCK_STEP_BACK).collect(),
+            back: back.split('.').filter_map(AuditId::parse).take(MAX_PREVIOUS_PAGES).collect(),
         })
     }
 
     /// Returns the position of the next page.
     fn then(&self, next: AuditId) -> Self {
         let mut back: Vec<AuditId> = self.back.iter().copied().chain(self.after).collect();
-        back.drain(..back.len().saturating_sub(MAX_CLOCK_STEP_BACK));
+        back.drain(..back.len().saturating_sub(MAX_PREVIOUS_PAGES));
         Self { after: Some(next), back }
     }
 
@@ -214,7 +214,7 @@ impl Position {
     }
 }
 
-/// Exports the filtered events as a file.
+/// Handles `/console/audit/export`: returns the filtered events as a file.
 pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let typed = Typed::read(ctx)?;
     let csv = match ctx.query()?.one("format")? {
@@ -230,7 +230,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure
     while let Some(filter) = &filter
         && count < MAX_EXPORTED
     {
-        let page = ctx.sealgate.store.audit_page(filter, after, STEP.min(MAX_EXPORTED - count)).await?;
+        let page = ctx.sealgate.store.audit_page(filter, after, EVENTS_PER_READ.min(MAX_EXPORTED - count)).await?;
         count += page.records.len();
         for event in page.records.into_iter().map(EventAnswer::from) {
             let write = if csv { audit::write_row } else { audit::write_line };

@@ -62,8 +62,9 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     }
 }
 
-/// Shows a form that was kept during a sign-in: the page that asks for its confirmation, or the
-/// typed values.
+/// Shows a form that was kept while the user signed in again.
+///
+/// The page asks for the confirmation of a guarded change, or shows the typed values.
 fn resume(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -191,7 +192,7 @@ pub(super) async fn execute(
     })
 }
 
-/// Content of a client's page other than the stored client.
+/// Content of a client's page in addition to the stored client.
 #[derive(Default)]
 pub(super) struct ClientNotes<'a> {
     /// Result of the form that redirected to this page.
@@ -218,7 +219,7 @@ fn page(
 ) -> Response {
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
-        inside: submission::told(console_user.inside(ctx), said.shown),
+        inside: submission::with_hint(console_user.inside(ctx), said.shown),
         csrf: &console_user.csrf(ctx),
         client,
         form,

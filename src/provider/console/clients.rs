@@ -20,12 +20,11 @@ use sealgate_pages::console::{ClientForm, ClientsPage, NewClientPage};
 use sealgate_pages::html;
 use sealgate_store::AddOutcome;
 
-/// Clients per read (`PAGE`), and maximum number of reads for a page (`MAX_STEPS`).
-///
-/// A page ends with the read that brings it to `PAGE` clients. It may need several reads, because a
-/// developer sees only their own clients.
-const PAGE: usize = 50;
-const MAX_STEPS: usize = 20;
+/// Number of clients per read. A page ends with the read that brings it to this number.
+const CLIENTS_PER_READ: usize = 50;
+/// Maximum number of reads for one page. A developer sees only their own clients, so a page may
+/// need several reads.
+const MAX_READS: usize = 20;
 
 /// Path of the form for a new client.
 const NEW: &str = "/console/clients/new";
@@ -34,14 +33,14 @@ pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &Consol
     let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
     let mut clients = Vec::new();
     let mut more = true;
-    for _ in 0..MAX_STEPS {
-        let step = ctx.sealgate.store.clients(after.as_ref(), PAGE).await?;
-        more = step.len() == PAGE;
+    for _ in 0..MAX_READS {
+        let step = ctx.sealgate.store.clients(after.as_ref(), CLIENTS_PER_READ).await?;
+        more = step.len() == CLIENTS_PER_READ;
         after = step.last().map(|client| client.id.clone()).or(after);
         let theirs =
             |client: &Client| console_user.is_administrator() || client.owner == Some(console_user.visitor.user.sub);
         clients.extend(step.into_iter().filter(theirs));
-        if !more || clients.len() >= PAGE {
+        if !more || clients.len() >= CLIENTS_PER_READ {
             break;
         }
     }

@@ -1,7 +1,6 @@
-//! Changes in the console that need a recent sign-in and a confirmation, and the page that asks for
-//! it.
+//! Guarded changes in the console: changes that need a recent sign-in and a confirmation.
 //!
-//! Without them, an attacker at an administrator's open browser could take over any account with
+//! Without both, an attacker at an administrator's open browser could take over any account with
 //! one click.
 
 use std::collections::BTreeSet;
@@ -90,11 +89,11 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Requires the recent sign-in of a guarded change. `page` is the page to return to after another
-/// sign-in.
+/// Requires a sign-in that is recent enough for a guarded change. A user who has to sign in again
+/// returns to `page` afterwards.
 ///
-/// The page of a form in which a guarded change is typed asks too, so that a user who starts to
-/// type is usually not interrupted.
+/// Pages with a form for a guarded change also call this function before they show the form. A user
+/// is then rarely asked to sign in again after typing.
 ///
 /// # Errors
 /// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.
@@ -102,9 +101,9 @@ pub(super) async fn require_recent(ctx: &RequestContext<'_>, page: &str) -> Resu
     Visitor::recent(ctx, page, MAX_SIGN_IN_AGE).await.map(drop)
 }
 
-/// Asks for the confirmation of a change.
+/// Asks the user to confirm a change.
 ///
-/// Returns the page that asks, or `None` if the form confirms the change.
+/// Returns the page with the question, or `None` if the form contains the confirmation.
 ///
 /// If the sign-in is too old, the form is kept until the user has signed in again.
 ///
@@ -138,7 +137,7 @@ pub(super) fn page(
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
     let mut fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| *name != "csrf").collect();
-    // A kept form has lost its token.
+    // A kept form has no `once` token, because [`kept_form`] drops it.
     if !form.has("once") {
         fields.push(("once", &once));
     }

@@ -149,7 +149,7 @@ pub(super) fn check(
 }
 
 impl ValidForm {
-    /// Replaces the client's settings by these. Keeps the console's redirect URI.
+    /// Replaces the client's settings by those of the form. Keeps the console's redirect URI `own`.
     pub(super) fn replace(&self, client: &mut Client, own: &str) {
         let trial = client.redirect_uris.iter().find(|uri| uri.as_str() == own).cloned();
         client.name.clone_from(&self.name);
@@ -176,6 +176,9 @@ fn within(scope: Scope, ticked: Scope) -> bool {
 }
 
 /// Parses a list with one URI per line. Drops duplicates.
+///
+/// # Errors
+/// The fault of the first invalid URI, and its line number.
 fn uris(text: &str, may_register: impl Fn(&RedirectUri) -> bool) -> Result<Vec<RedirectUri>, (RedirectUriFault, u64)> {
     let mut uris = Vec::new();
     for (at, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {

@@ -1,8 +1,8 @@
-//! Forms of the console whose sign-in was too old, kept until their user has signed in again.
+//! Storage of console forms while their user signs in again because the sign-in was too old.
 //!
-//! The page then shows the typed values, or asks for the confirmation. The form is never submitted
-//! without the user. It is encrypted, and returned once, to the same user in the same session and
-//! browser.
+//! After the sign-in, the page shows the typed values or asks for the confirmation. The form is
+//! never submitted without the user. It is encrypted, and returned once, to the same user in the
+//! same session and browser.
 
 use std::time::Duration;
 
@@ -25,15 +25,17 @@ const LIFETIME: Duration = Duration::from_mins(15);
 /// Maximum size of the kept fields, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// Name under which the forms are stored. No application can have it.
+/// Application name under which the console's forms are stored. No real application can have it.
 const CONSOLE: &str = "~console";
 
 /// Fields that are not kept: tokens of the page, the confirmation, and passwords. The console's
 /// forms have no password field.
 const NOT_KEPT: [&str; 4] = ["csrf", "once", "sure", "password"];
 
-/// Keeps a form that `page` has sent. Returns the page to return to after the sign-in: it shows the
-/// form, or is `page` if the form is not kept.
+/// Stores a form that the user sent from `page`.
+///
+/// Returns the page to open after the sign-in: `page` with the form's id, or plain `page` if the
+/// form was not stored.
 ///
 /// # Errors
 /// When the store fails.
@@ -64,7 +66,7 @@ pub(super) async fn keep(
     }
 }
 
-/// Returns the fields of the kept form that the address of `page` names, once.
+/// Returns the fields of the stored form whose id is in the query, and deletes the form.
 ///
 /// # Errors
 /// When the store fails.
@@ -92,8 +94,9 @@ pub(super) async fn take(
     Ok(found.and_then(|form| Params::parse(&form.body).ok()))
 }
 
-/// Returns the owner of kept forms: this user in this session and browser. A new sign-in changes
-/// the cookie of the session, not its id.
+/// Returns the owner of a stored form: this user in this session and browser.
+///
+/// A new sign-in changes the cookie of the session, but not its id.
 fn owner(ctx: &RequestContext<'_>, visitor: &Visitor) -> Option<SecretHash> {
     let browser = ctx.cookie(ctx.cookies.browser)?;
     let text = format!("console form {} {} {browser}", visitor.user.sub, visitor.session.value.id);

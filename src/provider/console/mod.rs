@@ -5,7 +5,8 @@
 //! their own clients. Single actions may require an administrator. Each change is a form with a
 //! CSRF token, which is bound to the user and to the page's path.
 //!
-//! Also the read-only pages `/console/keys`, `/console/applications` and `/console/settings`.
+//! This module contains the read-only pages `/console/keys`, `/console/applications` and
+//! `/console/settings`. The other pages have modules of their own.
 
 mod audit;
 mod client;
@@ -35,6 +36,7 @@ use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_pages::console::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
 use sealgate_pages::{ConsoleRole, Inside, Problem, html};
 
+/// Page of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Area {
     Clients,
@@ -90,7 +92,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
     }
 }
 
-/// Signed-in user of a console page whose role admits them to it.
+/// Signed-in user of a console page, with a role that may open the page.
 struct ConsoleUser {
     visitor: Visitor,
     role: ConsoleRole,
@@ -102,11 +104,11 @@ impl ConsoleUser {
     /// The sign-in must be recent and reach the level that `[factors]` demands.
     async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
         let max_age = ctx.sealgate.config.console.sign_in;
-        let visitor = match Visitor::recent(ctx, &way_back(ctx), max_age).await {
+        let visitor = match Visitor::recent(ctx, &page_after_sign_in(ctx), max_age).await {
             Err(Failure::Elsewhere(address)) => return Err(keep_form(ctx, address).await?),
             visitor => visitor?,
         };
-        if visitor.short_of(ctx).await?.is_some() {
+        if visitor.unmet_level(ctx).await?.is_some() {
             return Err(Failure::Elsewhere(ctx.path("/account/security")));
         }
         match visitor.console_role(ctx) {
@@ -163,10 +165,12 @@ impl ConsoleUser {
     }
 }
 
-/// Keeps the form of this request, if it is one of a user whose sign-in is too old. Returns the
-/// redirect to the sign-in, which is `address` if there is no form to keep.
+/// Stores the form of this request while its user signs in again, because the sign-in is too old.
+///
+/// Returns the redirect to the sign-in. The redirect is `address` if the request has no form to
+/// keep.
 async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure, Failure> {
-    let (page, path) = (way_back(ctx), ctx.head.uri.path());
+    let (page, path) = (page_after_sign_in(ctx), ctx.head.uri.path());
     if ctx.head.method != Method::POST || ctx.path(&page) != path {
         return Ok(Failure::Elsewhere(address));
     }
@@ -180,9 +184,9 @@ async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure,
     Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Elsewhere(address)))
 }
 
-/// Returns the page that the browser returns to after a sign-in: the present page, or the list that
-/// contains it.
-fn way_back(ctx: &RequestContext<'_>) -> String {
+/// Returns the page to which the browser returns after a sign-in: the current page, or the list
+/// that contains it.
+fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
     let path = ctx.head.uri.path();
     let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);
     if visitor::request_for(path).1.is_some() {

@@ -2,9 +2,9 @@
 //! tokens that a client would receive.
 //!
 //! PKCE binds a trial to the browser. The verifier is derived from the session's cookie and the
-//! `state`, so the server stores nothing, and rejects a code of a sign-in that another browser
-//! began. The code is used up without creating a grant. The tokens that the page shows name a grant
-//! that does not exist, so a leaked token is useless.
+//! `state`, so the server stores nothing. A code of a sign-in that another browser began is
+//! rejected. The code is used up without creating a grant. The tokens on the page name a grant that
+//! does not exist, so a leaked token is useless.
 
 use super::form::own_redirect_uri;
 use crate::console::{ConsoleUser, last_segment};
@@ -114,8 +114,7 @@ async fn claims(
     let code = &loaded.value;
     let verifier = CodeVerifier::parse(verifier(ctx, state).expose());
     let sound = code.redeem(&client.id, &own_redirect_uri(ctx), verifier.as_ref(), ctx.now).is_ok();
-    // Accept codes of the present user and session only: the browser may have switched the account
-    // in another tab.
+    // Accept only codes of the current user and session: another tab may have switched the account.
     let own =
         code.sign_in.subject == console_user.visitor.user.sub && code.session == console_user.visitor.session.value.id;
     if !sound || !own || ctx.sealgate.store.use_code(&loaded).await? == Committed::Conflict {

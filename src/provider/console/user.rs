@@ -1,5 +1,4 @@
 //! `/console/users/{sub}`: groups, roles, sessions, second factors and access of one user.
-//! Management and display of the user's second factors.
 
 use std::collections::BTreeSet;
 
@@ -97,17 +96,18 @@ fn is_own(console_user: &ConsoleUser, user: &User) -> bool {
     user.sub == console_user.visitor.user.sub
 }
 
-/// Returns the guarded change that an action makes.
+/// Returns the guarded change that an action makes, if any.
 ///
-/// Of the guarded actions, an administrator can only revoke their own access. [`user_page`] refuses the
-/// others.
+/// On their own page, administrators may use one guarded action only: to revoke their access.
+/// [`user_page`] refuses the others.
 fn guarded(action: Option<&str>, own: bool) -> Option<GuardedChange> {
     let change = action.and_then(confirmation::of_user_action);
     change.filter(|change| !own || *change == GuardedChange::RevokeAccess)
 }
 
-/// Shows a form that was kept during a sign-in: the page that asks for its confirmation, or the
-/// typed values.
+/// Shows a form that was kept while the user signed in again.
+///
+/// The page asks for the confirmation of a guarded change, or shows the typed values.
 async fn resume(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -170,7 +170,7 @@ async fn save(
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
         user.groups.clone_from(&next.groups);
-        // Applications identify users by their username. The form sets a missing one. Only the
+        // The form can only set a missing username. Applications identify users by it, so only the
         // command line changes an existing one.
         if user.username.is_none() && username.is_some() {
             user.username.clone_from(&username);
@@ -259,7 +259,7 @@ fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
     Response::see_other(&visitor::done(ctx, &page_of(user.sub), done))
 }
 
-/// Content of a user's page other than the stored user.
+/// Content of a user's page in addition to the stored user.
 #[derive(Default)]
 pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
@@ -288,7 +288,7 @@ async fn show(
     // The secret is a new password or an enrolment link. Only a link contains `://`.
     let is_link = |secret: &&str| secret.contains("://");
     let page = UserPage {
-        inside: submission::told(console_user.inside(ctx), said.shown),
+        inside: submission::with_hint(console_user.inside(ctx), said.shown),
         csrf: &console_user.csrf(ctx),
         user,
         own: is_own(console_user, user),
@@ -348,7 +348,7 @@ pub(super) fn is_blocked(factors: &Factors, now: UnixTime) -> bool {
         || (blocked(&factors.recovery_failures) && factors.recovery.is_some())
 }
 
-/// Returns the state of a reset that the user has not followed with an enrolment.
+/// Returns the state of a factor reset, if the user has not enrolled a new factor since.
 pub(super) fn reset_state(factors: &Factors, now: UnixTime) -> Option<ResetState> {
     let reset = factors.reset.as_ref()?;
     Some(if now < reset.until { ResetState::Open { until: reset.until } } else { ResetState::Late })

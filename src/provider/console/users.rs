@@ -1,5 +1,6 @@
-//! `/console/users` and `/console/users/new`: the list of users, and creation of a new one.
-//! Includes the fields of all forms for users.
+//! `/console/users` and `/console/users/new`: the list of users, and creation of a new user.
+//!
+//! [`user`] uses the parsers of the form fields as well.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ use sealgate_pages::{Done, Problem, html};
 use sealgate_store::UsersFound;
 
 /// Maximum number of users on one page.
-const PAGE: usize = 50;
+const USERS_PER_PAGE: usize = 50;
 
 /// Path of the form for a new user.
 const NEW: &str = "/console/users/new";
@@ -36,15 +37,15 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let query = ctx.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
     let store = &ctx.sealgate.store;
-    // An index finds a complete e-mail address in any number of users. A username is searched for
-    // as text, because it may be a prefix of another user's name.
+    // Look up a complete e-mail address in an index, which is fast for any number of users. Search
+    // a username as text, because it may be a prefix of another username.
     let exact = match Email::parse(&wanted) {
         Some(email) => store.user_by_email(&email).await?,
         None => None,
     };
     let UsersFound { users, next } = match exact {
         Some(user) => UsersFound { users: vec![user], next: None },
-        None => store.find_users(&wanted, query.one("after")?.and_then(Subject::parse), PAGE).await?,
+        None => store.find_users(&wanted, query.one("after")?.and_then(Subject::parse), USERS_PER_PAGE).await?,
     };
     let next = next.map(|next| {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -106,13 +107,14 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
         };
     }
     let form = console_user.form(ctx)?;
-    // The checks run inside `once` too. A repeated request with the same form would otherwise
-    // report the address as taken.
+    // The checks run inside `once`. Otherwise a repeated request with the same form would report
+    // that the address is taken.
     submission::once(ctx, &console_user.visitor, &form, Box::pin(add_person(ctx, console_user, &form))).await
 }
 
-/// Shows a form that was kept during a sign-in: the page that asks for its confirmation, or the
-/// typed values.
+/// Shows a form that was kept while the administrator signed in again.
+///
+/// The page asks for the confirmation of a guarded change, or shows the typed values.
 fn resume(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Response, Failure> {
     let typed = Typed::read(form)?;
     let change = groups(&typed.groups).and_then(|groups| confirmation::of_roles(ctx, None, (&typed.roles, &groups)));
@@ -127,7 +129,7 @@ fn resume(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -
 
 async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Effect, Failure> {
     let typed = Typed::read(form)?;
-    // If the server sends no mail, the form has only one button, which has no name.
+    // The form has the button `invite` only if the server sends mail.
     let by_mail = form.has("invite");
     if by_mail && !ctx.sealgate.sends_mail() {
         return Err(Failure::page(Problem::InvalidRequest));

@@ -1,9 +1,10 @@
 //! `/oauth/create-account`: self-registration, if the operator allows it.
 //!
-//! The user first proves that they read the mail of an address, by typing a code in the browser
-//! that began the registration. Only then do they choose a name and a password (`new_account`). The
-//! response and the work are the same for every address: whether an account has it is checked when
-//! the mail is sent (`app::mail_lookup`).
+//! The user first types a code that was mailed to the address, in the browser that began the
+//! registration. Only then do they choose a name and a password (`new_account`).
+//!
+//! The response and the work are the same for every address. Whether an account has the address is
+//! checked only when the mail is sent (`app::mail_lookup`).
 
 use http::{HeaderValue, Method, StatusCode};
 
@@ -54,7 +55,7 @@ pub(crate) fn require_open(ctx: &RequestContext<'_>) -> Result<(), Failure> {
     if is_open(ctx) { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
 }
 
-/// Answers the page that asks for the e-mail address.
+/// Handles the page that asks for the e-mail address.
 pub(crate) async fn create_account_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_open(ctx)?;
     if ctx.head.method == Method::POST {
@@ -83,7 +84,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if !store.has_room_for_registration() {
         return Ok(busy(ctx, &waiting, typed));
     }
-    let allowed = mailing::stranger_may(ctx, &address).await;
+    let allowed = mailing::allows_unauthenticated_mail(ctx, &address).await;
     let (secret, code) = (Secret::from_random(&ctx.random::<32>()), mailing::new_code(ctx));
     let id = secret.hash();
     let pending = PendingRegistration::new(address.clone(), code_hash(ctx, &id, &address, &code)?, ctx.now);
@@ -110,7 +111,7 @@ fn usable(ctx: &RequestContext<'_>, typed: &str) -> Result<Email, CreateAccountP
     if takes { Ok(address) } else { Err(CreateAccountProblem::Domain) }
 }
 
-/// Answers the page that asks for the code. It is the same for every address.
+/// Handles the page that asks for the code. The page is the same for every address.
 pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_open(ctx)?;
     let registering = Registering::find(ctx).await?;
@@ -126,8 +127,8 @@ pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
     let (store, id) = (&ctx.sealgate.store, registering.id());
     for _ in 0..MAX_TRIES {
         let Some(pending) = store.pending_registration(&id).await? else { return Ok(registering.over(ctx)) };
-        // The operator removed the domain in a reload: the correct code would lead back to this
-        // page.
+        // A reload may have removed the domain of the address. Even the correct code would then
+        // lead back to this page.
         if !ctx.sealgate.config.registration_of_people.takes(&pending.value.address) {
             return Ok(registering.over(ctx));
         }
@@ -137,8 +138,8 @@ pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
         let typed = code_hash(ctx, &id, &pending.value.address, &typed)?;
         match pending.value.take_code(typed, ctx.now) {
             RegistrationVerdict::Right(next) => {
-                // Only a user who has proven that they read the mail may learn that the address has
-                // an account.
+                // Only a user who has proven to receive the mail may learn that the address has an
+                // account.
                 if store.user_by_email(&next.address).await?.is_some() {
                     return registering.taken(ctx, &pending).await;
                 }
@@ -186,7 +187,8 @@ impl Registering {
     /// Returns the registration begun in this browser for the sign-in of this page.
     ///
     /// # Errors
-    /// A redirect to the first page if there is no registration; as [`Waiting::find_at_any_time`].
+    /// A redirect to the first page if there is no registration; otherwise those of
+    /// [`Waiting::find_at_any_time`].
     pub(crate) async fn find(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let waiting = Waiting::find_at_any_time(ctx).await?;
         match ctx.cookie(ctx.cookies.registration).filter(|value| !value.is_empty()) {
@@ -230,14 +232,15 @@ impl Registering {
         show(ctx, &self.waiting, "", Some(CreateAccountProblem::Over)).with_cookie(forgotten(ctx))
     }
 
-    /// Shows the first page with the message that the address has an account. Only for a user who
-    /// has proven that they read its mail.
+    /// Shows the first page with the message that the address has an account.
+    ///
+    /// Call it only for a user who has proven to receive the mail of the address.
     pub(crate) async fn taken(
         &self,
         ctx: &RequestContext<'_>,
         pending: &Loaded<PendingRegistration>,
     ) -> Result<Response, Failure> {
-        // On a conflict, another request has already removed it.
+        // On a conflict, another request has already removed the registration.
         let _ = ctx.sealgate.store.drop_registration(pending).await?;
         ctx.sealgate.metrics.registered(RegistrationOutcome::Taken);
         Ok(show(ctx, &self.waiting, "", Some(CreateAccountProblem::Taken)).with_cookie(forgotten(ctx)))

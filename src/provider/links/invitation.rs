@@ -1,8 +1,8 @@
 //! `/oauth/invitation`: an invited user takes over their account.
 //!
-//! The user chooses a password or a passkey; a mailed link proves the e-mail address, and an operator
-//! who prints a link vouches for it. The page does not sign the user in: they then sign in with the
-//! new credential, and that sign-in applies its other requirements.
+//! The user chooses a password or a passkey. A mailed link proves the e-mail address; for a printed
+//! link, the operator vouches for the address. The page does not sign the user in. The user then
+//! signs in with the new credential, and that sign-in applies all further requirements.
 
 use http::{Method, StatusCode};
 
@@ -43,7 +43,7 @@ struct Invited {
 /// Credential that the user has chosen.
 enum Chosen {
     Password(PasswordHash),
-    /// Factors record with the passkey, and its detail text for the audit log.
+    /// Factors with the new passkey, and the detail text for the audit log.
     Passkey(Box<Factors>, String),
 }
 
@@ -70,7 +70,7 @@ async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Invited, Fa
     let invitation = links.value.open_invitation(link.link.hash, &user.value, ctx.now).cloned();
     let invitation = invitation.ok_or_else(|| link.over())?;
     let factors = ctx.sealgate.store.factors(user.value.sub).await?;
-    // The account already has a credential.
+    // An account with a credential is no longer open to an invitation.
     if user.value.password.is_some() || factors.as_ref().is_some_and(|factors| !factors.value.keys.is_empty()) {
         return Err(link.over());
     }
@@ -135,7 +135,8 @@ async fn passkey(
 }
 
 /// Accepts the invitation in one commit, so that concurrent requests cannot use the link twice.
-/// Returns `None` if `choose` does.
+///
+/// Returns `None` if `choose` returns `None`.
 async fn accept(
     ctx: &RequestContext<'_>,
     link: &MailedLink,
@@ -183,15 +184,17 @@ async fn accepted(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) 
     Ok(Response::see_other(&next).with_cookie(links::used(ctx)))
 }
 
-/// Application to which the invitation leads.
+/// Application that opens after the invitation is accepted.
 struct Destination<'a> {
     title: &'a str,
     origin: String,
     address: String,
 }
 
-/// Returns the application of the invitation. `None` if the invitation names no application, it was
-/// removed, or it is closed to this user.
+/// Returns the application of the invitation.
+///
+/// Returns `None` if the invitation names none, or the application was removed or refuses this
+/// user.
 fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Destination<'a>> {
     let config = &ctx.sealgate.config;
     let app = config.apps.iter().find(|app| Some(&app.name) == invited.invitation.app.as_ref())?;
@@ -231,8 +234,9 @@ async fn show_password(
     show(ctx, link, invited, status, CredentialChoice::Password { or_passkey, has_focus: true, problem }).await
 }
 
-/// Shows the page and begins the ceremony, which writes to the store. Call it only after a form was
-/// sent.
+/// Shows the page and begins a WebAuthn ceremony.
+///
+/// It writes to the store, so call it only for a request that sent a form.
 async fn show_passkey(
     ctx: &RequestContext<'_>,
     link: &MailedLink,

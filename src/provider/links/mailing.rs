@@ -1,5 +1,7 @@
-//! Mails caused by requests: creates them, applies rate limits, and validates addresses. The mails
-//! are committed with the change that they report. Requests never wait for a mail server.
+//! Mails that requests cause: their creation and rate limits, and validation of addresses.
+//!
+//! A mail is committed together with the change that it reports. Requests never wait for a mail
+//! server.
 
 use std::time::Duration;
 
@@ -15,20 +17,21 @@ use sealgate_domain::profile::is_seen;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::{Email, Subject};
 
-/// Limits of mails to one address that unauthenticated requests may cause, over all purposes.
-const TO_ONE: [(&str, Rule); 2] = [
+/// Limits of the mails, of all purposes, that unauthenticated requests may send to one address.
+const ADDRESS_LIMITS: [(&str, Rule); 2] = [
     ("mail_hour", Rule { limit: 3, window: Duration::from_hours(1) }),
     ("mail_day", Rule { limit: 10, window: Duration::from_hours(24) }),
 ];
 
-/// Limit of reset mails that a browser known to the account may cause after [`TO_ONE`] is used up.
-const OWN: Rule = Rule { limit: 3, window: Duration::from_hours(24) };
+/// Limit of reset mails that a browser known to the account may request after [`TO_ONE`] is used
+/// up.
+const KNOWN_BROWSER_LIMIT: Rule = Rule { limit: 3, window: Duration::from_hours(24) };
 
-/// Limit of mails that unauthenticated requests from one network may cause.
-const FROM_ONE: Rule = Rule { limit: 10, window: Duration::from_hours(1) };
+/// Limit of the mails that unauthenticated requests from one network may cause.
+const NETWORK_LIMIT: Rule = Rule { limit: 10, window: Duration::from_hours(1) };
 
-/// Limit of mails that unauthenticated requests may cause in total.
-const IN_ALL: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
+/// Limit of the mails that all unauthenticated requests together may cause.
+const TOTAL_LIMIT: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
 
 /// Creates a mail that is due at once. `to` is `None` if the recipient is determined later, when
 /// the mail is sent.
@@ -51,36 +54,39 @@ pub(crate) fn new_mail(
     })
 }
 
-/// Returns whether an unauthenticated request may cause another mail to this address.
+/// Charges the limits for a mail to this address. Returns whether they allow an unauthenticated
+/// request to cause it.
 ///
 /// The check precedes the account lookup, so that a refusal does not reveal whether an account
 /// exists. The caller must answer a refused request like an accepted one.
-pub(crate) async fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
+pub(crate) async fn allows_unauthenticated_mail(ctx: &RequestContext<'_>, to: &Email) -> bool {
     // An internationalized domain has several spellings that mail servers treat as the same domain.
     let mailbox = MailAddress::from_email(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
     let account = SecretHash::for_secret(mailbox.to_ascii_lowercase().as_bytes());
-    from_network(ctx).await && to_account(ctx, &account).await && in_all(ctx).await
+    network_allows(ctx).await && account_allows(ctx, &account).await && total_allows(ctx).await
 }
 
-/// Returns whether a password reset may cause another mail, requested by a browser with these
-/// marks.
+/// Charges the limits for the mail of a password reset. `marks` are those of the browser that
+/// requests it.
 ///
-/// Once the limit for the account is used up, each browser known to the account has a small limit
-/// of its own. Whether the account knows the browser is checked when the mail is sent. Returns the
-/// marks for that check (empty: no check needed), or `None` if the limits are exceeded.
-pub(crate) async fn reset_may(
+/// Returns `None` if the limits are exceeded. Otherwise returns the marks that must be checked when
+/// the mail is sent; none if no check is needed.
+///
+/// Once the account's limit is used up, each browser known to the account has a small limit of its
+/// own. Whether the account knows the browser is checked only when the mail is sent.
+pub(crate) async fn charge_reset_mail(
     ctx: &RequestContext<'_>,
     account: &SecretHash,
     marks: &Marks,
 ) -> Option<Vec<SecretHash>> {
-    if !from_network(ctx).await {
+    if !network_allows(ctx).await {
         return None;
     }
     let mut needed = Vec::new();
-    if !to_account(ctx, account).await {
+    if !account_allows(ctx, account).await {
         // Each mark has its own counter, so that adding other marks gives a browser no extra mails.
         for mark in marks.hashes() {
-            if allows(ctx, &LimitKey::text("mail_browser", &of_both(account, &mark)), OWN).await {
+            if allows(ctx, &LimitKey::text("mail_browser", &joined(account, &mark)), KNOWN_BROWSER_LIMIT).await {
                 needed.push(mark);
             }
         }
@@ -88,17 +94,17 @@ pub(crate) async fn reset_may(
             return None;
         }
     }
-    in_all(ctx).await.then_some(needed)
+    total_allows(ctx).await.then_some(needed)
 }
 
-async fn from_network(ctx: &RequestContext<'_>) -> bool {
+async fn network_allows(ctx: &RequestContext<'_>) -> bool {
     let network = LimitKey::site("mail_network", ctx.origin.address)
         .unwrap_or_else(|| LimitKey::address("mail_network", ctx.origin.address));
-    allows(ctx, &network, FROM_ONE).await
+    allows(ctx, &network, NETWORK_LIMIT).await
 }
 
-async fn to_account(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
-    for (bucket, rule) in TO_ONE {
+async fn account_allows(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
+    for (bucket, rule) in ADDRESS_LIMITS {
         if !allows(ctx, &LimitKey::text(bucket, account.as_bytes()), rule).await {
             return false;
         }
@@ -106,8 +112,8 @@ async fn to_account(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
     true
 }
 
-async fn in_all(ctx: &RequestContext<'_>) -> bool {
-    allows(ctx, &LimitKey::text("mail_all", b""), IN_ALL).await
+async fn total_allows(ctx: &RequestContext<'_>) -> bool {
+    allows(ctx, &LimitKey::text("mail_all", b""), TOTAL_LIMIT).await
 }
 
 /// Charges a limit that all nodes of the cluster count together. Returns whether it allows the
@@ -116,7 +122,7 @@ pub(crate) async fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: R
     ctx.sealgate.limits.take(LimitScope::Cluster, key, rule, ctx.now).await.allowed
 }
 
-fn of_both(account: &SecretHash, mark: &SecretHash) -> Vec<u8> {
+fn joined(account: &SecretHash, mark: &SecretHash) -> Vec<u8> {
     [account.as_bytes().as_slice(), mark.as_bytes()].concat()
 }
 

@@ -1,7 +1,8 @@
-//! Pages that a mailed link or code opens. Mail scanners also open such links, with GET and HEAD, before
-//! the user does. A link therefore takes effect only when a form is sent by a browser that has
-//! opened it. The token moves from the address into a cookie at once, so that it does not appear in
-//! history, logs or the Referer header.
+//! Pages that a mailed link or code opens.
+//!
+//! Mail scanners may open such a link with GET or HEAD before the user does. A link therefore takes
+//! effect only when a browser that has opened it sends a form. The token moves from the address
+//! into a cookie at once, so that it does not appear in history, logs or the `Referer` header.
 
 pub(crate) mod create_account;
 pub(crate) mod invitation;
@@ -28,11 +29,11 @@ use sealgate_pages::{NewPasswordProblem, Problem};
 use sealgate_store::Loaded;
 
 /// Lifetime of the cookie with the token of an opened link, seconds.
-const KEPT_SECONDS: u64 = 30 * 60;
+const LINK_COOKIE_SECONDS: u64 = 30 * 60;
 
 /// Page that mailed links open.
 pub(super) struct LinkPage {
-    /// Stored in the cookie with the token: a token is only valid on its own page.
+    /// Name of the page. The cookie contains it, because a token is only valid on its own page.
     pub(super) name: &'static str,
     pub(super) path: &'static str,
     /// Error page for an invalid or used link.
@@ -63,14 +64,14 @@ impl LinkPage {
     /// Reads the link or its cookie.
     ///
     /// # Errors
-    /// An error page if there is neither, or the token is malformed.
+    /// An error page if the request has neither, or the token is malformed.
     pub(super) fn open(&'static self, ctx: &RequestContext<'_>) -> Result<LinkOpened, Failure> {
         let over = || Failure::page(self.over);
         let query = ctx.query()?;
         if let Some(token) = query.one("token")?.filter(|_| ctx.head.method != Method::POST) {
             LinkToken::parse(token).ok_or_else(over)?;
             let value = format!("{}.{token}", self.name);
-            let kept = cookie::set_for(ctx.cookies.link, &value, ctx.cookies.secure, KEPT_SECONDS);
+            let kept = cookie::set_for(ctx.cookies.link, &value, ctx.cookies.secure, LINK_COOKIE_SECONDS);
             return Ok(LinkOpened::Link(Response::see_other(&self.address(ctx)).with_cookie(kept)));
         }
         let (name, token) = ctx.cookie(ctx.cookies.link).and_then(|value| value.split_once('.')).ok_or_else(over)?;
@@ -96,8 +97,8 @@ impl MailedLink {
         if ctx.is_own_form(&form, &self.csrf())? { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
-    /// Returns the account of the link and its stored links. The caller must check that this link
-    /// is among them.
+    /// Returns the account of the link, and the links that the store has for the account. The
+    /// caller must check that this link is among them.
     ///
     /// # Errors
     /// An error page if there is no such account; when the store fails.

@@ -1,7 +1,7 @@
 //! `/oauth/create-account/finish`: a user with a proven e-mail address chooses their name and
 //! credential.
 //!
-//! Only this form creates the account, so nothing in it comes from another party. The new
+//! The account contains only data from this form, so no other party can prepare it. The new
 //! credential counts as the first step of the sign-in that the user had begun in this browser. The
 //! sign-in then applies its other requirements.
 
@@ -72,8 +72,9 @@ pub(crate) async fn new_account_page(ctx: &RequestContext<'_>) -> Result<Respons
     }
 }
 
-/// Returns the pending registration if its address is proven and still allowed. A reload may have
-/// removed the domain.
+/// Returns the pending registration if its address is proven and still allowed.
+///
+/// A reload may have removed the domain from the allowed ones.
 async fn find(
     ctx: &RequestContext<'_>,
     registering: &Registering,
@@ -205,8 +206,9 @@ fn show_password(
     Response::page(StatusCode::OK, page, then.as_deref())
 }
 
-/// Shows the page and begins the ceremony, which writes to the store. Call it only after a form was
-/// sent.
+/// Shows the page and begins a WebAuthn ceremony.
+///
+/// It writes to the store, so call it only for a request that sent a form.
 async fn show_passkey(
     ctx: &RequestContext<'_>,
     proven: &Proven,

@@ -1,12 +1,12 @@
-//! `/oauth/reset`: sets a new password with a mailed link.
+//! Pages to reset a forgotten password.
 //!
-//! The link proves only access to the user's mailbox. It does not sign the user in, and the second
-//! step is still required at the next sign-in. Everything else that opens the account ends.
+//! On `/oauth/forgot-password` a user requests a mailed link. The response and the work are the
+//! same for every address: one sealed mail is committed. Whether an account has the address is
+//! checked only when the mail is sent (`app::mail_lookup`).
 //!
-//! `/oauth/forgot-password`: a user requests a link to set a new password.
-//!
-//! The response and the work are the same for every address: one sealed mail is committed. Whether
-//! an account has the address is checked when the mail is sent (`app::mail_lookup`).
+//! On `/oauth/reset` the link sets a new password. The link proves only access to the user's
+//! mailbox. It does not sign the user in, and the next sign-in still requires the second step. All
+//! other access to the account is revoked.
 
 use http::{HeaderValue, Method, StatusCode};
 
@@ -76,14 +76,14 @@ pub(crate) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable, Failure> {
     let (user, links) = link.account(ctx).await?;
     let is_good = links.value.reset(link.link.hash, &user.value, ctx.now).is_some();
-    // The link was sent to this address while it was verified.
+    // The address was verified when the link was mailed. It must still be.
     if is_good && user.value.email_verified { Ok(Resettable { user, links }) } else { Err(link.over()) }
 }
 
-/// Sets the password and ends everything else that opens the account.
+/// Sets the password and revokes all other access to the account.
 ///
-/// One commit uses the link up, sets the password and opens the revocation. A crash before it
-/// leaves the link valid; after it, no old access remains.
+/// One commit uses up the link, sets the password and opens the revocation. After a crash before
+/// the commit, the link is still valid. After a crash later, the store finishes the revocation.
 async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -> Result<(), Failure> {
     let subject = link.link.subject;
     let store = &ctx.sealgate.store;
@@ -134,7 +134,7 @@ pub(crate) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(
         to: Some(user.email.clone()),
         language: language.unwrap_or(ctx.sealgate.config.pages.default_language),
         at: ctx.now,
-        // The administrator's browser and network are not for the user.
+        // The user must not see the administrator's browser and network.
         origin: None,
         mail: Mail::Reset { token: token.expose().to_owned() },
     };
@@ -151,7 +151,8 @@ async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Resu
     ctx.sealgate.store.carry_out(revocation).await
 }
 
-/// Returns the notification mail to the user. The password is set even if none can be sent.
+/// Returns the mail that notifies the user, or `None` if it cannot be sent. The password is set in
+/// both cases.
 fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
     let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
     if !ctx.sealgate.sends_mail() || !ctx.sealgate.has_room_for(MailKind::Notice) {
@@ -180,23 +181,23 @@ fn show(
     Response::page(status, html(&page), None)
 }
 
-/// Answers the page that explains how to continue. It is the same for every account.
+/// Handles the page that explains how to continue. The page is the same for every account.
 pub(crate) fn done(ctx: &RequestContext<'_>) -> Response {
-    let page = ResetDonePage { frame: ctx.frame(), sign_in: &way_back(ctx) };
+    let page = ResetDonePage { frame: ctx.frame(), sign_in: &sign_in_after_reset(ctx) };
     Response::page(StatusCode::OK, html(&page), None)
 }
 
-/// Name of the page, below `/oauth/`.
+/// Name of the page for a forgotten password, below `/oauth/`.
 const FORGOT_PASSWORD: &str = "forgot-password";
 
-/// Query parameter that selects the confirmation text.
+/// Query parameter that shows the confirmation that a link was requested.
 const ASKED: &str = "asked";
 
-/// Lifetime of the cookie that names the sign-in in which the link was requested, seconds. Covers
-/// the delivery of the mail and the lifetime of the link.
-const KNOWN_SECONDS: u64 = 60 * 60;
+/// Lifetime of the cookie that names the sign-in in which the link was requested, in seconds. It
+/// covers the delivery of the mail and the lifetime of the link.
+const RETURN_COOKIE_SECONDS: u64 = 60 * 60;
 
-/// Returns the page's address, if the server sends mail.
+/// Returns the address of the page for a forgotten password, if the server sends mail.
 pub(crate) fn address(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<String> {
     ctx.sealgate.sends_mail().then(|| waiting.address(ctx, FORGOT_PASSWORD))
 }
@@ -224,14 +225,15 @@ pub(crate) async fn forgot_password_page(ctx: &RequestContext<'_>) -> Result<Res
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// Queues a reset mail. The typed name is not parsed as an address; the lookup later finds an
-/// account or none.
+/// Queues a reset mail.
+///
+/// The typed name is not parsed. The account is looked up by its hash when the mail is sent.
 async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, FORGOT_PASSWORD)?;
     let waiting = waiting.in_time(ctx).await?;
     let account = sign_in_key(form.one("email")?.unwrap_or_default());
-    let allowed = mailing::reset_may(ctx, &account, &guesses::browser_marks(ctx)).await;
+    let allowed = mailing::charge_reset_mail(ctx, &account, &guesses::browser_marks(ctx)).await;
     let (is_allowed, browser) = (allowed.is_some(), allowed.unwrap_or_default());
     let mail = mailing::new_mail(ctx, None, None, Mail::ResetWanted { account, browser })?;
     let store = &ctx.sealgate.store;
@@ -249,12 +251,12 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
 /// Returns the cookie that lets this browser return to the sign-in after opening the link.
 fn remember(ctx: &RequestContext<'_>, waiting: &Waiting) -> HeaderValue {
     let value = format!("{}.{}", waiting.id, waiting.client.id);
-    cookie::set_for(ctx.cookies.back, &value, ctx.cookies.secure, KNOWN_SECONDS)
+    cookie::set_for(ctx.cookies.back, &value, ctx.cookies.secure, RETURN_COOKIE_SECONDS)
 }
 
 /// Returns the address of the sign-in after a reset: the one in which the link was requested if
 /// this browser has its cookie, otherwise a new one.
-pub(crate) fn way_back(ctx: &RequestContext<'_>) -> String {
+pub(crate) fn sign_in_after_reset(ctx: &RequestContext<'_>) -> String {
     let known = ctx.cookie(ctx.cookies.back).and_then(|value| {
         let (id, client) = interaction::named(value);
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));

@@ -1,9 +1,8 @@
 //! `/oauth/undo`: the link "this was not me" that the old e-mail address gets when the address of
 //! an account changes.
 //!
-//! It restores the old address and ends everything else that opens the account: sessions, grants,
-//! links, and the password, which the attacker may know. A reset link is sent to the restored
-//! address.
+//! The link restores the old address and revokes all other access: sessions, grants, links and the
+//! password, which the attacker may know. A reset link is sent to the restored address.
 //!
 //! The link only proves access to the old mailbox, so second steps remain. If a passkey was added
 //! meanwhile, the server cannot tell whether the reader of the mail or the holder of the passkey
@@ -33,8 +32,9 @@ use sealgate_store::{Committed, Loaded, Revocation};
 
 static PAGE: LinkPage = LinkPage { name: "undo", path: UNDO_PATH, over: Problem::UndoLink };
 
-/// Period before the change in which an added passkey is suspect: an attacker may add one first.
-const BEFORE: Duration = Duration::from_hours(24);
+/// Period before the change of address in which an added passkey is suspect. An attacker may add a
+/// passkey before changing the address.
+const SUSPECT_PERIOD: Duration = Duration::from_hours(24);
 
 /// Maximum attempts to update an account that other requests change at the same time.
 const MAX_TRIES: usize = 8;
@@ -78,8 +78,8 @@ async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Undoable, F
 /// Restores the account. Returns the outcome and the names of the second steps added since the
 /// change or shortly before it.
 ///
-/// The restoring commit drops all other undo links. The used one is dropped last, so that the user
-/// can open it again after a crash.
+/// The commit that restores the account removes all other undo links. The used link is removed
+/// last, so that the user can open it again after a crash.
 async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcome, Vec<String>), Failure> {
     let (store, subject) = (&ctx.sealgate.store, link.link.subject);
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
@@ -114,20 +114,22 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     Ok((outcome, added))
 }
 
-/// Account that was restored.
+/// Result of restoring an account.
 struct Restored {
     user: User,
-    /// Whether another account has the address.
+    /// Whether another account has the old address. The address is then not restored.
     is_taken: bool,
     /// Names of the second steps that were added since the change or shortly before it.
     added: Vec<String>,
 }
 
-/// Writes the restored account. The commit fails if the factors have changed since they were read:
-/// an attacker who adds a passkey at the same moment would otherwise keep access.
+/// Writes the restored account.
+///
+/// The commit fails if the factors have changed since they were read. Otherwise an attacker who
+/// adds a passkey at the same moment would keep access.
 async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revocation) -> Result<Restored, Failure> {
     let store = &ctx.sealgate.store;
-    let password = nobodys_password(ctx).await?;
+    let password = unusable_password(ctx).await?;
     for _ in 0..MAX_TRIES {
         let Undoable { user, links, undo } = find(ctx, link).await?;
         let factors = store.factors(user.value.sub).await?;
@@ -162,7 +164,7 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
 }
 
 /// Returns the hash of a random password that is discarded.
-async fn nobodys_password(ctx: &RequestContext<'_>) -> Result<PasswordHash, Failure> {
+async fn unusable_password(ctx: &RequestContext<'_>) -> Result<PasswordHash, Failure> {
     let secret = Secret::from_random(&ctx.random::<32>());
     Ok(ctx.sealgate.passwords.hash(SecretString::from(secret.expose()), ctx.random()).await?)
 }
@@ -172,7 +174,7 @@ async fn nobodys_password(ctx: &RequestContext<'_>) -> Result<PasswordHash, Fail
 fn added_since(factors: &Factors, undo: &AddressUndo) -> (Vec<String>, bool) {
     let apps = factors.totp.iter().map(|app| (app.added_at, FactorKind::Totp, &app.name));
     let keys = factors.keys.iter().map(|key| (key.added_at, key.kind(), &key.name));
-    let recent: Vec<_> = apps.chain(keys).filter(|(at, ..)| undo.is_after(*at, BEFORE)).collect();
+    let recent: Vec<_> = apps.chain(keys).filter(|(at, ..)| undo.is_after(*at, SUSPECT_PERIOD)).collect();
     let has_passkey = recent.iter().any(|(_, kind, _)| *kind == FactorKind::Passkey);
     (recent.into_iter().map(|(_, _, name)| name.clone()).collect(), has_passkey)
 }

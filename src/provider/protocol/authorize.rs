@@ -1,5 +1,7 @@
 //! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, to which the
-//! pages of the sign-in return. [`next_step`] alone decides the next step; this module executes it.
+//! pages of a sign-in return.
+//!
+//! [`next_step`] alone decides the next step. This module executes it.
 
 use http::Method;
 
@@ -36,7 +38,7 @@ pub(crate) fn bucket(ctx: &RequestContext<'_>) -> Bucket {
     Bucket::of_request(id)
 }
 
-/// Answers a new authorization request of a client.
+/// Handles a new authorization request of a client.
 pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if let Some(address) = ctx.again_with_cookies() {
         return Ok(Response::see_other(&address));
@@ -62,8 +64,10 @@ pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<R
     begun.map_err(|failure| returning(failure, &client, &return_to))
 }
 
-/// Returns the failure to the client by redirect. For the provider's own pages the error is shown
-/// instead, because they would start the sign-in again in an endless loop.
+/// Returns the failure to the client by redirect.
+///
+/// For the provider's own pages, an error page is shown instead. The pages would otherwise start
+/// the sign-in again, in an endless loop.
 fn returning(failure: Failure, client: &Client, return_to: &ReturnTo) -> Failure {
     if client.id.as_str() == OWN_CLIENT { failure } else { failure.returning_to(return_to) }
 }
@@ -142,8 +146,8 @@ fn unbound(id: &str) -> SecretHash {
 
 /// Binds a posted request to the browser that returns with it, under a new id.
 ///
-/// Until then its address has no more value than any authorization request's: a browser that opens
-/// it only begins its own sign-in.
+/// The address of an unbound request is of no use to an attacker. A browser that opens it begins a
+/// sign-in of its own, as with any authorization request.
 async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     let query = ctx.query()?;
     let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
@@ -183,6 +187,7 @@ pub(crate) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
+/// Result of [`decide`]: the response to the client, or the page that performs the next step.
 enum Decision {
     Answered(Response),
     Page(&'static str),
@@ -228,8 +233,8 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
     })
 }
 
-/// Returns the next step, and the scope to which the user had consented before if a code is to be
-/// issued.
+/// Returns the next step. If the step issues a code, also returns the scope to which the user had
+/// consented before.
 async fn next(
     ctx: &RequestContext<'_>,
     interaction: &Interaction,
@@ -251,8 +256,8 @@ async fn next(
 
 /// Returns the next step of a pending request.
 ///
-/// A page must only do its part if this is its step. Otherwise a user could skip the steps before
-/// it by opening its address.
+/// A page must perform its step only if this is the next step. Otherwise a user could skip earlier
+/// steps by opening the address of a later page.
 pub(crate) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<NextStep, StoreError> {
     let session = match ctx.session().await? {
         Some(session) => without_gone_accounts(ctx, session.value).await?,
@@ -330,8 +335,8 @@ async fn issue(
     let consent = newly_allowed.map(|allowed| Consent {
         subject: sign_in.subject,
         client: client.id.clone(),
-        // This decision replaces the earlier one for the requested scopes: a deselected scope is no
-        // longer allowed.
+        // This decision replaces the earlier one for the requested scopes. A scope that the user
+        // deselected is no longer allowed.
         scope: allowed.union(before.except(request.scope)),
         at: ctx.now,
         incarnation: Some(client.incarnation),
@@ -368,7 +373,7 @@ async fn issue(
     Ok(Decision::Answered(response::to_client(ctx, &way)))
 }
 
-/// Returns the user whom a page addresses: the one chosen or signed in for this request, otherwise
+/// Returns the user to whom a page refers: the user chosen or signed in for this request, otherwise
 /// the active one.
 ///
 /// Must select the same user as [`next_step`]; otherwise the page and the next step would redirect

@@ -44,11 +44,11 @@ impl Caller {
         ctx.charge_within(limit_of(&self.client, self.bucket, ctx), self.bucket, &own).await
     }
 
-    /// Completes a request. If it was not charged to the client, charges it to the client and
+    /// Completes a request. If no limit was charged for it, charges the limit of the client and
     /// address together.
     ///
     /// # Errors
-    /// Those of the outcome, and 429 when the limit of unproven requests is exceeded.
+    /// The error in `outcome`, or 429 when the limit of unproven requests is exceeded.
     pub(crate) async fn charge(
         &self,
         ctx: &RequestContext<'_>,
@@ -106,14 +106,16 @@ fn accepts(client: Option<&Client>, secret: Option<&Secret>, ctx: &RequestContex
     let presented = secret.map(Secret::hash);
     let Some(client) = client.filter(|client| client.is_enabled()) else { return false };
     if client.is_public() {
-        // A public client has no secret; a sender with one is not this client.
+        // A public client has no secret, so a sender that presents one is not this client.
         return presented.is_none();
     }
     secret.is_some_and(|secret| client.knows(secret, ctx.now))
 }
 
-/// Returns the rate limit of this client. At the token endpoint it may have its own. Unproven
-/// requests use the general one.
+/// Returns the rate limit of a client's own requests.
+///
+/// At the token endpoint, a client may have a limit of its own. Unproven requests use the general
+/// limit.
 fn limit_of(client: &Client, bucket: Bucket, ctx: &RequestContext<'_>) -> RateLimit {
     let own = client.token_limit.filter(|_| bucket == Bucket::Token);
     own.unwrap_or_else(|| ctx.limit(bucket))

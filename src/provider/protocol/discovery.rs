@@ -1,5 +1,5 @@
-//! Public documents: the metadata of OpenID Connect Discovery and RFC 8414, the key set (`/oauth/jwks`),
-//! and the key information for auditors (`/.well-known/sealgate/keys`).
+//! Public documents: the metadata of OpenID Connect Discovery and RFC 8414, the key set
+//! (`/oauth/jwks`), and key information for auditors (`/.well-known/sealgate/keys`).
 
 use serde_json::json;
 
@@ -8,15 +8,15 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::oauth::metadata::ProviderMetadata;
 
-/// Time for which clients may cache the document, seconds.
-const SECONDS: u32 = 3600;
+/// Time for which clients may cache the metadata, in seconds.
+const METADATA_CACHE_SECONDS: u32 = 3600;
 
 #[expect(clippy::unnecessary_wraps, reason = "all endpoints have this signature")]
 pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
     let document = ProviderMetadata::for_issuer(config.issuer.as_str(), groups, form_post);
-    Ok(Response::public_json(&document, SECONDS))
+    Ok(Response::public_json(&document, METADATA_CACHE_SECONDS))
 }
 
 pub(crate) async fn jwks_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -24,13 +24,14 @@ pub(crate) async fn jwks_endpoint(ctx: &RequestContext<'_>) -> Result<Response, 
     if !sealgate.can_show_keys().await {
         return Err(Failure::Unavailable);
     }
-    // A new key is published for longer than this before it signs.
+    // A new key is published for longer than this cache lifetime before it signs.
     let seconds = u32::try_from(sealgate.config.keys.cache.as_secs()).unwrap_or(u32::MAX);
     Ok(Response::public_json(&sealgate.issuer.signer().key_set().jwk_set(), seconds))
 }
 
-/// Time for which the document may be cached, seconds. It is short because key states change.
-const KEYS_SECONDS: u32 = 60;
+/// Time for which the key information may be cached, in seconds. It is short because key states
+/// change.
+const KEYS_CACHE_SECONDS: u32 = 60;
 
 pub(crate) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let sealgate = ctx.sealgate;
@@ -60,5 +61,5 @@ pub(crate) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, 
         }));
     }
     let document = json!({ "issuer": sealgate.config.issuer.as_str(), "keys": keys });
-    Ok(Response::public_json(&document, KEYS_SECONDS))
+    Ok(Response::public_json(&document, KEYS_CACHE_SECONDS))
 }

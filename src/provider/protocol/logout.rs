@@ -1,9 +1,12 @@
 //! `GET` and `POST /oauth/logout` (specification §7; OpenID Connect RP-Initiated Logout 1.0).
 //!
-//! Ends the session at once if two conditions hold. The hint is a valid ID token of a user who is
-//! signed in in this browser. The request is a POST or, according to the browser, a navigation by
-//! the user. Any other request may come from a link on another site, an image or a link scanner, so
-//! the user is asked first. Redirects only to URIs that are registered for logout.
+//! The session ends at once if two conditions hold:
+//!
+//! - The hint is a valid ID token of a user who is signed in in this browser.
+//! - The request is a POST or, according to the browser, a navigation by the user.
+//!
+//! Any other request may come from a link on another site, an image or a link scanner. The user is
+//! then asked first. Redirects go only to URIs that are registered for logout.
 
 use http::{Method, StatusCode};
 
@@ -48,14 +51,14 @@ pub(crate) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Res
             end(ctx, &session, after.as_ref()).await
         }
         (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(ctx, &request, client.as_ref(), after.as_ref()))),
-        // No user is signed in. With a hint, the client is known to have served this user. Without
-        // one, any site could use the endpoint as a redirector.
+        // No user is signed in. A hint shows that the client has served this user. Without one, any
+        // site could use the endpoint as an open redirector.
         (None, Some(_)) => Ok(leave(ctx, after.as_ref(), None)),
         (None, None) => Ok(leave(ctx, None, None)),
     }
 }
 
-/// Answers the confirmation page and its form.
+/// Handles the confirmation page and its form.
 pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let params = ctx.params()?;
     let request = LogoutRequest::parse(&params).map_err(|_| Failure::page(Problem::InvalidRequest))?;
@@ -73,7 +76,7 @@ pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
     end(ctx, &session, after.as_ref()).await
 }
 
-/// Answers the page that confirms the sign-out.
+/// Handles the page that confirms the sign-out.
 pub(crate) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let page = SignedOutPage { frame: ctx.frame(), client: None, sign_in: &ctx.path("/account") };
     ctx.query()?;
@@ -87,8 +90,8 @@ async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Optio
     }
 }
 
-/// Returns the redirect target after the logout. A URI without a client cannot be checked and is
-/// ignored.
+/// Returns the redirect target after the logout. Ignores a URI without a client, because it cannot
+/// be checked.
 fn after(request: &LogoutRequest, client: Option<&Client>) -> Result<Option<AfterLogout>, Failure> {
     match (&request.post_logout_redirect_uri, client) {
         (Some(uri), Some(client)) => AfterLogout::resolve(uri, request.state.as_deref(), client)
@@ -158,20 +161,21 @@ async fn end(
         ctx.sealgate.audit.note(event.in_session(session.value.id));
     }
     if let Some(browser) = ctx.cookie(ctx.cookies.browser).filter(|_| keeps_forms_here(ctx)) {
-        // The next user of this browser must not send the stored forms.
+        // Drop the stored forms. The next user of this browser must not send them.
         ctx.sealgate.store.drop_forms(&SecretHash::for_secret(browser.as_bytes())).await?;
     }
     let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, after, None)) };
     Ok(leave(ctx, after, Some(only.subject)))
 }
 
-/// Redirects the browser and removes its session cookie. `person` is the user who signed out, if
-/// there is exactly one.
+/// Redirects the browser and removes its session cookie.
+///
+/// `person` is the user who signed out, if there is exactly one.
 fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
     let location = after.map_or_else(|| ctx.path("/oauth/signed-out"), AfterLogout::location);
     let response = Response::redirect(StatusCode::FOUND, &location);
-    // Another site's form is sent without the cookie (`SameSite=Lax`), but the browser would still
-    // obey a response that expires it.
+    // A form on another site is sent without the cookie (`SameSite=Lax`), but the browser would
+    // obey a response that expires the cookie.
     if ctx.cookie(ctx.cookies.session).is_none() {
         return response;
     }
@@ -179,8 +183,8 @@ fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<S
     if keeps_forms_here(ctx) { response.with_cookie(ctx.cookies.left_by(&ctx.head.headers, person)) } else { response }
 }
 
-/// Returns whether an application shares the issuer's host, and therefore the session cookie, and
-/// forms are stored.
+/// Returns whether the store keeps forms of an application that shares the issuer's host, and
+/// therefore its cookies.
 fn keeps_forms_here(ctx: &RequestContext<'_>) -> bool {
     let config = &ctx.sealgate.config;
     let shares = |app: &App| host_name(&app.host) == config.issuer.host();

@@ -61,8 +61,10 @@ fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
     if ctx.is_labelled("application/json") { Ok(ctx.body()) } else { Err(WRONG) }
 }
 
-/// Checks whether this request may register a client. Returns the initial access token that it uses
-/// up.
+/// Checks whether this request may register a client.
+///
+/// Returns the hash of the initial access token that the registration uses up, if the operator
+/// requires one.
 async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failure> {
     match ctx.sealgate.config.registration.mode {
         RegistrationMode::Open => Ok(None),
@@ -149,10 +151,10 @@ fn address(ctx: &RequestContext<'_>, id: &ClientId) -> String {
     format!("{}/oauth/register/{id}", ctx.sealgate.config.issuer.as_str())
 }
 
-/// Answers a client that reads, replaces or deletes its own registration.
+/// Handles requests of a client to read, replace or delete its own registration.
 pub(crate) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let client = owner(ctx).await?;
-    // RFC 7592 §3 requires the token in every response; only its hash is stored.
+    // RFC 7592 §3 requires the token in every response. The store has only its hash.
     let access_token = Secret::new(ctx.bearer()?);
     match ctx.head.method {
         Method::PUT => replace(ctx, client, &access_token).await,
@@ -183,8 +185,10 @@ async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
         .ok_or(Failure::Bearer(Some(WRONG_TOKEN)))
 }
 
-/// Replaces the client's metadata. RFC 7592 §2.2: the body contains all metadata and the client's
-/// id; a secret in it must be the client's current one.
+/// Replaces the client's metadata (RFC 7592 §2.2).
+///
+/// The body contains all metadata and the client's id. A secret in it must be the client's current
+/// one.
 async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
     let body = members(json(ctx)?)?;

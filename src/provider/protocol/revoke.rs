@@ -1,6 +1,7 @@
-//! `POST /oauth/revoke` (specification §6; RFC 7009). Answers 200 whether or not there was a token
-//! to revoke. Ignores the hint, because the token itself shows its type. Does not revoke another
-//! client's token.
+//! `POST /oauth/revoke` (specification §6; RFC 7009).
+//!
+//! The response is 200 whether or not there was a token to revoke. `token_type_hint` is ignored,
+//! because the token itself shows its type. Tokens of another client are not revoked.
 
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ async fn refresh_token(ctx: &RequestContext<'_>, caller: &Caller, token: &Refres
     let client = &caller.client;
     let Some(grant) = ctx.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
     match grant.value.judge(token, &client.id, Duration::ZERO, ctx.now) {
-        // A client that revokes an older token of the family also revokes its successors.
+        // A client that presents an older token of the family also revokes its successors.
         PresentedToken::Current
         | PresentedToken::Again(_)
         | PresentedToken::Parent(..)

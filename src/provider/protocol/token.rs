@@ -1,8 +1,9 @@
 //! `POST /oauth/token` (specification §3; RFC 6749 §4.1.3, §6).
 //!
-//! Both grants have five steps before the response: parse, load, decide, sign, commit. Signing
+//! Both grant types take five steps before the response: parse, load, decide, sign, commit. Signing
 //! precedes the commit, so that a failing PKCS #11 token leaves the code or refresh token unused.
-//! The commit is durable before the response is sent, so that no token that a client holds is lost.
+//! The commit is durable before the response is sent. A restart therefore cannot lose a token that
+//! a client has received.
 
 use std::time::Instant;
 
@@ -80,7 +81,7 @@ async fn redeem(
             Ok(()) => caller.prove(ctx).await?,
             Err(RedeemFault::Refused(refusal)) => return Err(refusal.into()),
             Err(RedeemFault::Replayed(grant)) => {
-                // The code was used twice and may have been stolen: end the grant (RFC 6749
+                // The code was used twice and may have been stolen, so end the grant (RFC 6749
                 // §4.1.2).
                 ctx.sealgate.store.end_grant(grant, EndReason::CodeReplayed, ctx.now).await?;
                 ctx.sealgate.metrics.replayed(Replayed::Code);
@@ -105,8 +106,8 @@ async fn redeem(
             return Err(Refusal::invalid_grant(SIGN_IN_ENDED).into());
         }
         if redeemed? == Committed::Yes {
-            // A revocation while the tokens were being signed ended the existing grants. It could
-            // not end this newer one, whose tokens no client has received.
+            // A revocation during the signing ended the grants that existed then, but not this
+            // newer one. End it: no client has received its tokens.
             if let Err(gone) = still_valid(ctx, client, code).await {
                 ctx.sealgate.store.end_grant(grant.id, EndReason::Administrator, ctx.now).await?;
                 return Err(gone);
@@ -154,8 +155,8 @@ async fn refresh(
             // another node.
             PresentedToken::Replayed if may_precede_rotation => return Err(Failure::Unavailable),
             PresentedToken::Replayed | PresentedToken::Parent(..) => {
-                // The attacker may have this token or the newer one: end the whole family (RFC 9700
-                // §4.14.2).
+                // The attacker may have this token or the newer one, so end the whole family (RFC
+                // 9700 §4.14.2).
                 ctx.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, ctx.now).await?;
                 ctx.sealgate.metrics.replayed(Replayed::RefreshToken);
                 note(ctx, AuditKind::ReuseDetected, grant, Some("refresh token"));
@@ -177,8 +178,8 @@ async fn refresh(
         let next = token.next(&salt);
         let answering = answers.begin(received, ctx.now);
         let changed = if again.is_some() {
-            // Committed like a rotation although little changes: the commit fails if the child
-            // token was used or the grant ended during signing.
+            // Commit although little changes: the commit fails if the child token was used or the
+            // grant ended during signing.
             if is_doubtful { grant.given_again(answering.rotation()) } else { grant.clone() }
         } else {
             let answer = Some(answering.rotation());
@@ -222,11 +223,13 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     Ok(user)
 }
 
-/// Checks that the sign-in meets the level of the client and the level that `[factors]` requires of
-/// the user, regardless of the level in the authorization request. The user can edit that request's
-/// address, and both levels may have risen since.
+/// Checks that the sign-in meets the level of the client, and the level that `[factors]` requires
+/// of the user.
 ///
-/// On failure the code or refresh token remains unused and the grant stays active: a requirement
+/// The level in the authorization request does not matter: the user can edit that request's
+/// address, and the required levels may have risen since.
+///
+/// On failure the code or refresh token remains unused and the grant stays active. A requirement
 /// that was set by mistake can be undone.
 async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, acr: &str) -> Result<(), Failure> {
     if !client.is_served_by(acr) {
@@ -246,16 +249,18 @@ async fn person(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Fail
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
 }
 
-/// Checks that the code's session is valid and the user is signed in in it. A code issued before a
-/// sign-out must not give access after it.
+/// Checks that the code's session is live and the user is signed in in it.
+///
+/// A code that was issued before a sign-out must not give access afterwards.
 async fn require_session(ctx: &RequestContext<'_>, code: &Code) -> Result<(), Failure> {
     let session = ctx.sealgate.store.session(code.session).await?;
-    let stands = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
-    if stands { Ok(()) } else { Err(Refusal::invalid_grant(SIGN_IN_ENDED).into()) }
+    let is_live = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
+    if is_live { Ok(()) } else { Err(Refusal::invalid_grant(SIGN_IN_ENDED).into()) }
 }
 
-/// Checks that the user still consents to the code's scope. They may have withdrawn the consent
-/// since the code was issued.
+/// Checks that the user still consents to the code's scope.
+///
+/// The user may have withdrawn the consent since the code was issued.
 async fn require_consent(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<(), Failure> {
     if client.consent == ConsentRule::Implied {
         return Ok(());

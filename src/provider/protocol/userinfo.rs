@@ -1,5 +1,6 @@
-//! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750). Accepts
-//! the token in the Authorization header only.
+//! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750).
+//!
+//! The token is accepted only in the `Authorization` header.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ const TWICE: Refusal = Refusal::invalid_request("The access token must be sent i
 pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let store = &ctx.sealgate.store;
     let basis = store.basis()?;
-    // Invalid tokens are counted by address and only delay other invalid ones: a valid token from
-    // the same address may be another user's.
+    // Invalid tokens are counted by address and only delay other invalid tokens. A valid token from
+    // the same address may belong to another user.
     let (token, bearer) = match presented(ctx).await {
         Ok(found) => found,
         Err(failure @ Failure::Bearer(_)) => {
@@ -37,7 +38,7 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
     let hash = SecretHash::for_secret(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
     let unmet = ctx.level_above(&bearer.claims.acr, &bearer.user).await?;
-    // Charging a limit that the cluster counts together may have waited for the database.
+    // The cluster's count of requests may have waited for the database.
     store.ensure_current(&basis)?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");

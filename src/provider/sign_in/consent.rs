@@ -1,6 +1,8 @@
-//! `/oauth/consent`: shows the user the data that a client requests, and lets them allow or deny
-//! it. Clients that registered themselves may need an administrator's approval before applications
-//! behind the gateway accept their tokens; the page says so.
+//! `/oauth/consent`: shows the user which data a client requests, and lets them allow or deny the
+//! request.
+//!
+//! Self-registered clients may need an administrator's approval before applications behind the
+//! gateway accept their tokens. The page then says so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,8 +28,8 @@ use sealgate_store::{Committed, StoreError};
 
 const PAGE: &str = "consent";
 
-/// Time for which a client that no operator created is marked as new.
-const NEW: Duration = Duration::from_hours(30 * 24);
+/// Age up to which a client is marked as new, unless an operator created it.
+const NEW_CLIENT_AGE: Duration = Duration::from_hours(30 * 24);
 
 pub(crate) async fn consent_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
@@ -86,7 +88,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         client: &client.name,
         host: &host,
         publisher,
-        is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW,
+        is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW_CLIENT_AGE,
         website: website.as_deref(),
         needs_approval: needs_approval(ctx, client),
         terms,
@@ -163,7 +165,7 @@ pub(crate) async fn request_approval(ctx: &RequestContext<'_>, client: &Client) 
     if config.registration.notify.is_empty() || !ctx.sealgate.sends_mail() {
         return Ok(());
     }
-    // Of several concurrent requests, only one notifies.
+    // Only one of several concurrent requests sends the notifications.
     let is_first = AtomicBool::new(false);
     let changed = store.change_client(&client.id, |client| {
         let own = client.registration.as_mut().filter(|own| !own.approval_requested);
@@ -185,7 +187,9 @@ pub(crate) async fn request_approval(ctx: &RequestContext<'_>, client: &Client) 
     Ok(())
 }
 
-/// Queues a notification: the first at once, then at most one an hour with a count, so that
+/// Queues a notification.
+///
+/// The first one is sent at once. Later ones are sent at most once an hour, with a count, so that
 /// registrations cannot flood the mailbox.
 async fn notify(ctx: &RequestContext<'_>, user: &User) -> Result<(), StoreError> {
     let (store, language) = (&ctx.sealgate.store, ctx.sealgate.config.pages.default_language);

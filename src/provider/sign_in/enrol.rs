@@ -1,6 +1,8 @@
-//! `/oauth/enrol`: adds the first factor during a sign-in, after the password and before the
-//! session begins. `/oauth/enrolment`: the link that an administrator gives to a user whose factors
-//! were reset.
+//! Enrolment of a user's first factor during a sign-in.
+//!
+//! `/oauth/enrol` adds the factor after the password and before the session begins.
+//! `/oauth/enrolment` opens the link that an administrator gives to a user whose factors were
+//! reset.
 
 use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
@@ -94,7 +96,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
     Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false }, terms, required }))
 }
 
-/// Returns the enrolment. A change of the password or disabling the account ends it.
+/// Returns the enrolment. It fails if the password changes or the account is disabled meanwhile.
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, waiting: &Waiting, newcomer: &'a Newcomer) -> Enrolling<'a, 'c> {
     let user = &newcomer.proof.user;
     Enrolling { ctx, store: ctx.sealgate.store.for_credentials(user), user, origin: waiting.origin() }
@@ -149,8 +151,9 @@ async fn later(ctx: &RequestContext<'_>, waiting: &Waiting, newcomer: Newcomer) 
     Ok(proceeded.respond_or_begin_again(ctx, waiting))
 }
 
-/// Counts the new factor as the second step of this sign-in. Shows the user their recovery codes
-/// before continuing.
+/// Counts the new factor as the second step of this sign-in.
+///
+/// Shows the user their recovery codes before continuing.
 async fn added(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -177,8 +180,10 @@ async fn added(
 /// Parameter of the authorization request with the token of an enrolment link.
 pub(crate) const LINK: &str = "enrolment";
 
-/// Answers an administrator's enrolment link. Redirects to a sign-in for the account's security
-/// page, during which the first factor may be added.
+/// Handles an administrator's enrolment link.
+///
+/// Redirects to a sign-in for the account's security page, during which the first factor may be
+/// added.
 pub(crate) async fn link(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let token = ctx.query()?.one("token")?.unwrap_or_default().to_owned();
     opened(ctx, &token).await?;

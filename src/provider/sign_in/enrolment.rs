@@ -1,7 +1,9 @@
-//! Enrolment of a factor. It begins in a sign-in or a session and must be confirmed in the same one
-//! within [`TO_CONFIRM`]. Until the app has produced a correct code, or the key has responded, the
-//! factor is not active.
-//! Creation of recovery codes, and the page that shows them once.
+//! Enrolment of factors and creation of recovery codes.
+//!
+//! An enrolment begins in a sign-in or a session. It must be confirmed there within [`TO_CONFIRM`],
+//! by a correct code of the app or a response of the key. Until then, the factor is not active.
+//!
+//! Recovery codes are shown only once.
 
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ use sealgate_store::{FactorsChanged, Store};
 /// Time within which a pending enrolment must be confirmed.
 pub(crate) const TO_CONFIRM: Duration = Duration::from_mins(15);
 
-/// Time that the browser waits for the user's key.
+/// Time that the browser waits for the user to touch their key.
 const CEREMONY: Duration = Duration::from_mins(5);
 
 /// User who adds a factor to their account.
@@ -48,12 +50,12 @@ pub(crate) struct Enrolling<'a, 'c> {
     pub(crate) origin: FactorOrigin,
 }
 
-/// Factor that was added.
+/// Factor that the user has added.
 pub(crate) struct Enrolled {
     pub(crate) id: FactorId,
     pub(crate) kind: FactorKind,
     pub(crate) name: String,
-    /// Factors record that includes the new factor.
+    /// All factors of the user, with the new one.
     pub(crate) factors: Box<Factors>,
 }
 
@@ -74,7 +76,7 @@ impl Enrolled {
     }
 }
 
-/// New key whose response was verified, but which has not been added as a factor.
+/// New key whose response was verified. It is not a factor yet.
 pub(crate) struct VerifiedKey {
     pub(crate) credential: CredentialRecord,
     /// [`Factors::generation`] when the challenge was used up.
@@ -169,7 +171,7 @@ impl Enrolling<'_, '_> {
         })
     }
 
-    /// Verifies the browser's response for a new key. The challenge is used up in any case.
+    /// Verifies the browser's response for a new key. The challenge is used up even if this fails.
     ///
     /// # Errors
     /// When the store fails.
@@ -197,7 +199,8 @@ impl Enrolling<'_, '_> {
         }))
     }
 
-    /// Verifies the browser's response and adds the key. The challenge is used up in any case.
+    /// Verifies the browser's response and adds the key. The challenge is used up even if this
+    /// fails.
     ///
     /// # Errors
     /// When the store fails.
@@ -303,7 +306,7 @@ pub(crate) fn refusal(error: CeremonyError) -> EnrolProblem {
 
 /// Returns the name of a new factor: the typed one, or a default that no other factor has.
 ///
-/// `credential` is that of a key or a passkey.
+/// `credential` is `None` for an authenticator app.
 pub(crate) fn new_factor_name(
     ctx: &RequestContext<'_>,
     factors: &Factors,
@@ -336,8 +339,10 @@ fn names(factors: &Factors) -> impl Iterator<Item = &str> {
     apps.chain(factors.keys.iter().map(|key| key.name.as_str()))
 }
 
-/// Replaces all recovery codes of the user and returns the new ones as text for [`recovery_codes_page`]. Returns
-/// `None` if the user cannot have any, or the store has no data key.
+/// Replaces all recovery codes of the user. Returns the new ones as text for
+/// [`recovery_codes_page`].
+///
+/// Returns `None` if the user cannot have recovery codes, or the store has no data key.
 ///
 /// # Errors
 /// When the store fails.
@@ -356,16 +361,16 @@ pub(crate) async fn new_recovery_codes(
         may.then(|| factors.set_recovery_codes(kept.clone())).map(|()| replaced)
     });
     Ok(match changed.await? {
-        FactorsChanged::Yes(Some(replaced), _) => Some(written(&codes, replaced)),
+        FactorsChanged::Yes(Some(replaced), _) => Some(format_codes(&codes, replaced)),
         _ => None,
     })
 }
 
-/// First line of the text if the codes replace earlier ones, which are now invalid.
+/// First line of the text if the new codes replace earlier ones, which are now invalid.
 const REPLACED: &str = "replaced";
 
-/// Formats the codes, one on each line after the first.
-fn written(codes: &[RecoveryCode; RECOVERY_CODES], replaced: bool) -> Secret {
+/// Formats the codes, one on each line. The first line is [`REPLACED`] or empty.
+fn format_codes(codes: &[RecoveryCode; RECOVERY_CODES], replaced: bool) -> Secret {
     let mut text = Zeroizing::new(if replaced { REPLACED.to_owned() } else { String::new() });
     for code in codes {
         text.push('\n');
@@ -374,8 +379,9 @@ fn written(codes: &[RecoveryCode; RECOVERY_CODES], replaced: bool) -> Secret {
     Secret::new(text.as_str())
 }
 
-/// Returns the page that shows the new codes and links to `next`. `then` contains the form targets
-/// of a sign-in.
+/// Returns the page that shows the new codes and links to `next`.
+///
+/// `then` are the sources for the `form-action` directive during a sign-in.
 pub(crate) fn recovery_codes_page(
     ctx: &RequestContext<'_>,
     user: &User,

@@ -91,7 +91,7 @@ pub(crate) async fn factor_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Candidate>, Failure> {
     let interaction = waiting.interaction();
     let store = &ctx.sealgate.store;
-    // If the password is required, a second step on top of a session does not replace it.
+    // Accept a second factor only as the next step. It cannot replace a password that is required.
     let NextStep::SecondFactor(subject) = authorize::next_of(ctx, waiting).await? else { return Ok(None) };
     let Some(user) = store.user(subject).await?.filter(User::is_enabled) else { return Ok(None) };
     let (before, is_step_up) = match &interaction.progress.partial {
@@ -117,8 +117,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
 /// sign-in to the provider's own pages.
 fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Factors) -> Vec<FactorChoice> {
     let terms = sign_in::terms(ctx, waiting.interaction(), user, Some(factors));
-    // Do not refuse the user's factors because a higher level is required than they can reach:
-    // `/oauth/unmet` reports that after the sign-in.
+    // Offer the user's factors even if they cannot reach the required level. `/oauth/unmet` reports
+    // the missing level after the sign-in.
     let required = required_level(waiting.interaction(), &waiting.client, &terms).min(terms.factors.reachable);
     let wished = wished_level(waiting.interaction(), &terms);
     let resistant = AssuranceLevel::PhishingResistant;
@@ -178,8 +178,9 @@ fn key_options(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidat
     serde_json::to_string(&options).map(Some).map_err(|_| Failure::Internal)
 }
 
-/// Checks the sent code or key, and tries again if the record changes at the same time. Returns
-/// whether it was correct, with the response.
+/// Checks the sent code or key, and tries again if the record changes at the same time.
+///
+/// Returns whether the code or key was correct, and the response.
 async fn prove(
     ctx: &RequestContext<'_>,
     mut waiting: Waiting,
@@ -289,8 +290,9 @@ fn try_one(
     }
 }
 
-/// Returns the problem that the page reports. It does not say why a key was refused, so that
-/// another user's key and an unknown key look the same.
+/// Returns the problem that the page reports.
+///
+/// It hides why a key was refused, so that an unknown key and another user's key look the same.
 fn problem(ctx: &RequestContext<'_>, trial: &FactorTrial) -> FactorProblem {
     match trial {
         FactorTrial::Proven(_) | FactorTrial::Wrong(_) | FactorTrial::NoCode => FactorProblem::WrongCode,
@@ -347,8 +349,9 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
     ctx.sealgate.metrics.factor_tried(method, outcome);
 }
 
-/// Returns the apps whose secrets can be decrypted. An app whose secret cannot still counts as a
-/// factor, but accepts no code.
+/// Returns the apps whose secrets can be decrypted.
+///
+/// An app with an unreadable secret still counts as a factor, but accepts no code.
 pub(crate) fn open_apps(ctx: &RequestContext<'_>, factors: &Factors) -> Vec<OpenedTotp> {
     let open = |app: &TotpFactor| {
         Some(OpenedTotp { id: app.id, secret: open_secret(ctx, factors.subject, app.id, &app.secret)? })

@@ -1,21 +1,23 @@
-//! Rate limits for password guesses, on all pages that accept a password. Guesses are counted
-//! before any hashing, so that a flood costs the server little.
+//! Rate limits for password guesses, on all pages that accept a password.
 //!
-//! Exceeding a limit delays the next guess and locks no user out. Guesses from a known browser, in
-//! which the user has signed in before, or in one of their sessions have a separate count. An
-//! attacker elsewhere cannot use it up. All other guesses are counted
+//! Guesses are counted before any hashing, so that a flood costs the server little. Exceeding a
+//! limit delays the next guess; it never locks a user out.
 //!
-//! - under the account and the sender's IPv4 address or IPv6 /48 together, with waits that grow up to
-//!   the whole window, so that a single attacker soon no longer delays the account's owner;
+//! Guesses in a known browser, or in a session of the user, have a separate count. An attacker
+//! elsewhere cannot use it up. A browser is known if the user has signed in there before. All other
+//! guesses are counted:
+//!
+//! - under the account together with the sender's IPv4 address or IPv6 /48. The waits grow up to
+//!   the whole window, so that one attacker soon stops delaying the account's owner;
 //! - under the account, under the sender's IPv4 address or IPv6 /64, and under its IPv6 /48 (ten
 //!   times the address's limit). Short waits enforce the configured rate.
 //!
-//! Accounts that do not exist are counted in the same way. The address and the username of one user
-//! are therefore counted separately: a shared count would reveal that they belong together. An
-//! attacker who knows both has twice the guesses.
+//! Guesses for accounts that do not exist are counted in the same way. The e-mail address and the
+//! username of one user are therefore counted separately: a shared count would reveal that they
+//! belong together. An attacker who knows both has twice the guesses.
 //!
-//! Nodes of a cluster count together. While guesses cannot be counted, they are refused with 503,
-//! before any hashing.
+//! The nodes of a cluster share the counts. While guesses cannot be counted, they are refused with
+//! 503.
 
 use std::time::Duration;
 
@@ -35,29 +37,33 @@ use sealgate_domain::user::{Subject, User};
 use sealgate_store::StoreError;
 use sealgate_store::cluster::shared_counts::NotCounted;
 
-/// Number of /64 networks in one /48 that may use up their failures at the same time.
-const SITE: u32 = 10;
+/// Factor by which the limit of a /48 exceeds the limit of one /64 network in it.
+const SITE_LIMIT_FACTOR: u32 = 10;
 
-/// Guess that was counted, with the reason for its limits.
+/// Counted guess, which can be removed from the count again.
 pub(crate) struct Guesses {
     by: By,
     counted: Guess,
 }
 
+/// Origin of a guess, which determines the counts that apply.
 enum By {
     /// From a browser in which the user has signed in before.
     Known(SecretHash),
     /// In a session of the user.
     Session(SessionId),
-    /// From any other sender, at an account as typed, whether or not it exists.
+    /// From any other sender. Identifies the account by the typed name, whether or not it exists.
     Stranger(SecretHash),
-    /// With a passkey. It names its account and cannot be guessed, so only the sender is counted.
+    /// With a passkey. A passkey names its account and cannot be guessed, so only the sender is
+    /// counted.
     Passkey,
 }
 
 impl Guesses {
-    /// Counts a guess at an account as typed. `known` is the browser, if the account knows it.
-    /// Returns the seconds to wait if the guess is refused.
+    /// Counts a guess on the sign-in page.
+    ///
+    /// `typed` names the account. `known` is the browser, if the account knows it. Returns the
+    /// seconds to wait if the guess is refused.
     ///
     /// # Errors
     /// 503 while guesses cannot be counted.
@@ -78,8 +84,7 @@ impl Guesses {
         Self::count(ctx, By::Passkey).await
     }
 
-    /// Counts a guess in a session of the user. `known` is the browser, if the user's account knows
-    /// it.
+    /// Counts a guess in a session of the user. `known` is the browser, if the account knows it.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
@@ -91,14 +96,14 @@ impl Guesses {
         Self::count(ctx, known.map_or(By::Session(session), |known| By::Known(known.mark))).await
     }
 
-    /// Counts the guess before it is checked. If it were counted afterwards, concurrent guesses
-    /// would all pass.
+    /// Counts the guess before it is checked. Otherwise concurrent guesses would all pass.
     async fn count(ctx: &RequestContext<'_>, by: By) -> Result<Result<Self, u64>, Failure> {
         let settings = &ctx.sealgate.config.login;
         let (most, window) = (settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
         let address = ctx.origin.address;
         let sender = || {
-            let (from_address, from_site) = (settings.failures_per_address, settings.failures_per_address * SITE);
+            let (from_address, from_site) =
+                (settings.failures_per_address, settings.failures_per_address * SITE_LIMIT_FACTOR);
             let mut keys = vec![(LimitKey::address("login_address", address), Pace::even(from_address, window))];
             let site = LimitKey::site("login_site", address);
             keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
@@ -125,8 +130,9 @@ impl Guesses {
         }
     }
 
-    /// Returns the queue in which the password check waits. Unknown senders are queued by network,
-    /// so that none of them fills the queue.
+    /// Returns the queue in which the password check waits.
+    ///
+    /// Unknown senders are queued by network, so that no network fills the queue.
     pub(crate) fn line(&self, ctx: &RequestContext<'_>) -> Line {
         match self.by {
             By::Known(_) | By::Session(_) => Line::Trusted,
@@ -134,7 +140,7 @@ impl Guesses {
         }
     }
 
-    /// Removes the guess from the count: it was correct or could not be checked.
+    /// Removes the guess from the count, because it was correct or could not be checked.
     pub(crate) fn give_back(self, ctx: &RequestContext<'_>) {
         ctx.sealgate.limits.give_back(self.counted, ctx.now);
     }
@@ -151,8 +157,9 @@ pub(crate) struct Marked {
     pub(crate) cookie: HeaderValue,
 }
 
-/// Returns the browser if the user has signed in from it before. Performs the same lookup if the
-/// user does not exist.
+/// Returns the browser if the user has signed in there before.
+///
+/// Performs the same lookup if the user does not exist.
 pub(crate) async fn find_known_browser(
     ctx: &RequestContext<'_>,
     user: Option<&User>,
@@ -166,8 +173,9 @@ pub(crate) async fn find_known_browser(
     Ok(known.find(&marks, ctx.now).cloned())
 }
 
-/// Records that the user has signed in from this browser, unless that was recorded recently. If the
-/// store fails, the sign-in continues and the browser remains unknown.
+/// Records that the user has signed in from this browser, unless that was recorded recently.
+///
+/// If the store fails, the sign-in continues and the browser remains unknown.
 pub(crate) async fn learn_browser(
     ctx: &RequestContext<'_>,
     subject: Subject,
@@ -187,7 +195,7 @@ pub(crate) async fn learn_browser(
     Some(Marked { mark, cookie })
 }
 
-/// Returns the marks in this browser's cookie, of all users.
+/// Returns the marks of all users in this browser's cookie.
 pub(crate) fn browser_marks(ctx: &RequestContext<'_>) -> Marks {
     ctx.cookie(ctx.cookies.known).map(Marks::parse).unwrap_or_default()
 }

@@ -1,10 +1,12 @@
-//! Pending request of a sign-in, shared by its pages. The browser cookie and the page's address
-//! identify it together, and the CSRF token binds a form to both.
+//! Pending requests of sign-ins, which all pages of a sign-in share.
 //!
-//! A form of a sign-in may be sent again after its request was answered. The browser may have
-//! discarded the answer, so the request, which is in a cookie, starts again: the session answers it without a question,
-//! and the client receives another code. It is the same as if the browser opened the client's
-//! request again.
+//! The browser cookie and the page's address together identify a pending request. The CSRF token
+//! binds a form to both.
+//!
+//! A browser that discarded the response to a form may send the form again after the request was
+//! answered. A cookie contains the last request, so that it can start again. The session then
+//! completes it without a question, and the client receives another code, as if the browser had
+//! opened the client's request again.
 
 use http::{HeaderValue, Method};
 
@@ -24,11 +26,13 @@ use sealgate_domain::secret::{Secret, SecretHash, base64url};
 use sealgate_pages::Problem;
 use sealgate_store::Loaded;
 
-/// Name of the page to which the pages return.
+/// Name of the page that decides the next step. The other pages of a sign-in return to it.
 pub(crate) const RESUME: &str = "resume";
 
-/// Query parameter with the id of the pending request and, after a dot, its client. If the request
-/// is gone, the page still knows the application. The id is useless without the browser cookie.
+/// Query parameter with the id of the pending request and, after a dot, its client.
+///
+/// The client lets an error page link to the application when the request no longer exists. The id
+/// is useless without the browser cookie.
 pub(crate) const PARAMETER: &str = "interaction";
 
 /// Splits the parameter into request id and client id.
@@ -39,6 +43,7 @@ pub(crate) fn named(parameter: &str) -> (&str, Option<ClientId>) {
     }
 }
 
+/// Pending request to which a page of a sign-in belongs.
 pub(crate) struct Waiting {
     pub(crate) id: String,
     pub(crate) loaded: Loaded<Interaction>,
@@ -50,8 +55,8 @@ impl Waiting {
     /// Returns the pending request of this page. An expired request starts again.
     ///
     /// # Errors
-    /// An error page if this browser has no such request: it was finished in another tab, or
-    /// belongs to another browser.
+    /// An error page if this browser has no such request. The request may have finished in another
+    /// tab, or belong to another browser.
     pub(crate) async fn find(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let waiting = Self::find_at_any_time(ctx).await?;
         if waiting.is_late(ctx) { Err(begin_anew(ctx, waiting.interaction()).await?) } else { Ok(waiting) }
@@ -88,7 +93,8 @@ impl Waiting {
         self.loaded.value.expires_at <= ctx.now
     }
 
-    /// Replaces an expired request with a copy under a new id and with a full lifetime.
+    /// Returns the request. Replaces an expired one with a copy under a new id, with a full
+    /// lifetime.
     pub(crate) async fn in_time(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         if !self.is_late(ctx) {
             return Ok(self);
@@ -102,7 +108,7 @@ impl Waiting {
         Ok(Self { id: id.expose().to_owned(), loaded, ..self })
     }
 
-    /// Reads the request from the store again; this HTTP request may have changed it.
+    /// Reads the request from the store again, because this HTTP request may have changed it.
     ///
     /// # Errors
     /// As [`Waiting::find`].
@@ -150,15 +156,17 @@ impl Waiting {
         if ctx.is_own_form(&form, &self.csrf(page))? { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
-    /// Returns the sources for the `form-action` directive of the CSP: the form's response may
-    /// redirect to the client.
+    /// Returns the sources for the `form-action` directive of the CSP, because the form's response
+    /// may redirect to the client.
     pub(crate) fn then(&self) -> Option<String> {
         redirect_uri::form_action(self.interaction().request.return_to.redirect_uri())
     }
 }
 
-/// Returns the response to a form or step whose request was finished in another tab. With a session
-/// the same request starts again; without one the page says that there is nothing to do.
+/// Returns the response to a form or step whose request was finished in another tab.
+///
+/// With a session, the same request starts again. Without a session, a page reports that there is
+/// nothing to do.
 pub(crate) async fn finished(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
     if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
@@ -166,7 +174,7 @@ pub(crate) async fn finished(ctx: &RequestContext<'_>, interaction: &Interaction
     begin_anew(ctx, interaction).await
 }
 
-/// Starts the same request again and returns a redirect to it.
+/// Starts the same request again. Returns the redirect to it.
 async fn begin_anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
     let id = anew(ctx, interaction).await?;
     Ok(Failure::Elsewhere(address(ctx, RESUME, id.expose(), &interaction.request.client)))
@@ -186,14 +194,18 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
     Ok(id)
 }
 
-/// Returns the response to a browser that opens a page, or sends a form, whose request `id` no
-/// longer exists.
+/// Returns the response for a page or form whose request `id` no longer exists.
 ///
-/// With a session, redirects to the application behind the gateway: its callback leads to the page
-/// of the last sign-in, and gets no code. For any other client, a form that is sent again starts
-/// the request again if it was the last one, because the browser may have discarded the first
-/// answer. A page that is opened with the Back button starts nothing: the client has had its answer,
-/// and many clients refuse another. Its user gets a page with a link, or the account page.
+/// Without a session, a page reports that there is nothing to do. With a session, the first of
+/// these cases applies:
+///
+/// - A form of the browser's last request starts that request again, because the browser may have
+///   discarded the first response.
+/// - For the provider's own pages, the response redirects to the account page.
+/// - For an application behind the gateway, it redirects to the application's callback, which leads
+///   to the page of the last sign-in.
+/// - Otherwise a page links to the client. Nothing starts again: the client has had its response,
+///   and many clients refuse another one.
 async fn over(ctx: &RequestContext<'_>, id: &str, client: Option<&ClientId>) -> Result<Failure, Failure> {
     if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
@@ -220,8 +232,9 @@ pub(crate) fn address(ctx: &RequestContext<'_>, page: &str, id: &str, client: &C
 
 /// Returns the cookie with an answered request.
 ///
-/// `None` for a request that is too long or names its user by an ID token, which is not stored.
-/// The gateway has a cookie of its own, with the page that the user requested.
+/// Returns `None` if the request is too long, began an enrolment, or names its user by an ID token,
+/// which is not stored. Also returns `None` for the gateway, which has a cookie of its own with the
+/// page that the user requested.
 pub(crate) fn last_request_cookie(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<HeaderValue> {
     let (id, interaction) = (waiting.client.id.as_str(), waiting.interaction());
     let is_of_gateway = id.starts_with(INTERNAL_CLIENT) && id != OWN_CLIENT;
@@ -232,8 +245,9 @@ pub(crate) fn last_request_cookie(ctx: &RequestContext<'_>, waiting: &Waiting) -
     Some(cookie::set_for(ctx.cookies.last, &value, ctx.cookies.secure, cookie::DESTINATION_SECONDS))
 }
 
-/// Returns the address of the request that was answered under this id, if it was the last one of
-/// this browser. The request is validated like any other.
+/// Returns the address that starts the last request of this browser again, if it had this id.
+///
+/// The request is validated like any other.
 pub(crate) fn last_request_address(ctx: &RequestContext<'_>, id: &str) -> Option<String> {
     let query = cookie::read_destination(ctx.cookie(ctx.cookies.last), Some(id))?;
     let is_encoded = |byte: u8| byte.is_ascii_alphanumeric() || b"*-._+%&=".contains(&byte);

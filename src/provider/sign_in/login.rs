@@ -1,4 +1,5 @@
-//! `/oauth/login`: the user types their password. [`sign_in::proceed`] continues from there.
+//! `/oauth/login`: the user signs in with a password. [`sign_in::proceed`] then decides the next
+//! step.
 //!
 //! A wrong password and an unknown address or username get the same response in the same time.
 //! Guesses are counted before any hashing; see [`Guesses`].
@@ -33,7 +34,7 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     }
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
-    // An expired page is accepted in the browser that it was shown in, with a new request.
+    // Accept an expired form in the browser that it was shown in, and replace its expired request.
     let waiting = waiting.in_time(ctx).await?;
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
@@ -51,12 +52,12 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             return Ok(page.retry_after(seconds));
         }
     };
-    match is_right(ctx, guesses.line(ctx), user.as_ref(), password.clone()).await {
+    match check_password(ctx, guesses.line(ctx), user.as_ref(), password.clone()).await {
         Ok(Some(user)) => {
             guesses.give_back(ctx);
             let user = rehash(ctx, user, password).await;
             let sub = user.sub;
-            let proven = by_password(ctx, &waiting, user).await?;
+            let proven = proceed_by_password(ctx, &waiting, user).await?;
             if let Some(response) = proven.respond(ctx, &waiting) {
                 return Ok(response);
             }
@@ -72,7 +73,7 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     }
 }
 
-/// Answers that the password could not be checked now.
+/// Returns the page for a password that could not be checked now.
 fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
     let page = show_login(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
     Ok(page.retry_after(1))
@@ -84,15 +85,16 @@ fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<
     show_login(ctx, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
 }
 
-/// Records a failed sign-in in the audit log, with the user if there is one. The typed name is not
-/// stored, because users may type a password into the wrong field.
+/// Records a failed sign-in in the audit log, with the user if there is one.
+///
+/// The typed name is not stored, because users may type a password into the wrong field.
 fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
     ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.for_subject(user.sub)));
 }
 
 /// Returns the user if the password is correct and the account is enabled.
-async fn is_right<'u>(
+async fn check_password<'u>(
     ctx: &RequestContext<'_>,
     line: Line,
     user: Option<&'u User>,
@@ -106,7 +108,7 @@ async fn is_right<'u>(
 }
 
 /// Continues the sign-in after a correct password.
-async fn by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) -> Result<Proceeded, Failure> {
+async fn proceed_by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) -> Result<Proceeded, Failure> {
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let generation = factors.as_ref().map_or(0, |factors| factors.generation);
     let credentials = CredentialMark::for_user(&user, generation);
@@ -116,6 +118,7 @@ async fn by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) ->
 }
 
 /// Rehashes the password if its hash has outdated parameters. Returns the user with the new hash.
+///
 /// On failure the sign-in continues, and the next one tries again.
 async fn rehash(ctx: &RequestContext<'_>, user: &User, password: SecretString) -> User {
     let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return user.clone() };
@@ -143,12 +146,11 @@ async fn try_rehash(
         }
     };
     let changed = ctx.sealgate.store.change_user(user.sub, replace).await?;
-    // If the password was changed meanwhile, the typed password no longer matches the account;
-    // discard the new record.
+    // If the password was changed meanwhile, the typed password no longer matches the account.
     Ok(changed.filter(|changed| changed.password.as_ref() == Some(&new)))
 }
 
-/// Name of the page to which a passkey is sent.
+/// Name of the page that receives a passkey.
 const PASSKEY: &str = "passkey";
 
 /// Returns the sign-in page, with the problem of the last attempt if there is one.
@@ -179,7 +181,7 @@ pub(crate) fn show_login(
     Ok(Response::page(status, html(&page), waiting.then().as_deref()))
 }
 
-/// Returns the options for a passkey as JSON, if passkeys are available.
+/// Returns the options for signing in with a passkey as JSON, if passkeys are available.
 fn options(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<String>, Failure> {
     let interaction = waiting.interaction();
     let Some((relying_party, challenge)) = relying_party(ctx).zip(interaction.challenge) else {

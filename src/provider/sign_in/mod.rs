@@ -1,5 +1,7 @@
-//! Completing a sign-in: after each proof, continues with the next step or opens a session. Also
-//! computes the sign-in requirements of a user.
+//! Sign-in of a user: the pages, and the code that they share.
+//!
+//! After each proof, [`proceed`] continues with the next step or opens a session. [`terms`] returns
+//! the sign-in requirements of a user.
 
 pub(crate) mod account_chooser;
 pub(crate) mod consent;
@@ -48,8 +50,8 @@ pub(super) struct Proof {
     pub(super) steps: AuthenticationSteps,
     /// Mark of the user's credentials at the time of the proof.
     pub(super) credentials: CredentialMark,
-    /// Whether the proof adds a step to an existing session. It does not extend the session's
-    /// lifetime.
+    /// Whether the proof adds a step to an existing session. Such a step does not extend the
+    /// session's lifetime.
     pub(super) is_step_up: bool,
 }
 
@@ -64,8 +66,8 @@ impl Proof {
 pub(super) enum Proceeded {
     /// The user is signed in. The response must set these cookies.
     SignedIn(Vec<HeaderValue>),
-    /// Another step is required. The redirect address names the pending request, which has the
-    /// steps so far.
+    /// Another step is required. The address names the pending request, which stores the completed
+    /// steps.
     Missing(String),
     /// The proof is no longer valid: the credentials changed or the session ended.
     Gone,
@@ -125,8 +127,8 @@ pub(super) fn terms(
 ///
 /// A new pending sign-in is stored under a new id that only this response contains. An attacker may
 /// have planted the browser cookie and know the page's address, for instance on a shared computer.
-/// With the old id, they could continue the sign-in and enrol a factor. The request also remains
-/// under its old id, because forms may be sent twice and users press the Back button.
+/// With the old id, the attacker could continue the sign-in and enrol a factor. The request also
+/// remains under its old id, because forms may be sent twice and users press the Back button.
 pub(super) async fn proceed(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
@@ -165,9 +167,9 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     let Some(cookie) = cookie else { return Ok(Proceeded::Gone) };
     let known = guesses::find_known_browser(ctx, Some(user)).await?;
     let marked = guesses::learn_browser(ctx, user.sub, known.as_ref()).await;
-    // A disabled account, a new password or a change of factors during the proof ended all existing
-    // sessions. It could not end this one, which is newer.
-    if !stands(ctx, proof).await? {
+    // If the account was disabled, or a password or factor changed during the proof, all sessions
+    // that existed then have ended. This session is newer, so end it here.
+    if !is_still_valid(ctx, proof).await? {
         ctx.sealgate.store.end_session(cookie.id).await?;
         if let Some(marked) = &marked {
             ctx.sealgate.store.forget_browser(user.sub, marked.mark.hash()).await?;
@@ -206,7 +208,7 @@ pub(super) async fn step_up(
 }
 
 /// Returns whether the user is enabled and their credentials have not changed since the proof.
-pub(super) async fn stands(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bool, StoreError> {
+pub(super) async fn is_still_valid(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bool, StoreError> {
     let store = &ctx.sealgate.store;
     let Some(now) = store.user(proof.user.sub).await?.filter(User::is_enabled) else { return Ok(false) };
     let factors = store.factors(now.sub).await?;
@@ -223,9 +225,10 @@ fn methods(steps: &AuthenticationSteps) -> String {
 /// Moves the session to a new cookie and adds the sign-in.
 ///
 /// The cookie always changes, so that an attacker who planted the old cookie is not signed in too
-/// (session fixation). For a step-up, returns `None` if the session has ended or the user has
-/// signed out of it: a second step alone is not a sign-in, and the session may have been ended to
-/// lock an attacker out.
+/// (session fixation).
+///
+/// For a step-up, returns `None` if the session has ended or the user has signed out of it. A
+/// second step alone is not a sign-in, and the session may have been ended to lock an attacker out.
 async fn renew(
     ctx: &RequestContext<'_>,
     session: Loaded<Session>,
@@ -259,8 +262,7 @@ async fn renew(
         // Another tab signed in or out at the same time.
         found = ctx.sealgate.store.session(id).await?;
     }
-    // The browser overwrites the old session's cookie; do not leave a session that no browser can
-    // end.
+    // The browser overwrites the old session's cookie, so no browser could end that session.
     ctx.sealgate.store.end_session(id).await?;
     if is_step_up {
         return Ok(None);

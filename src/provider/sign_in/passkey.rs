@@ -1,4 +1,4 @@
-//! `/oauth/passkey`: signs in with a passkey, without a typed name. The page itself is the sign-in
+//! `/oauth/passkey`: signs in with a passkey, without a typed name. The form is on the sign-in
 //! page.
 
 use std::time::Duration;
@@ -23,13 +23,15 @@ use sealgate_pages::LoginProblem;
 use sealgate_store::{Committed, Loaded};
 use sealgate_system::metrics::{FactorOutcome, SignInOutcome};
 
-/// Minimum time until a passkey is refused. The response time does not reveal whether the key is
-/// unknown, wrong, another user's or a disabled user's.
+/// Minimum time until a refused passkey is answered.
+///
+/// The response time then does not reveal whether the key is unknown, wrong, another user's or a
+/// disabled user's.
 const REFUSED_AFTER: Duration = Duration::from_millis(150);
 
 pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        // The user returned to this address in the browser's history.
+        // The user opened this address from the browser's history.
         let waiting = Waiting::find(ctx).await?;
         return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     }
@@ -79,7 +81,7 @@ async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, Cer
     Ok(found.map(|(user, loaded)| Claim { user, loaded, answer }).ok_or(CeremonyError::NotTheirs))
 }
 
-/// Signs in the owner of the passkey. The challenge is used up in any case.
+/// Signs in the owner of the passkey. The challenge is used up even if this fails.
 async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) -> Result<(Waiting, Proceeded), Failure> {
     let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
         return refused(ctx, waiting, None, CeremonyError::OtherChallenge).await;

@@ -1,6 +1,7 @@
-//! `/oauth/unmet`: the user cannot reach the required authentication level. The page says which
-//! level is needed and where to add a factor. An immediate redirect to the client would lead
-//! straight back to this page.
+//! `/oauth/unmet`: the user cannot reach the required authentication level.
+//!
+//! The page says which level is needed and where to add a factor. An immediate redirect to the
+//! client would lead straight back to this page.
 
 use http::{Method, StatusCode};
 

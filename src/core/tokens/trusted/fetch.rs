@@ -1,4 +1,4 @@
-//! Reading another issuer's keys: from a file, or over HTTP from where its metadata says. Blocks.
+//! Fetches the keys of another issuer, from a file or over HTTP. Blocks.
 
 use std::fs::File;
 use std::io::Read;
@@ -57,18 +57,18 @@ fn key_set(web: &Web, url: &str) -> Result<Fetched, String> {
     Ok(Fetched { jwks, max_age: document.max_age })
 }
 
-/// Returns the address of the key set in the issuer's metadata.
+/// Returns the URL of the key set that the issuer's metadata names.
 fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     let trimmed = issuer.trim_end_matches('/');
     let document = match web.get(&format!("{trimmed}{OPENID}")) {
-        Err(Unread::Absent(_)) => web.get(&inserted(issuer)?),
+        Err(Unread::Absent(_)) => web.get(&oauth_metadata_url(issuer)?),
         read => read,
     };
     let document = document.map_err(Unread::into_line)?;
     let metadata = strict_json::object(&document.body)
         .ok_or_else(|| format!("the metadata of {issuer} is not a JSON object, or repeats a member"))?;
     let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
-    // Otherwise anyone who can write a file at that address could impersonate the issuer (RFC 8414 §3.3).
+    // Otherwise a writer of files at that address could impersonate the issuer (RFC 8414 §3.3).
     if text("issuer") != Some(issuer) {
         return Err(format!(
             "the metadata of {issuer} names another issuer; write the issuer exactly as in its metadata"
@@ -77,7 +77,7 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     let jwks_uri = text("jwks_uri").ok_or_else(|| format!("the metadata of {issuer} has no jwks_uri"))?;
     let loopback = |url: &Url| is_loopback_host(url.host_str().unwrap_or_default());
     let sound = Url::parse(jwks_uri).is_ok_and(|url| {
-        // Plain HTTP, and this machine's other services, are for an issuer on this machine only.
+        // Plain HTTP and loopback addresses are accepted only for an issuer on this machine.
         let local = Url::parse(issuer).is_ok_and(|issuer| loopback(&issuer));
         let reached = match url.scheme() {
             "https" => local || !loopback(&url),
@@ -93,8 +93,8 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the address of the metadata with the well-known path between host and path (RFC 8414 §3.1).
-fn inserted(issuer: &str) -> Result<String, String> {
+/// Returns the URL of the metadata with the well-known path between host and path (RFC 8414 §3.1).
+fn oauth_metadata_url(issuer: &str) -> Result<String, String> {
     let mut url = Url::parse(issuer).map_err(|error| format!("{issuer} is not a URL ({error})"))?;
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&format!("{OAUTH}{path}"));
@@ -106,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_place_of_metadata_is_before_the_path() {
+    fn the_second_metadata_url_is_before_the_issuers_path() {
         for (issuer, place) in [
             ("https://a.test", "https://a.test/.well-known/oauth-authorization-server"),
             ("https://a.test/", "https://a.test/.well-known/oauth-authorization-server"),
             ("https://a.test/t/1", "https://a.test/.well-known/oauth-authorization-server/t/1"),
             ("https://a.test:8443/t/", "https://a.test:8443/.well-known/oauth-authorization-server/t"),
         ] {
-            assert_eq!(inserted(issuer).as_deref(), Ok(place));
+            assert_eq!(oauth_metadata_url(issuer).as_deref(), Ok(place));
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Access tokens of other issuers: their key sets (`source`), how a key set is fetched (`fetch`), the
-//! tasks that refresh key sets, and the validation of a token. Independent of HTTP requests and
-//! applications.
+//! Access tokens of other issuers.
 //!
-//! No request waits for the network, with one exception: a token with an unknown key waits briefly for
-//! the fetch that it caused, so that a new key is usable at once. Such a token cannot be revoked here;
-//! it ends with its `exp` claim or when its key is withdrawn.
+//! `source` holds an issuer's key set, `fetch` fetches it. This module verifies tokens and runs the
+//! tasks that refresh key sets. It is independent of HTTP requests and applications.
+//!
+//! No request waits for the network, with one exception: a token with an unknown key waits briefly
+//! for the fetch that it caused, so that a new key is usable at once. Tokens of other issuers
+//! cannot be revoked here. They end with their `exp` claim or when their key is withdrawn.
 //!
 //! Fetching blocks, so it runs on blocking threads, a few at a time.
 
@@ -32,11 +33,12 @@ use sealgate_system::metrics::Metrics;
 
 pub use source::Source;
 
-/// Approximate number of cached tokens, and their maximum memory in bytes. Issuers choose how much a token contains.
-const REMEMBERED: usize = 16_384;
-const MAX_MEMORY: u64 = 32 << 20;
+/// Approximate number of cached tokens.
+const MAX_CACHED: usize = 16_384;
+/// Maximum memory of cached tokens, in bytes. Issuers choose how much a token contains.
+const MAX_CACHE_BYTES: u64 = 32 << 20;
 
-/// The issuers whose tokens at least one application accepts.
+/// Issuers whose tokens at least one application accepts.
 pub struct TrustedIssuers {
     sources: Vec<Arc<Source>>,
     /// Verified tokens by SHA-256, so that the cache contains no credentials.
@@ -46,8 +48,8 @@ pub struct TrustedIssuers {
 #[derive(Clone)]
 struct Entry {
     foreign: Arc<Foreign>,
-    /// Generation of the keys that verified it. After any key has changed, the signature is verified again, because
-    /// the issuer may have withdrawn a compromised key.
+    /// Generation of the keys that verified the token. After any key has changed, the signature is
+    /// verified again, because the issuer may have withdrawn a compromised key.
     generation: u64,
     /// Approximate size in bytes.
     size: u64,
@@ -64,7 +66,8 @@ impl Weighter<[u8; 32], Entry> for Size {
 }
 
 impl TrustedIssuers {
-    /// Opens the issuers, and reads the keys that are in files. Blocks on the disk; call it at a start only.
+    /// Opens the issuers, and reads the keys that are in files. Blocking I/O: call it only at a
+    /// start.
     ///
     /// # Errors
     /// One line for each file without usable keys.
@@ -72,7 +75,7 @@ impl TrustedIssuers {
         let mut faults = Vec::new();
         let opened = issuers.iter().filter_map(|issuer| Source::open(issuer).map_err(|fault| faults.push(fault)).ok());
         let sources = opened.map(Arc::new).collect();
-        let verified = Cache::with_weighter(REMEMBERED, MAX_MEMORY, Size);
+        let verified = Cache::with_weighter(MAX_CACHED, MAX_CACHE_BYTES, Size);
         if faults.is_empty() { Ok(Self { sources, verified }) } else { Err(faults) }
     }
 
@@ -89,7 +92,7 @@ impl TrustedIssuers {
     /// Verifies a token with the keys and the terms of the issuer that it claims.
     ///
     /// # Errors
-    /// [`ForeignFault`]; with `NoKeys` the token may be valid.
+    /// [`ForeignFault`]. With `NoKeys`, the token may be valid.
     pub async fn verify(
         &self,
         source: &Source,
@@ -118,7 +121,7 @@ impl TrustedIssuers {
             }
         }
         let signed = Signed::parse(token, terms)?;
-        // Before the keys, so that a token that has ended is never in doubt for want of them.
+        // Check the claims first, so that an expired token is refused as expired even without keys.
         let foreign = signed.judged(terms, now)?;
         let mut keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
         if keys.find(&signed).is_none() && source.request_fetch().await {
@@ -141,7 +144,7 @@ impl TrustedIssuers {
     }
 }
 
-/// Maximum concurrent fetches. A fetch that hangs occupies a thread until its deadline.
+/// Maximum number of concurrent fetches. A fetch that hangs occupies a thread until its deadline.
 const MAX_FETCHES: usize = 4;
 
 /// Interval between checks of a file.
@@ -162,7 +165,7 @@ pub async fn run(
     for source in &trust.sources {
         tasks.spawn(run_one(Arc::clone(source), Arc::clone(&clock), Arc::clone(&metrics), Arc::clone(&places)));
     }
-    // Dropping the tasks ends them; a thread in the midst of a reading ends with its deadline.
+    // Dropping the tasks ends them. A thread that is fetching ends at its deadline.
     let _ = stop.changed().await;
 }
 
@@ -187,7 +190,7 @@ async fn run_one(source: Arc<Source>, clock: Arc<dyn Clock>, metrics: Arc<Metric
 
 /// Fetches once, and returns the time until the next fetch.
 async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places: &Semaphore) -> Duration {
-    // Never closed.
+    // The semaphore is never closed, so this cannot fail.
     let _place = places.acquire().await;
     source.begin();
     let reading = Arc::clone(source);

@@ -1,4 +1,4 @@
-//! One other issuer: its public keys as last fetched, their maximum age, and the time of the next fetch.
+//! Public keys of one other issuer, and the time of their next fetch.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,20 +20,21 @@ use sealgate_domain::time::UnixTime;
 
 /// Maximum time that a token with an unknown key waits for a fetch.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// Maximum number of requests that wait for a fetch; others are refused at once.
+/// Maximum number of requests that wait for a fetch. Further requests are refused at once.
 const MAX_WAITING: usize = 64;
 /// Minimum time between two fetches, even if the issuer permits shorter caching.
 const MIN_INTERVAL: Duration = Duration::from_mins(1);
-/// First pause while no fetch has succeeded; it doubles up to the throttle interval.
+/// First pause while no fetch has succeeded. It doubles up to the throttle interval.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// An issuer and its keys.
+/// Another issuer and its keys.
 pub struct Source {
     settings: TrustedIssuer,
     keys: RwLock<Arc<Keys>>,
     pace: Mutex<Pace>,
     /// Notified when a token requests a fetch before the next one is due.
     requested: Notify,
+    /// Number of completed fetches.
     ended: watch::Sender<u64>,
     waiting: Semaphore,
 }
@@ -47,6 +48,7 @@ pub(super) struct Keys {
     verifying: Arc<[VerifyingKey]>,
 }
 
+/// State of the fetches.
 #[derive(Default)]
 struct Pace {
     reading: bool,
@@ -55,19 +57,23 @@ struct Pace {
     fault: Option<String>,
 }
 
+/// Result of a fetch.
 pub(super) struct FetchResult {
     /// Number of usable keys and time of the fetch, after a success.
     pub(super) keys: Option<(usize, UnixTime)>,
+    /// Time until the next fetch.
     pub(super) pause: Duration,
 }
 
 impl Keys {
-    /// Returns the generation of the keys, which changes with them.
+    /// Returns the generation of the keys, which changes when a key changes.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Returns the key that may have signed a token. A token that names no key is accepted only if exactly one key fits.
+    /// Returns the key that may have signed a token.
+    ///
+    /// A token that names no key is accepted only if exactly one key fits.
     pub(super) fn find(&self, signed: &Signed<'_>) -> Option<&VerifyingKey> {
         let mut fit = self.verifying.iter().filter(|key| key.may_have_signed(signed));
         match (fit.next(), fit.next()) {
@@ -78,7 +84,7 @@ impl Keys {
 }
 
 impl Source {
-    /// Opens an issuer. Keys in a file are read; others are fetched later.
+    /// Opens an issuer. Reads keys from a file at once. Other keys are fetched later.
     pub(super) fn open(settings: &TrustedIssuer) -> Result<Self, String> {
         let source = Self {
             settings: settings.clone(),
@@ -99,8 +105,10 @@ impl Source {
         &self.settings
     }
 
-    /// Returns the keys, or `None` before the first successful fetch and after `max_age` without one. Keys of a file do
-    /// not expire.
+    /// Returns the keys. Returns `None` before the first successful fetch and after the maximum age
+    /// without one.
+    ///
+    /// Keys in a file do not expire.
     pub(super) fn keys(&self, now: UnixTime) -> Option<Arc<Keys>> {
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
         let read_at = keys.read_at?;
@@ -116,8 +124,11 @@ impl Source {
         }
     }
 
-    /// Requests a fetch before the next one is due, and waits briefly for it. Returns whether one has completed. It is
-    /// refused if the last one is recent, so that tokens with invented key ids cause one fetch per throttle interval.
+    /// Requests a fetch before the next one is due, and waits briefly for it. Returns whether it
+    /// has completed.
+    ///
+    /// The request is refused if the last fetch is recent. Tokens with invented key ids therefore
+    /// cause one fetch per throttle interval.
     pub(super) async fn request_fetch(&self) -> bool {
         if self.file().is_some() {
             return false;
@@ -143,12 +154,14 @@ impl Source {
         self.requested.notified().await;
     }
 
+    /// Records the start of a fetch.
     pub(super) fn begin(&self) {
         let mut pace = self.pace();
         pace.reading = true;
         pace.last_began = Some(Instant::now());
     }
 
+    /// Records the outcome of a fetch and replaces the keys if it succeeded.
     pub(super) fn complete(&self, outcome: Result<Fetched, String>, now: UnixTime) -> FetchResult {
         let outcome = outcome.and_then(|fetched| Ok((self.replace(fetched.jwks, now)?, fetched.max_age)));
         let name = &self.settings.terms.name;
@@ -185,7 +198,7 @@ impl Source {
         result
     }
 
-    /// Returns a warning for the operator.
+    /// Returns a warning for the operator, if the last fetch failed.
     pub(super) fn warning(&self) -> Option<String> {
         let fault = self.pace().fault.clone()?;
         Some(format!("cannot read the keys of trusted_issuer {}: {fault}", self.settings.terms.name))
@@ -204,7 +217,8 @@ impl Source {
         let algorithms = &self.settings.terms.algorithms;
         let verifying: Arc<[_]> = jwks.iter().filter_map(|jwk| VerifyingKey::from_jwk(jwk, algorithms)).collect();
         if verifying.is_empty() {
-            // An empty set in the midst of a deployment must not shut everybody out.
+            // Keep the previous keys: an issuer may briefly publish an empty set during a
+            // deployment.
             return Err("the key set has no key for its algorithms".to_owned());
         }
         let count = verifying.len();
@@ -217,14 +231,15 @@ impl Source {
     }
 }
 
-/// A public key, prepared for each algorithm that both the key and the issuer's settings permit.
+/// Public key, prepared for each algorithm that both the key and the issuer's settings permit.
 pub(super) struct VerifyingKey {
     kid: Option<String>,
     verifiers: Vec<(Algorithm, ParsedPublicKey)>,
 }
 
 impl VerifyingKey {
-    /// Returns `None` if the parameters are no valid key, or if it supports none of these algorithms.
+    /// Prepares a key. Returns `None` if its parameters are invalid or it supports none of these
+    /// algorithms.
     pub(super) fn from_jwk(jwk: &TrustedJwk, algorithms: &[Algorithm]) -> Option<Self> {
         let fit = algorithms.iter().filter(|algorithm| jwk.is_for(**algorithm));
         let verifiers: Vec<_> =
@@ -232,7 +247,8 @@ impl VerifyingKey {
         (!verifiers.is_empty()).then(|| Self { kid: jwk.kid.clone(), verifiers })
     }
 
-    /// Returns whether the key may have signed the token, by algorithm and, if the token has one, by key id.
+    /// Returns whether the key may have signed the token. Its algorithm must fit, and its key id if
+    /// the token has one.
     pub(super) fn may_have_signed(&self, signed: &Signed<'_>) -> bool {
         let named = signed.kid.is_none() || signed.kid == self.kid;
         named && self.verifier(signed.algorithm).is_some()
