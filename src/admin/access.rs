@@ -1,4 +1,5 @@
-//! Commands about the access to an account: browser sessions, grants, consents and application passwords.
+//! Commands that list and revoke access to accounts: browser sessions, grants, consents and
+//! application passwords.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +80,7 @@ async fn revoke_of_client(directory: &Directory<'_>, client: ClientId) -> Result
     Ok(EndedAnswer { client_id: Some(client), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
-/// Returns the sessions of a page of a client's active grants, each once per page.
+/// Returns the sessions of one page of a client's active grants, each once.
 async fn page_of_client(
     directory: &Directory<'_>,
     client: &ClientId,
@@ -169,7 +170,7 @@ pub(super) async fn consents(directory: &Directory<'_>, command: ConsentCommand)
 async fn revoke_consent(directory: &Directory<'_>, person: &Person, client: &ClientId) -> Result<Answer, CommandError> {
     let sub = users::find(directory, person).await?.sub;
     let existed = directory.store.consent(sub, client).await?.is_some();
-    // Grants can exist without a consent, for clients whose consent the operator implied.
+    // A client with implied consent has grants without a consent.
     let ended = directory.store.withdraw_consent(sub, client, directory.clock.now()).await?;
     if !existed && ended == 0 {
         return Err(CommandError::Absent(format!("{person} has given the client {client} no consent and no grant")));

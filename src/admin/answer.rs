@@ -94,12 +94,13 @@ impl Drop for Members {
     }
 }
 
+/// State of the store, and of the server if one runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerStatus {
     pub version: String,
     pub(super) store: String,
     pub(super) open_interactions: usize,
-    /// Facts about the process; absent where no server runs.
+    /// Facts about the process. `None` if no server runs.
     #[serde(flatten)]
     pub server: Option<RunningServer>,
     /// Host that users' security keys and passkeys are bound to, if any exist.
@@ -109,7 +110,7 @@ pub struct ServerStatus {
     pub rotation: Rotation,
 }
 
-/// What a running server is.
+/// Process and configuration of a running server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunningServer {
     pub(super) started_at: UnixTime,
@@ -118,7 +119,7 @@ pub struct RunningServer {
     /// Configuration file.
     pub(super) config: PathBuf,
     pub config_loaded_at: UnixTime,
-    /// Absent in the answer of an older server.
+    /// `None` in the answer of an older server.
     #[serde(flatten)]
     pub work: Option<ServerWork>,
 }
@@ -271,7 +272,7 @@ pub struct FactorAnswer {
     /// Number of unused recovery codes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<usize>,
-    /// Whether it is blocked after too many wrong codes in a row.
+    /// Whether the factor is blocked after too many wrong codes in a row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub blocked: bool,
 }
@@ -354,7 +355,7 @@ shown! {
 }
 
 shown! {
-    /// Revoked access: its owner and the number of revoked objects.
+    /// Revoked or deleted objects: their owner and their number.
     pub EndedAnswer of _nothing: () {} optional {
         sub: Subject = None;
         client_id: ClientId = None;
@@ -400,7 +401,7 @@ pub struct KeyAnswer {
     #[serde(flatten)]
     pub life: KeyLife,
     pub state: KeyState,
-    /// Serving nodes that would refuse its tokens.
+    /// Serving nodes that do not trust the key and would refuse its tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untaken_by: Vec<String>,
 }

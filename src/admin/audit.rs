@@ -1,5 +1,7 @@
-//! The command that reads the audit log, and the log as CSV (RFC 4180) with the members of
-//! `sealgate audit list --json` as columns. The console uses the same format.
+//! The command that reads the audit log, and the CSV form of the log (RFC 4180).
+//!
+//! The columns are the members of `sealgate audit list --json`. The console exports the same
+//! format.
 
 use std::borrow::Cow;
 use std::io;
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_field_is_a_formula_or_ends_its_row() {
+    fn fields_are_no_formulas_and_do_not_end_a_row() {
         let row = |fields: &[&str]| {
             let mut row = Vec::new();
             write_fields(&mut row, fields.iter().map(|field| Cow::Borrowed(*field))).unwrap();

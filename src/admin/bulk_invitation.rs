@@ -1,6 +1,6 @@
 //! `user invite --from`: invites many users at once, all or none.
 //!
-//! Checks everything first and reports errors by line. One commit writes the accounts, the
+//! All rows are checked first, and errors are reported by line. One commit writes the accounts, the
 //! invitations and the mails.
 
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::answer::{Answer, InvitedAnswer};
 use super::directory::{CommandError, Directory};
-use super::invitations::{InvitationSender, no_mail_goes_to};
+use super::invitations::{InvitationSender, mail_fault};
 use super::people_file::{LineFault, PersonRow};
 use super::user_settings::Invitees;
-use crate::import::{Judged, STEP, existing, judge, refused};
+use crate::import::{CheckedPeople, STEP, check_file, existing, refused};
 use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::language::Language;
@@ -24,8 +24,8 @@ use sealgate_system::clock::random;
 /// Maximum number of users in one invitation.
 const MAX_INVITED: usize = 5_000;
 
-/// Outbox capacity reserved for mails that users wait for, such as reset links.
-const LEFT_FREE: usize = 1_000;
+/// Outbox capacity that is reserved for mails that users wait for, such as reset links.
+const RESERVED_MAILS: usize = 1_000;
 
 /// Last line of an error report.
 const NOBODY: &str = "no user was invited";
@@ -54,22 +54,22 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     }
     file.faults.extend(faults);
     let now = directory.clock.now();
-    let mut judged = judge(file, MAX_INVITED, now).await?;
-    judged.faults.extend(existing(directory, &judged.people).await?);
-    if !judged.faults.is_empty() {
-        return Err(refused(judged.faults, NOBODY));
+    let mut checked = check_file(file, MAX_INVITED, now).await?;
+    checked.faults.extend(existing(directory, &checked.people).await?);
+    if !checked.faults.is_empty() {
+        return Err(refused(checked.faults, NOBODY));
     }
-    if judged.people.is_empty() {
+    if checked.people.is_empty() {
         return Err(CommandError::invalid("the file contains no users"));
     }
-    let minutes = minutes(directory, &sender, judged.people.len())?;
-    let answer = answer(dry_run, minutes, now, &sender, &judged, &choices);
+    let minutes = minutes(directory, &sender, checked.people.len())?;
+    let answer = answer(dry_run, minutes, now, &sender, &checked, &choices);
     if dry_run {
         return Ok(Answer::Invited(answer));
     }
-    // Without errors, each row has become a user.
-    let (mut invited, mut mails) = (Vec::with_capacity(judged.people.len()), Vec::with_capacity(judged.people.len()));
-    for (number, ((_, user), choice)) in judged.people.iter().zip(choices).enumerate() {
+    // Without errors, each row has become a user, so `choices` has the same order.
+    let (mut invited, mut mails) = (Vec::with_capacity(checked.people.len()), Vec::with_capacity(checked.people.len()));
+    for (number, ((_, user), choice)) in checked.people.iter().zip(choices).enumerate() {
         if number % STEP == STEP - 1 {
             tokio::task::yield_now().await;
         }
@@ -83,7 +83,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
         AddOutcome::Added => {}
         // A user was added concurrently.
         AddOutcome::Exists => {
-            let mut faults = existing(directory, &judged.people).await?;
+            let mut faults = existing(directory, &checked.people).await?;
             if faults.is_empty() {
                 faults.push(LineFault::new(0, "users were added at the same time; repeat the command"));
             }
@@ -94,10 +94,10 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     Ok(Answer::Invited(answer))
 }
 
-/// Returns the errors of a row that concern only invitations, not imports.
+/// Returns the errors of a row that concern only invitations.
 fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) -> Vec<LineFault> {
     let mut faults = Vec::new();
-    if let Some(fault) = Email::parse(&row.email).as_ref().and_then(no_mail_goes_to) {
+    if let Some(fault) = Email::parse(&row.email).as_ref().and_then(mail_fault) {
         faults.push(LineFault::in_field(row.line, "email", fault));
     }
     if choice.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
@@ -109,13 +109,13 @@ fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) ->
     faults
 }
 
-/// Returns the minutes until the last mail is sent.
+/// Returns the number of minutes until the last mail is sent.
 ///
 /// # Errors
 /// If the outbox has no capacity for all mails, or could not send them in time.
 fn minutes(directory: &Directory<'_>, sender: &InvitationSender<'_>, people: usize) -> Result<usize, CommandError> {
     let outbox = directory.store.outbox_room();
-    let room = outbox.free.saturating_sub(LEFT_FREE);
+    let room = outbox.free.saturating_sub(RESERVED_MAILS);
     if people > room {
         return Err(CommandError::invalid(format!(
             "the outbox has room for {room} invitations, and the file has {people}; split the file, or wait \
@@ -141,7 +141,7 @@ fn answer(
     minutes: usize,
     now: UnixTime,
     sender: &InvitationSender<'_>,
-    judged: &Judged,
+    checked: &CheckedPeople,
     choices: &[Choice],
 ) -> InvitedAnswer {
     let (mut apps, mut languages) = (BTreeMap::new(), BTreeMap::new());
@@ -154,8 +154,8 @@ fn answer(
     let expires_at = now.plus(INVITATION_LIFE);
     InvitedAnswer {
         dry_run,
-        people: judged.people.len(),
-        groups: judged.groups.clone(),
+        people: checked.people.len(),
+        groups: checked.groups.clone(),
         apps,
         languages,
         mailed_within_minutes: minutes,

@@ -1,4 +1,4 @@
-//! Settings of clients and their changes, for all kinds of owners.
+//! Settings of clients, changes to the settings, and their validation.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,9 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Maximum length of a name, characters, and maximum number of URIs of each kind.
+/// Maximum length of a client's name, in characters.
 const MAX_NAME_LENGTH: usize = 200;
+/// Maximum number of URIs of each kind.
 const MAX_URIS: usize = 100;
 /// Maximum length of a description, characters, as in the console.
 const MAX_DESCRIPTION_LENGTH: usize = 500;
@@ -73,7 +74,7 @@ pub struct NewClient {
     pub level: Option<AssuranceLevel>,
 }
 
-/// Changes to a client's settings; absent ones stay.
+/// Changes to a client's settings. Settings that are not given stay.
 ///
 /// They are checked when they are written, so that every error is reported at once.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
@@ -158,7 +159,7 @@ impl<T: Clone> Setting<T> {
     }
 }
 
-/// Values from the server that changes of settings need.
+/// Values from the server that a change of settings needs.
 pub(super) struct SettingsInput {
     /// Secret for a client that becomes confidential.
     pub(super) secret: ClientSecret,

@@ -24,9 +24,9 @@ use sealgate_domain::secret::Secret;
 use sealgate_store::AddOutcome;
 use sealgate_system::clock::random;
 
-/// Maximum overlap of an old secret and maximum lifetime of an initial access token, seconds: 90
-/// days.
-const MAX_WAIT: u64 = 90 * 24 * 60 * 60;
+/// Maximum overlap of an old secret, and maximum lifetime of an initial access token, in seconds:
+/// 90 days.
+const MAX_LIFETIME_SECONDS: u64 = 90 * 24 * 60 * 60;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
     match command {
@@ -167,7 +167,7 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
         if changed.is_ok() {
             *client = next;
         }
-        // The last attempt is the committed one.
+        // The store may call this closure several times. The last call is committed.
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = changed;
     };
     let client = directory.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
@@ -181,8 +181,10 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
 }
 
 async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds: u64) -> Result<Answer, CommandError> {
-    if overlap_seconds > MAX_WAIT {
-        return Err(CommandError::invalid(format!("two secrets overlap for at most {MAX_WAIT} seconds (90 days)")));
+    if overlap_seconds > MAX_LIFETIME_SECONDS {
+        return Err(CommandError::invalid(format!(
+            "two secrets overlap for at most {MAX_LIFETIME_SECONDS} seconds (90 days)"
+        )));
     }
     let now = directory.clock.now();
     let secret = fresh_secret(directory);
@@ -190,7 +192,7 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
         if !client.is_public() {
-            // The last attempt is the committed one.
+            // The store may call this closure several times. The last call is committed.
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) = client.rotate_secret(kept(&secret, now), end);
         }
     };
@@ -259,9 +261,9 @@ async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
 }
 
 async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {
-    if !(1..=MAX_WAIT).contains(&lifetime_seconds) {
+    if !(1..=MAX_LIFETIME_SECONDS).contains(&lifetime_seconds) {
         return Err(CommandError::invalid(format!(
-            "an initial access token is valid for 1 to {MAX_WAIT} seconds (90 days)"
+            "an initial access token is valid for 1 to {MAX_LIFETIME_SECONDS} seconds (90 days)"
         )));
     }
     let token = fresh_secret(directory);

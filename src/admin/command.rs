@@ -1,8 +1,8 @@
 //! Commands of an operator.
 //!
-//! Each is defined once: its command-line syntax with `--help`, and its JSON form, in which the
-//! command line sends it to a running server. Fields that are not arguments are skipped by the
-//! parser, and filled in or set by the program. A password appears in clear only on the socket.
+//! Each command is defined once: its command-line syntax with `--help`, and the JSON form that the
+//! command line sends to a running server. The parser skips fields that are not arguments; the
+//! program sets them. A password is in clear only on the socket.
 
 use std::path::PathBuf;
 
@@ -72,7 +72,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the cursor of a command that lists page by page: the `next` of the previous page.
+    /// Returns the cursor of a command that lists page by page. It is the `next` of the previous
+    /// page.
     pub fn after(&mut self) -> Option<&mut Option<String>> {
         match self {
             Self::User(UserCommand::List { after } | UserCommand::Export { after, .. })
@@ -86,7 +87,8 @@ impl Command {
         }
     }
 
-    /// Returns whether the operator waits until every node of a cluster has applied the command.
+    /// Returns whether the operator asked to wait until every node of a cluster has applied the
+    /// command.
     pub fn waits(&self) -> bool {
         match self {
             Self::User(UserCommand::Disable(ending) | UserCommand::Delete(ending) | UserCommand::Revoke(ending)) => {
@@ -206,7 +208,7 @@ pub enum UserCommand {
 
 /// User whose access is revoked.
 ///
-/// Sent as the user alone, because the command line does the waiting.
+/// Serialized as the user only, because the command line itself waits.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PersonToEnd {
@@ -482,7 +484,7 @@ pub enum KeyCommand {
     RetireNode {
         /// Name of the node
         node: String,
-        /// Refuse everything that they have signed
+        /// Refuse tokens that the keys have signed, at once
         now: bool,
     },
     /// Publish a key that was put into the token by other means
@@ -523,8 +525,8 @@ pub enum KeyCommand {
         /// Remove a compromised key at once: everything it signed is refused, and another key starts to sign
         #[arg(long)]
         now: bool,
-        /// Key ids in the token; one of them may sign immediately. Any key, if the token could not
-        /// be read
+        /// Key ids in the token, one of which may sign immediately. `None` if the token could not
+        /// be read; any key may then sign
         #[arg(skip)]
         in_token: Option<Vec<String>>,
     },
@@ -572,7 +574,7 @@ mod tests {
     use sealgate_domain::secret::Secret;
 
     #[test]
-    fn a_command_survives_the_wire_and_never_prints_its_password() {
+    fn a_command_is_sent_with_its_password_but_debug_hides_it() {
         let person = Person::parse("a@example.test").unwrap();
         let password = Secret::new("correct horse").into();
         let command = Command::User(UserCommand::SetPassword { person, password });

@@ -1,4 +1,4 @@
-//! Dependencies of commands, and their errors.
+//! Dependencies and errors of commands.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -22,6 +22,7 @@ use sealgate_system::clock::{Clock, Entropy};
 /// Maximum number of users, clients or sessions in one answer.
 pub(super) const PAGE: usize = 100;
 
+/// Dependencies of a command, and the identity of its sender.
 #[derive(Clone, Copy)]
 pub struct Directory<'a> {
     pub store: &'a Store,
@@ -48,7 +49,7 @@ pub struct Directory<'a> {
 /// Whether a command can send mail.
 #[derive(Clone, Copy)]
 pub enum Mailing<'a> {
-    /// The store is not served: no data key can seal the mail, and no server would send it.
+    /// No server runs. No data key can seal a mail, and nothing would send it.
     NoServer,
     /// The server sends no mail.
     Off,
@@ -80,7 +81,7 @@ impl<'a> Directory<'a> {
         Self { actor: authority.into(), authority, request: Some((address, request_id)), ..self }
     }
 
-    /// Creates an audit event with the actor of the command, to be completed by the caller.
+    /// Creates an audit event with the actor of the command. The caller adds the details.
     pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
         let event = AuditEvent::new(self.clock.now(), kind, self.actor);
         match self.request {
@@ -89,7 +90,7 @@ impl<'a> Directory<'a> {
         }
     }
 
-    /// Records an action of the operator in the audit log.
+    /// Records an action in the audit log.
     pub(super) async fn record(&self, event: AuditEvent) {
         self.trail.record(self.store, event).await;
     }

@@ -1,7 +1,7 @@
 //! Executes commands.
 //!
-//! Every rule for operators is here and in the other files of this module. Rules therefore hold
-//! both in a server and on a store that is not served.
+//! All rules for operators are in this crate. They hold both in a running server and on a store
+//! that is not served.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use crate::{access, audit, clients, keys, mails, nodes, users};
 pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answer, CommandError> {
     match command {
         Command::Status => status(directory).await,
-        // The socket handles it itself.
+        // The admin socket handles a reload itself. Here no server runs.
         Command::Reload => Err(CommandError::invalid("no server is running, so there is no configuration to reload")),
         Command::Backup { to } => backup(directory, &to).await,
-        // Boxed, as those of clients: the futures are large, and callers embed them in their own.
+        // Large futures are boxed, because callers embed them in their own futures.
         Command::User(command) => Box::pin(users::execute(directory, command)).await,
         Command::Client(command) => Box::pin(clients::execute(directory, command)).await,
         Command::Session(command) => access::sessions(directory, command).await,
@@ -54,7 +54,7 @@ async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandE
     if !to.is_absolute() {
         return Err(CommandError::invalid("the backup's directory must be an absolute path"));
     }
-    // The copy includes the audit events that are still queued.
+    // Write the queued audit events, so that the copy includes them.
     directory.trail.write(directory.store).await?;
     let records = directory.store.copy_to(to).await?;
     tracing::info!(directory = %to.display(), records, "an operator created a backup");

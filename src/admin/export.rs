@@ -1,7 +1,7 @@
-//! Exports: a store as lines of JSON.
+//! Export and import of a store as lines of JSON.
 //!
 //! The first line identifies the format. The last line contains the number of records, and the
-//! SHA-256 of everything before it, which reveals truncation and changes.
+//! SHA-256 of everything before it. They reveal truncation and changes.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read, Write};
@@ -71,9 +71,9 @@ struct Trailer {
     sha256: String,
 }
 
-/// Writes all records of a store that does not change meanwhile, and returns their number.
+/// Writes all records of a store, and returns their number.
 ///
-/// `instance` is the issuer that they belong to.
+/// The store must not change meanwhile. `instance` is the issuer to which the records belong.
 ///
 /// # Errors
 /// `File`, `Store`.
@@ -84,8 +84,8 @@ pub async fn export(
     file: &mut (impl Write + Send),
 ) -> Result<usize, ExportError> {
     let mut file = Digesting { file, digest: Sha256::new() };
-    // Not this program's own format: the previous version can import what nodes of both versions
-    // wrote.
+    // This may be older than this program's own format: while nodes of two versions serve the
+    // store, the previous version must be able to import the file.
     let format = store.newest_format().await?;
     let header = Header { kind: KIND.to_owned(), format, instance: instance.to_owned(), exported_at: now };
     file.line(&header)?;
@@ -105,7 +105,7 @@ pub async fn export(
 
 /// Imports all records of an export into a store, and returns their number.
 ///
-/// Records that precede an error remain: import into a store under construction and discard it on
+/// Records that precede an error remain. Import into a store under construction, and discard it on
 /// failure. `instance` is the issuer that the export must name.
 pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Send)) -> Result<usize, ExportError> {
     let mut lines = Lines { file, line: Vec::new(), read: 0 };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_import_holds_what_was_exported() {
+    async fn an_import_restores_the_exported_records() {
         let (file, other) = (exported().await, store().await);
         assert_eq!(import(&other, HERE, &mut file.as_slice()).await.unwrap(), 400);
         assert!(other.is_token_revoked("token 7").await.unwrap());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_was_cut_off_anywhere_is_refused() {
+    async fn a_truncated_file_is_refused() {
         let file = exported().await;
         for length in (0..file.len()).step_by(97).chain([file.len() - 1]) {
             assert!(import(&store().await, HERE, &mut &file[..length]).await.is_err(), "{length}");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_that_were_taken_out_or_added_are_noticed() {
+    async fn removed_and_added_lines_are_refused() {
         let file = String::from_utf8(exported().await).unwrap();
         let lines: Vec<&str> = file.lines().collect();
         let without = lines.iter().enumerate().filter(|&(number, _)| number != 5).map(|(_, line)| *line);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_instances_export_is_named() {
+    async fn an_export_of_another_issuer_is_refused() {
         let file = exported().await;
         let result = import(&store().await, "https://other.example.test", &mut file.as_slice()).await;
         assert!(matches!(result, Err(ExportError::OtherInstance { found }) if found == HERE));

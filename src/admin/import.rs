@@ -1,6 +1,7 @@
 //! `user import`: imports users of another system with their password hashes, all or none.
 //!
-//! Checks everything first and reports every error with its line. One commit writes the users.
+//! All rows are checked first, and every error is reported with its line. One commit writes the
+//! users.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,35 +27,35 @@ const NOBODY: &str = "no user was imported";
 pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result<Answer, CommandError> {
     let Import { dry_run, file, .. } = import;
     let (now, skipped) = (directory.clock.now(), file.skipped);
-    let mut judged = judge(file, MAX_PEOPLE, now).await?;
-    judged.faults.extend(existing(directory, &judged.people).await?);
-    if !judged.faults.is_empty() {
-        return Err(refused(judged.faults, NOBODY));
+    let mut checked = check_file(file, MAX_PEOPLE, now).await?;
+    checked.faults.extend(existing(directory, &checked.people).await?);
+    if !checked.faults.is_empty() {
+        return Err(refused(checked.faults, NOBODY));
     }
-    if judged.people.is_empty() {
+    if checked.people.is_empty() {
         return Err(CommandError::invalid("the file contains no users"));
     }
     let answer = ImportAnswer {
         dry_run,
-        people: judged.people.len(),
-        without_password: judged.people.iter().filter(|(_, user)| user.password.is_none()).count(),
-        disabled: judged.people.iter().filter(|(_, user)| user.state == UserState::Disabled).count(),
+        people: checked.people.len(),
+        without_password: checked.people.iter().filter(|(_, user)| user.password.is_none()).count(),
+        disabled: checked.people.iter().filter(|(_, user)| user.state == UserState::Disabled).count(),
         skipped,
-        hashes: judged.hashes,
-        groups: judged.groups,
+        hashes: checked.hashes,
+        groups: checked.groups,
     };
     if dry_run {
         return Ok(Answer::Imported(answer));
     }
-    for (_, user) in &mut judged.people {
+    for (_, user) in &mut checked.people {
         user.sub = Subject::from_random(random(directory.entropy));
     }
-    let users: Vec<User> = judged.people.iter().map(|(_, user)| user.clone()).collect();
+    let users: Vec<User> = checked.people.iter().map(|(_, user)| user.clone()).collect();
     match directory.store.add_users(&users).await? {
         AddOutcome::Added => {}
         // A user was added concurrently.
         AddOutcome::Exists => {
-            let mut faults = existing(directory, &judged.people).await?;
+            let mut faults = existing(directory, &checked.people).await?;
             if faults.is_empty() {
                 faults.push(LineFault::new(0, "users were added at the same time; repeat the command"));
             }
@@ -110,12 +111,12 @@ pub struct Import {
 
 /// Maximum number of errors that a report lists.
 const MAX_FAULTS: usize = 1000;
-/// Number of users after which the task yields, and number of audit records in one write.
+/// Number of users after which the task yields. Also the number of audit records in one write.
 pub(super) const STEP: usize = 128;
 
 /// Valid users of a file with their lines, and the errors.
 #[derive(Default)]
-pub(super) struct Judged {
+pub(super) struct CheckedPeople {
     pub(super) people: Vec<(usize, User)>,
     pub(super) faults: Vec<LineFault>,
     /// Number of users by hash scheme.
@@ -136,7 +137,7 @@ pub(super) fn refused(mut faults: Vec<LineFault>, end: &str) -> CommandError {
     CommandError::Invalid(lines)
 }
 
-/// Returns the users whose e-mail address or username is already in use.
+/// Returns an error for each user whose e-mail address or username is already in use.
 pub(super) async fn existing(
     directory: &Directory<'_>,
     people: &[(usize, User)],
@@ -164,25 +165,25 @@ pub(super) async fn existing(
 }
 
 /// Checks the content of a file. `most` is the maximum number of users.
-pub(super) async fn judge(file: PeopleFile, most: usize, now: UnixTime) -> Result<Judged, CommandError> {
-    let judged = tokio::task::spawn_blocking(move || judge_all(file, most, now)).await;
-    judged.map_err(|_| CommandError::invalid("the file could not be checked; see the server's log"))
+pub(super) async fn check_file(file: PeopleFile, most: usize, now: UnixTime) -> Result<CheckedPeople, CommandError> {
+    let checked = tokio::task::spawn_blocking(move || check_all(file, most, now)).await;
+    checked.map_err(|_| CommandError::invalid("the file could not be checked; see the server's log"))
 }
 
-fn judge_all(file: PeopleFile, most: usize, now: UnixTime) -> Judged {
-    let mut judged = Judged { faults: file.faults, ..Judged::default() };
+fn check_all(file: PeopleFile, most: usize, now: UnixTime) -> CheckedPeople {
+    let mut checked = CheckedPeople { faults: file.faults, ..CheckedPeople::default() };
     if let Some(row) = file.rows.get(most) {
-        judged.faults.push(LineFault::new(row.line, format_args!("more than {most} users; split the file")));
-        return judged;
+        checked.faults.push(LineFault::new(row.line, format_args!("more than {most} users; split the file")));
+        return checked;
     }
     let mut lines = HashMap::<[u8; 32], usize>::new();
     for row in file.rows {
-        judged.person(&row, now, &mut lines);
+        checked.person(&row, now, &mut lines);
     }
-    judged
+    checked
 }
 
-impl Judged {
+impl CheckedPeople {
     fn person(&mut self, row: &PersonRow, now: UnixTime, lines: &mut HashMap<[u8; 32], usize>) {
         let line = row.line;
         let before = self.faults.len();
@@ -247,7 +248,7 @@ impl Judged {
         let is_disabled = row.is_disabled || row.expires_at.is_some_and(|expires| expires <= now);
         let state = if is_disabled { UserState::Disabled } else { UserState::Enabled };
         let user = User {
-            // Assigned when the user is written.
+            // The id is assigned when the user is written.
             sub: Subject::from_bytes([0; 16]),
             email,
             email_verified: row.email_verified,

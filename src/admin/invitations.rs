@@ -1,7 +1,8 @@
-//! Invitations: an account without a password, and a link that its owner accepts it with. The link is
-//! mailed, or printed for the operator.
+//! Invitations of users.
 //!
-//! Administrators do not choose passwords for users.
+//! An invitation is an account without a credential, and a link with which the user chooses one.
+//! The link is mailed, or printed for the operator. Administrators therefore do not choose
+//! passwords for users.
 
 use super::answer::{Answer, ShownSecret, UserAnswer};
 use super::directory::{CommandError, Directory, Mailing};
@@ -49,11 +50,13 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     }
     directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
     record_sent(directory, user.sub, link.is_some()).await;
-    Ok(UserAnswer { invitation_link: link, ..with(directory, user, Some(&invitation)) }.into())
+    Ok(UserAnswer { invitation_link: link, ..answer_with(directory, user, Some(&invitation)) }.into())
 }
 
-/// Creates the account of an invited user: its e-mail address is not verified, and it has no
-/// credential. Returns the application to open afterwards.
+/// Creates the account of an invited user. Its e-mail address is not verified, and it has no
+/// credential.
+///
+/// Also returns the application to open afterwards.
 fn person(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String>) {
     let Invitee { email, username, name, phone, picture, roles, groups, app, .. } = invitee;
     let now = directory.clock.now();
@@ -92,7 +95,8 @@ async fn record_sent(directory: &Directory<'_>, sub: Subject, is_printed: bool) 
     directory.record(if is_printed { event.with_detail("link printed") } else { event }).await;
 }
 
-/// Sends or prints a new link to a user who cannot sign in yet, in every state of the previous one.
+/// Sends or prints a new link to a user without a credential, whatever the state of the previous
+/// link.
 pub(super) async fn resend(
     directory: &Directory<'_>,
     person: &Person,
@@ -135,7 +139,7 @@ pub(super) async fn resend(
         )));
     }
     record_sent(directory, found.sub, link.is_some()).await;
-    Ok(UserAnswer { invitation_link: link, ..with(directory, user.value, Some(&invitation)) }.into())
+    Ok(UserAnswer { invitation_link: link, ..answer_with(directory, user.value, Some(&invitation)) }.into())
 }
 
 pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
@@ -156,19 +160,19 @@ pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result
     Ok(UserAnswer { invitation_withdrawn: Some(true), ..UserAnswer::from(user) }.into())
 }
 
-/// Returns whether the account can be signed in to.
+/// Returns whether the account has a credential.
 fn is_used(user: &User, factors: Option<&Factors>) -> bool {
     user.password.is_some() || factors.is_some_and(|factors| !factors.keys.is_empty())
 }
 
-/// Returns the user with the state of the invitation.
-pub(super) async fn told(directory: &Directory<'_>, user: User) -> Result<UserAnswer, CommandError> {
+/// Returns the answer for a user, with the state of their invitation.
+pub(super) async fn answer(directory: &Directory<'_>, user: User) -> Result<UserAnswer, CommandError> {
     let links = directory.store.account_links(user.sub).await?;
     let invitation = links.and_then(|links| links.value.invitation);
-    Ok(with(directory, user, invitation.as_ref()))
+    Ok(answer_with(directory, user, invitation.as_ref()))
 }
 
-fn with(directory: &Directory<'_>, user: User, invitation: Option<&Invitation>) -> UserAnswer {
+fn answer_with(directory: &Directory<'_>, user: User, invitation: Option<&Invitation>) -> UserAnswer {
     let state = invitation.map(|invitation| invitation.state(directory.clock.now()));
     let is_open = state.is_some_and(|state| state != InvitationState::Accepted);
     UserAnswer {
@@ -181,17 +185,19 @@ fn with(directory: &Directory<'_>, user: User, invitation: Option<&Invitation>) 
     }
 }
 
-/// The inviting administrator and the server.
+/// Creator of invitations and their mails.
 pub(super) struct InvitationSender<'a> {
     directory: &'a Directory<'a>,
     sealgate: &'a Sealgate,
-    /// The administrator and the name shown in mails; none on the command line.
+    /// Inviting administrator and their name in mails. `None` on the command line.
     inviter: Option<(Subject, String)>,
 }
 
 impl<'a> InvitationSender<'a> {
+    /// Returns a sender for this number of mails.
+    ///
     /// # Errors
-    /// If no mail is sent, or the outbox has no capacity for this many.
+    /// If no mail is sent, or the outbox lacks the capacity.
     pub(super) async fn find(directory: &'a Directory<'a>, mails: usize) -> Result<Self, CommandError> {
         let sealgate = match directory.mailing {
             Mailing::On(sealgate) => sealgate,
@@ -221,10 +227,10 @@ impl<'a> InvitationSender<'a> {
         Ok(Self { directory, sealgate, inviter })
     }
 
-    /// Returns why a user cannot be invited by mail, one line per error.
+    /// Returns the reasons why a user cannot be invited by mail, one line each.
     fn faults(&self, user: &User, app: Option<&str>) -> Vec<String> {
         let mut faults = Vec::new();
-        if let Some(fault) = no_mail_goes_to(&user.email) {
+        if let Some(fault) = mail_fault(&user.email) {
             faults.push(fault.to_owned());
         }
         faults.extend(app.and_then(|app| self.app_fault(app)));
@@ -295,8 +301,8 @@ impl<'a> InvitationSender<'a> {
     }
 }
 
-/// Returns why mail cannot be delivered to an address.
-pub(super) fn no_mail_goes_to(email: &Email) -> Option<&'static str> {
+/// Returns the reason why mail cannot be delivered to an address, if any.
+pub(super) fn mail_fault(email: &Email) -> Option<&'static str> {
     let reachable = MailAddress::from_email(email).is_some();
     (!reachable).then_some(
         "mail servers do not accept this address; write it as name@example.com, with ASCII characters before the @",

@@ -34,10 +34,11 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    // Immediately: a compromised key must not verify anything while the audit event is written.
+    // Apply the change before the audit event is written, so that a compromised key verifies
+    // nothing meanwhile.
     directory.keys.follow(ring.clone());
     if let KeyCommand::Begin { .. } = command {
-        // The visible schedule has not changed yet, so there is no audit event.
+        // Only the announcement changes the visible schedule, so there is no audit event.
         return shown(&ring, now, directory).await;
     }
     directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
@@ -80,7 +81,7 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
 }
 
 pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Result<Answer, CommandError> {
-    // The change succeeded and must not be reported as a failure.
+    // The change has succeeded, so an error here must not report a failure.
     let live = directory.store.live_nodes().await.unwrap_or_default();
     let untaken_by = |life: &KeyLife| match ring.state(life, now) {
         KeyState::PrePublished | KeyState::Active => {
@@ -95,7 +96,7 @@ pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'
     });
     Ok(Answer::Keys(KeysAnswer {
         keys: keys.collect(),
-        // For comparison with the token.
+        // The command line compares these with the keys in the token.
         begun: ring.begun().to_vec(),
         rotation: rotation(ring, now, directory),
     }))
@@ -112,22 +113,22 @@ pub(super) fn rotation(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>)
     }
 }
 
-/// The holder of the signing keys.
+/// Holder of the signing keys.
 #[async_trait]
 pub trait KeyHolder: Send + Sync {
-    /// Returns the key ids in the token; `None` if no signer runs.
+    /// Returns the key ids in the token. Returns `None` if no signer runs.
     ///
     /// # Errors
-    /// One line: why the token cannot be read.
+    /// One line with the reason why the token cannot be read.
     async fn look(&self) -> Result<Option<Vec<String>>, String>;
 
-    /// Applies this schedule.
+    /// Applies a key ring at once.
     fn follow(&self, ring: KeyRing);
 
-    /// Signs with a key in the token; `None` if the token lacks the key or no signer runs.
+    /// Signs with a key in the token. Returns `None` if the token lacks the key or no signer runs.
     ///
     /// # Errors
-    /// One line: why the token does not sign.
+    /// One line with the reason why the token does not sign.
     async fn sign(&self, _kid: &str, _message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {
         Ok(None)
     }
@@ -137,7 +138,7 @@ pub trait KeyHolder: Send + Sync {
         false
     }
 
-    /// Returns why the automatic rotation that is due fails.
+    /// Returns the reason why the automatic rotation that is due fails, if any.
     fn rotation_fault(&self) -> Option<String> {
         None
     }
@@ -173,10 +174,10 @@ impl KeyHolder for Sealgate {
 
 /// Implementation for a store that is not served: no signer runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NobodySigns;
+pub struct NoSigner;
 
 #[async_trait]
-impl KeyHolder for NobodySigns {
+impl KeyHolder for NoSigner {
     async fn look(&self) -> Result<Option<Vec<String>>, String> {
         Ok(None)
     }

@@ -1,9 +1,9 @@
 //! Operations on users, clients, sessions and the schedule of signing keys.
 //!
-//! Contains the commands with their command-line and JSON forms, their answers, their execution,
-//! and the socket on which a running server accepts them. Commands behave the same in the server
-//! and on a store that is not served. This module does not print, and does not use the PKCS#11
-//! token or HTTP.
+//! The crate contains the commands with their command-line and JSON forms, their answers, their
+//! execution, and the socket on which a running server accepts them. Commands behave the same in
+//! the server and on a store that is not served. The crate does not print, and does not use the
+//! PKCS#11 token or HTTP.
 
 mod access;
 pub mod answer;
@@ -36,7 +36,7 @@ pub use execute::Reload;
 pub use execute::execute;
 pub use export::ExportError;
 pub use export::{export, hex, import};
-pub use keys::NobodySigns;
+pub use keys::NoSigner;
 pub use users::Person;
 pub use wire::AskError;
 pub use wire::ask;

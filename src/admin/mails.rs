@@ -11,15 +11,15 @@ use sealgate_domain::time::UnixTime;
 /// Maximum number of mails in one answer.
 const MAX_SHOWN: usize = 500;
 
-/// Cursor of the list: the state, the time and the id of the last mail of a page.
+/// Cursor of the list: state, time and id of the last mail on the previous page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MailCursor {
     GivenUp(UnixTime, MailId),
     Waiting(UnixTime, MailId),
     Sent(UnixTime, MailId),
 }
 
-impl Place {
+impl MailCursor {
     /// Parses `STATE.SECONDS.ID`, as [`Display`](fmt::Display) writes it.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MailCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (state, at, id) = match self {
             Self::GivenUp(at, id) => ("given_up", at, id),
@@ -49,8 +49,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> 
     let store = directory.store;
     match command {
         MailCommand::List { sent, after } => {
-            let place = after.as_deref().and_then(Place::parse);
-            if sent { list_sent(directory, place).await } else { list(directory, place).await }
+            let cursor = after.as_deref().and_then(MailCursor::parse);
+            if sent { list_sent(directory, cursor).await } else { list(directory, cursor).await }
         }
         MailCommand::Retry { id } => {
             if !store.retry_mail(known(&id)?, directory.clock.now()).await? {
@@ -69,33 +69,33 @@ pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> 
 
 /// Lists failed mails, then queued ones.
 ///
-/// A page in the middle may be shorter than others; the last one is empty.
-async fn list(directory: &Directory<'_>, place: Option<Place>) -> Result<Answer, CommandError> {
-    let (given_up, waiting) = match place {
-        Some(Place::Waiting(at, id)) => (None, Some((at, id))),
-        Some(Place::GivenUp(at, id)) => (Some((at, id)), None),
+/// A page may be shorter than the maximum. The last page is empty.
+async fn list(directory: &Directory<'_>, cursor: Option<MailCursor>) -> Result<Answer, CommandError> {
+    let (given_up, waiting) = match cursor {
+        Some(MailCursor::Waiting(at, id)) => (None, Some((at, id))),
+        Some(MailCursor::GivenUp(at, id)) => (Some((at, id)), None),
         _ => (None, None),
     };
     if waiting.is_none() {
         let dead = directory.store.dead_mails(given_up, MAX_SHOWN).await?;
         if let Some(last) = dead.last() {
-            let next = Place::GivenUp(last.at, last.mail.id);
+            let next = MailCursor::GivenUp(last.at, last.mail.id);
             return Ok(page(dead.into_iter().map(MailAnswer::given_up), Some(next)));
         }
     }
     let waiting = directory.store.waiting_mails_after(waiting, MAX_SHOWN).await?;
-    let next = waiting.last().map(|last| Place::Waiting(last.value.due_at, last.value.id));
+    let next = waiting.last().map(|last| MailCursor::Waiting(last.value.due_at, last.value.id));
     Ok(page(waiting.into_iter().map(|mail| MailAnswer::waiting(mail.value)), next))
 }
 
-async fn list_sent(directory: &Directory<'_>, place: Option<Place>) -> Result<Answer, CommandError> {
-    let after = place.and_then(|place| if let Place::Sent(at, id) = place { Some((at, id)) } else { None });
+async fn list_sent(directory: &Directory<'_>, cursor: Option<MailCursor>) -> Result<Answer, CommandError> {
+    let after = cursor.and_then(|cursor| if let MailCursor::Sent(at, id) = cursor { Some((at, id)) } else { None });
     let sent = directory.store.sent_mails(after, MAX_SHOWN).await?;
-    let next = sent.last().map(|last| Place::Sent(last.at, last.id));
+    let next = sent.last().map(|last| MailCursor::Sent(last.at, last.id));
     Ok(page(sent.into_iter().map(MailAnswer::sent), next))
 }
 
-fn page(mails: impl Iterator<Item = MailAnswer>, next: Option<Place>) -> Answer {
+fn page(mails: impl Iterator<Item = MailAnswer>, next: Option<MailCursor>) -> Answer {
     ListPage::answer(Rows::Mails(mails.collect()), next)
 }
 

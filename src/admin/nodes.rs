@@ -1,5 +1,6 @@
-//! Admission of a new node: the command on a member, with the fingerprints that the new node
-//! prints.
+//! Admission of a new node to a cluster.
+//!
+//! The command runs on a member, with the fingerprints that the new node has printed.
 
 use super::answer::Answer;
 use super::command::NodeCommand;
@@ -27,8 +28,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
             )));
         }
     }
-    // Only the node itself decides whom it trusts. Otherwise an attacker who can write to the
-    // database could make it trust the attacker's key.
+    // Only the node itself may decide which key it trusts. Otherwise an attacker who can write to
+    // the database could make it trust the attacker's key.
     let said = request.statement(directory.issuer);
     if !said.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.signature)) {
         return Err(CommandError::invalid(format!(
@@ -39,14 +40,14 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     let now = directory.clock.now();
     let admission = Admission { directory, request: &request, now };
     let ring = admission.ring(directory.store.key_ring().await?)?;
-    let own = admission.own(&ring)?;
+    let trusted_key = admission.trusted_key(&ring)?;
     let life = ring.find(&key).ok_or_else(|| CommandError::invalid("the key is not in the key ring"))?;
     let endorsement =
         statement(life, directory.issuer).ok_or_else(|| CommandError::invalid("the key cannot be endorsed"))?;
     let endorsement = admission.sign(endorsement).await?;
-    // Before the key ring: without an entry there the node does not start, and therefore keeps its
-    // request.
-    admission.send_data_key(own).await?;
+    // Send the data key before the key ring changes. Without an entry in the ring, the node does
+    // not start and keeps its request, so the command can be repeated.
+    admission.send_data_key(trusted_key).await?;
     let trusted = ring.find(&request.trusted).and_then(|life| statement(life, directory.issuer));
     if !trusted.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.endorsement.signature)) {
         return Err(CommandError::invalid(format!(
@@ -69,6 +70,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     shown(&ring, now, directory).await
 }
 
+/// Admission of a node that has made a request.
 struct Admission<'a> {
     directory: &'a Directory<'a>,
     request: &'a NodeRequest,
@@ -78,7 +80,8 @@ struct Admission<'a> {
 impl Admission<'_> {
     /// Returns the key ring with the node's key.
     ///
-    /// A member may have lost its envelope of the data key, which is then sent again.
+    /// The ring may contain the key already: a member that lost its data key is admitted again to
+    /// receive the key.
     fn admitted(&self, mut ring: KeyRing) -> Result<KeyRing, KeyFault> {
         let NodeRequest { node, key, .. } = self.request;
         let kid = key.thumbprint().unwrap_or_default();
@@ -95,8 +98,8 @@ impl Admission<'_> {
         self.admitted(ring).map_err(|fault| CommandError::invalid(fault.to_string()))
     }
 
-    /// Returns the public key that the node trusts, which must be one of this node's.
-    fn own(&self, ring: &KeyRing) -> Result<PublicJwk, CommandError> {
+    /// Returns the key that the node trusts. The key ring must contain it.
+    fn trusted_key(&self, ring: &KeyRing) -> Result<PublicJwk, CommandError> {
         let NodeRequest { node, trusted, .. } = self.request;
         let life = ring.find(trusted).filter(|life| ring.state(life, self.now) != KeyState::Removed);
         life.and_then(|life| life.jwk.clone()).ok_or_else(|| {
@@ -118,7 +121,7 @@ impl Admission<'_> {
         })
     }
 
-    /// Sends the data key, if this store has one.
+    /// Sends the encrypted data key to the node, if the cluster has one.
     async fn send_data_key(&self, by: PublicJwk) -> Result<(), CommandError> {
         let (Directory { store, issuer, .. }, request) = (self.directory, self.request);
         let encrypted = store.encrypt_data_key(&request.enrolment, request.hash);

@@ -4,8 +4,8 @@
 //! Only root and the server's own user may connect. Even these peers cannot block the server: the
 //! length of the line, every wait and the number of connections are bounded.
 //!
-//! The checks of the peer protect if the file permissions are wrong, or if an attacker created a
-//! socket at this path to receive passwords.
+//! Both sides check the user of their peer. This protects if the file permissions are wrong, or if
+//! an attacker has created a socket at this path to receive passwords.
 
 use std::fs::Permissions;
 use std::io::ErrorKind;
@@ -32,14 +32,14 @@ use sealgate_core::state::Sealgate;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::metrics::Measurements;
 
-/// Maximum number of connections; further ones wait in the kernel's queue.
+/// Maximum number of connections. Further ones wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 16;
-/// Timeout for the check at the start whether a server listens on an existing socket.
-const CONNECT: Duration = Duration::from_secs(2);
+/// Timeout for the check at a start whether another server listens on an existing socket.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time that commands in progress may take after a stop was requested.
-const STOP: Duration = Duration::from_secs(4);
+const STOP_TIMEOUT: Duration = Duration::from_secs(4);
 /// Wait before the next accept if the kernel has no resources for another connection.
-const NO_ROOM: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Reason why the socket cannot be bound: one line for an operator.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum BindError {
     Kernel { path: PathBuf, error: io::Error },
 }
 
-/// The bound socket. Commands are answered only while [`serve`] runs.
+/// Bound socket. Commands are answered only while [`serve`] runs.
 #[derive(Debug)]
 pub struct AdminSocket {
     listener: StdListener,
@@ -105,7 +105,7 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
     // The receiver may have timed out.
     let asking = thread::Builder::new().spawn(move || drop(tell.send(StdStream::connect(owned))));
     asking.map_err(|error| BindError::NoThread { path: path.to_owned(), error })?;
-    match told.recv_timeout(CONNECT) {
+    match told.recv_timeout(CONNECT_TIMEOUT) {
         Ok(Ok(_)) | Err(_) => Ok(true),
         Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Ok(false),
         Ok(Err(error)) => Err(BindError::Kernel { path: path.to_owned(), error }),
@@ -186,19 +186,19 @@ where
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection to the admin socket failed");
-                        tokio::time::sleep(NO_ROOM).await;
+                        tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
                     }
                 },
             }
         }
     }
-    // The file is removed while the socket still listens. A starting server cannot take the path
-    // before, so the file is this server's.
+    // Remove the file while the socket still listens. Until then no starting server can take the
+    // path, so the file is this server's.
     if let Err(error) = fs::remove_file(&socket.path) {
         tracing::warn!(%error, path = %socket.path.display(), "cannot remove the admin socket");
     }
     drop(listener);
-    let ended = timeout(STOP, async { while connections.join_next().await.is_some() {} }).await;
+    let ended = timeout(STOP_TIMEOUT, async { while connections.join_next().await.is_some() {} }).await;
     if ended.is_err() {
         tracing::warn!("a command did not complete before the server stopped");
     }
@@ -215,7 +215,7 @@ where
         return answer(&mut stream, &Reply::Errors(vec![refusal])).await;
     }
     let read = timeout(wire::LINE_TIMEOUT, wire::read_line(&mut stream, wire::MAX_COMMAND_LENGTH)).await;
-    // Otherwise the peer has gone, or has sent nothing that could be answered.
+    // Without a line, the peer has disconnected or has sent too much. There is nothing to answer.
     let Ok(Ok(Some(line))) = read else { return };
     let reply = match serde_json::from_slice::<Command>(&line) {
         Ok(command) => carry_out(execute(command)).await,
@@ -236,7 +236,7 @@ async fn answer(stream: &mut UnixStream, reply: &Reply) {
 }
 
 async fn carry_out(command: impl Future<Output = Result<Answer, CommandError>>) -> Reply {
-    match timeout(wire::EXECUTION, command).await {
+    match timeout(wire::EXECUTION_TIMEOUT, command).await {
         Ok(Ok(answer)) => Reply::Answer(answer),
         Ok(Err(error)) => Reply::Errors(error.into_lines()),
         Err(_) => Reply::Errors(vec!["the server did not complete the command in time; try again".to_owned()]),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_is_answered_and_the_socket_goes_with_the_server() {
+    async fn a_command_is_answered_and_a_stop_removes_the_socket() {
         let running = Running::start(fine);
         let answer = ask(&running.path(), running.directory.path(), &Command::Status).await.unwrap();
         assert_eq!(answer.members()["config"], "/sealgate.toml");
@@ -316,7 +316,7 @@ mod tests {
         running.stop.send(true).unwrap();
         running.task.await.unwrap();
         let gone = ask(&running.directory.path().join("s"), running.directory.path(), &Command::Status).await;
-        assert!(matches!(gone, Err(AskError::NobodyListens)));
+        assert!(matches!(gone, Err(AskError::NoServer)));
         assert!(!running.directory.path().join("s").exists());
     }
 
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_under_way_ends_before_the_server_does() {
+    async fn a_running_command_completes_before_the_server_stops() {
         let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (tell, wait) = (Arc::clone(&begun), Arc::clone(&go_on));
         let running = Running::start(move |command| {

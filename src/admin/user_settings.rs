@@ -104,7 +104,7 @@ pub struct InviteArguments {
 #[derive(Debug)]
 pub enum Invited {
     One(Box<Invitee>),
-    /// With the path of the file.
+    /// Users of the file at this path.
     Many(PathBuf, Box<Invitees>),
 }
 
@@ -118,7 +118,7 @@ impl From<InviteArguments> for Invited {
                     Invitee { email, username, name, phone, picture, roles, groups, app, language, print_link };
                 Self::One(Box::new(invitee))
             }
-            // Without a file the command line requires the others.
+            // The parser requires the other arguments without a file, so there is a file.
             (from, ..) => {
                 let file = PeopleFile::default();
                 Self::Many(from.unwrap_or_default(), Box::new(Invitees { file, groups, app, language, dry_run }))
@@ -155,7 +155,7 @@ pub struct Invitee {
     pub app: Option<String>,
     /// Language of the mail.
     pub language: Option<Language>,
-    /// Whether the answer has the link, instead of a mail.
+    /// Whether the answer contains the link. Otherwise the link is mailed.
     #[serde(default)]
     pub print_link: bool,
 }
@@ -167,7 +167,7 @@ impl From<NewUser> for Invitee {
     }
 }
 
-/// Changes to a user; absent ones stay.
+/// Changes to a user. Attributes that are not given stay.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(id = "changes", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
@@ -209,16 +209,16 @@ pub struct UserChanges {
     /// Remove all roles
     #[arg(long)]
     pub(super) no_roles: bool,
-    /// A group that applications see, in place of all that they are in; can be repeated
+    /// Group, visible to applications, replacing all current ones; can be repeated
     #[arg(long = "group", value_name = "GROUP", conflicts_with = "no_groups")]
     pub(super) groups: Vec<String>,
-    /// In no group any more
+    /// Remove all groups
     #[arg(long)]
     pub(super) no_groups: bool,
-    /// A further group; can be repeated
+    /// Group to add; can be repeated
     #[arg(long = "add-group", value_name = "GROUP")]
     pub(super) add_groups: Vec<String>,
-    /// A group that they leave; can be repeated
+    /// Group to remove; can be repeated
     #[arg(long = "remove-group", value_name = "GROUP")]
     pub(super) remove_groups: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Commands about users, and how an operator names a user.
+//! Commands about users, and the ways to name a user in a command.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         }
         UserCommand::Show(person) => {
             let user = find(directory, &person).await?;
-            Ok(invitations::told(directory, user).await?.into())
+            Ok(invitations::answer(directory, user).await?.into())
         }
         UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
         UserCommand::ResendInvitation { person, print_link } => {
@@ -39,7 +39,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         }
         UserCommand::RevokeInvitation(person) => invitations::revoke(directory, &person).await,
         UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
-        // The command line sends one of the two forms above.
+        // The command line sends `InvitePerson` or `InviteMany` instead.
         UserCommand::Invite(_) => Err(CommandError::invalid("send the command invite_person or invite_many")),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
@@ -99,7 +99,7 @@ async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answe
     let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub);
     let mut rows = Vec::with_capacity(users.len());
     for user in users {
-        rows.push(invitations::told(directory, user).await?);
+        rows.push(invitations::answer(directory, user).await?);
     }
     Ok(ListPage::answer(Rows::Users(rows), next))
 }
@@ -116,11 +116,11 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    // Written with the change: the old mailbox gets a notification, and can no longer undo
-    // anything.
+    // Committed with the change: the notification to the old mailbox, and the removal of all its
+    // links.
     let left = |before: &User, after: &User| {
         let is_moved = before.email.lookup_key() != after.email.lookup_key();
-        is_moved.then(|| AddressLeft { mails: word_to_old_address(directory, before), links: take_all_back })
+        is_moved.then(|| AddressLeft { mails: notice_to_old_address(directory, before), links: remove_links })
     };
     let user = match directory.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
@@ -138,16 +138,16 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     Ok(UserAnswer::from(user).into())
 }
 
-/// Removes all links of the account. An administrator's change cannot be undone from the previous
-/// mailbox.
-fn take_all_back(links: &mut AccountLinks) {
+/// Removes all links of the account. The previous mailbox must not be able to undo an
+/// administrator's change.
+fn remove_links(links: &mut AccountLinks) {
     links.take_back();
     links.undos.clear();
 }
 
-/// Creates the notification to the previous address. The audit event triggers the one to the new
-/// address.
-fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
+/// Creates the notification to the previous address. The audit event triggers the notification to
+/// the new address.
+fn notice_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
     let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
     if !sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %before.sub, "the old address is not notified of the new one: too many \
@@ -233,7 +233,7 @@ async fn set_password(directory: &Directory<'_>, person: &Person, password: &Sec
 
 async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = find(directory, person).await?.sub;
-    // After enabling, neither old sessions nor old refresh tokens may work again.
+    // Revoke all access, so that neither old sessions nor old refresh tokens work after enabling.
     let (user, ended) = change_and_end(directory, person, sub, |user| user.state = UserState::Disabled).await?;
     directory
         .record(directory.event(AuditKind::UserDisabled).for_subject(user.sub).with_detail(ended.to_string()))
@@ -266,8 +266,7 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
 
 /// Changes a user and revokes all access.
 ///
-/// This includes a sign-in with the old credentials during the change, and the refresh tokens that
-/// it issued.
+/// This also revokes a sign-in with the old credentials during the change, and its refresh tokens.
 async fn change_and_end(
     directory: &Directory<'_>,
     person: &Person,
@@ -289,7 +288,7 @@ fn with_ended(user: User, ended: Ended) -> Answer {
     UserAnswer { sessions_ended, grants_ended, ..UserAnswer::from(user) }.into()
 }
 
-/// A user as named by an operator.
+/// User as named by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Person {

@@ -1,5 +1,6 @@
-//! Protocol of the admin socket, one JSON line each way on a separate connection, and its client,
-//! which the command line uses.
+//! Protocol of the admin socket, and its client, which the command line uses.
+//!
+//! Each command has a connection of its own, with one line of JSON in each direction.
 
 use std::io;
 use std::io::ErrorKind;
@@ -19,16 +20,16 @@ use crate::socket;
 /// Maximum length of a command, bytes. An import of many users reaches it.
 pub(super) const MAX_COMMAND_LENGTH: usize = 16 << 20;
 /// Initial capacity of the buffer, bytes; sufficient for nearly every command.
-const FIRST_ROOM: usize = 64 * 1024;
+const INITIAL_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Timeout for each side's wait for the other's bytes.
+/// Maximum time that each side waits for bytes of the other.
 pub(super) const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Timeout for a command.
+/// Maximum time for the execution of a command.
 ///
-/// Long, because revoking the grants of a user or a client takes one durable write each, and there
-/// may be thousands.
-pub(super) const EXECUTION: Duration = Duration::from_mins(2);
+/// It is long, because revoking the grants of a user or a client takes one durable write each, and
+/// there may be thousands.
+pub(super) const EXECUTION_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Reply of the server.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ struct SecretLine {
 
 impl SecretLine {
     fn new() -> Self {
-        Self { bytes: Zeroizing::new(Vec::with_capacity(FIRST_ROOM)) }
+        Self { bytes: Zeroizing::new(Vec::with_capacity(INITIAL_BUFFER_BYTES)) }
     }
 
     /// Reserves capacity for `more` bytes.
@@ -89,8 +90,9 @@ impl io::Write for SecretLine {
     }
 }
 
-/// Reads up to the end of the line; `None` if it does not end within `limit` bytes or before the
-/// end of the stream.
+/// Reads up to the end of the line.
+///
+/// Returns `None` if the line does not end within `limit` bytes or before the end of the stream.
 pub(super) async fn read_line(
     stream: &mut (impl AsyncRead + Unpin),
     limit: usize,
@@ -116,9 +118,9 @@ const MAX_ANSWER_LENGTH: usize = 64 << 20;
 /// Reason why a server did not answer a command.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// No server runs: there is no socket, or a killed server left one behind.
+    /// No server runs: there is no socket, or a killed server has left one behind.
     #[error("no server answers on the admin socket")]
-    NobodyListens,
+    NoServer,
     /// The server did not execute the command; one line per error.
     #[error("{}", .0.join("; "))]
     Refused(Vec<String>),
@@ -129,7 +131,8 @@ pub enum AskError {
 
 /// Sends a command to the server that listens on the socket `path`.
 ///
-/// `store` is its store's directory, whose owner is the user that the server may run as.
+/// `store` is the directory of the server's store. The server may run as the owner of this
+/// directory.
 pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer, AskError> {
     let shown = path.display();
     let mut stream = match UnixStream::connect(path).await {
@@ -147,10 +150,10 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
     }
     let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; see its log"));
     // A server that refuses this user answers and closes without reading. Its answer is more useful
-    // than the broken pipe.
+    // than the broken pipe, so read it first.
     let written = timeout(LINE_TIMEOUT, stream.write_all(&line)).await.map_err(silent)?;
     drop(line);
-    let longest = EXECUTION + 2 * LINE_TIMEOUT;
+    let longest = EXECUTION_TIMEOUT + 2 * LINE_TIMEOUT;
     let read = timeout(longest, read_line(&mut stream, MAX_ANSWER_LENGTH)).await.map_err(silent)?;
     let Ok(Some(line)) = read else {
         let why = written.and(read).err().map_or_else(String::new, |error| format!(" ({error})"));
@@ -168,7 +171,7 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
 fn no_connection(path: &Path, error: &io::Error) -> AskError {
     let shown = path.display();
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NobodyListens,
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NoServer,
         ErrorKind::PermissionDenied => AskError::Failed(format!(
             "this user may not use the admin socket {shown}; run the command as the server's user or as root"
         )),
@@ -187,10 +190,10 @@ mod tests {
         assert_eq!(read_line(&mut sent, 100).await.unwrap().unwrap().as_slice(), b"{}");
         let mut unended = &b"{}"[..];
         assert!(read_line(&mut unended, 100).await.unwrap().is_none());
-        let mut long = vec![b'x'; 3 * FIRST_ROOM];
+        let mut long = vec![b'x'; 3 * INITIAL_BUFFER_BYTES];
         long.push(b'\n');
-        assert_eq!(read_line(&mut long.as_slice(), usize::MAX).await.unwrap().unwrap().len(), 3 * FIRST_ROOM);
-        assert_eq!(line(&"x".repeat(3 * FIRST_ROOM)).unwrap().len(), 3 * FIRST_ROOM + 3);
+        assert_eq!(read_line(&mut long.as_slice(), usize::MAX).await.unwrap().unwrap().len(), 3 * INITIAL_BUFFER_BYTES);
+        assert_eq!(line(&"x".repeat(3 * INITIAL_BUFFER_BYTES)).unwrap().len(), 3 * INITIAL_BUFFER_BYTES + 3);
         let long = vec![b'x'; 5000];
         assert!(read_line(&mut long.as_slice(), 4999).await.unwrap().is_none());
     }

@@ -11,7 +11,7 @@ use super::failure::CommandFailure;
 use sealgate_admin as admin;
 use sealgate_admin::answer::{KeysAnswer, ListPage};
 use sealgate_admin::command::{Command, KeyCommand};
-use sealgate_admin::{Answer, AskError, Directory, Mailing, NobodySigns, OnThisThread};
+use sealgate_admin::{Answer, AskError, Directory, Mailing, NoSigner, OnThisThread};
 use sealgate_config::{Config, SledConfig, StoreConfig};
 use sealgate_core::audit::AuditLog;
 use sealgate_domain::audit::Actor;
@@ -45,7 +45,7 @@ impl StoreAccess {
         let store = match self.store.take() {
             Some(store) => store,
             None => match self.connect(command) {
-                Err(AskError::NobodyListens) => self.runtime.block_on(open_store(&self.config))?,
+                Err(AskError::NoServer) => self.runtime.block_on(open_store(&self.config))?,
                 Err(error) => return Err(refused(error)),
                 Ok(answer) => return Ok(answer),
             },
@@ -61,7 +61,7 @@ impl StoreAccess {
         let list = Command::Key(KeyCommand::List);
         let answer = match self.connect(&list) {
             Ok(answer) => answer,
-            Err(AskError::NobodyListens) => self.block_on(async {
+            Err(AskError::NoServer) => self.block_on(async {
                 match self.store_as_it_lies().await? {
                     Some(store) => execute_on(&store, &self.config, &list).await,
                     None => Ok(Answer::Keys(KeysAnswer::default())),
@@ -76,7 +76,7 @@ impl StoreAccess {
     }
 
     pub(super) fn is_served(&self) -> bool {
-        !matches!(self.connect(&Command::Status), Err(AskError::NobodyListens))
+        !matches!(self.connect(&Command::Status), Err(AskError::NoServer))
     }
 
     /// Opens the store of a stopped server for reading; `None` if it does not exist yet.
@@ -114,7 +114,7 @@ impl StoreAccess {
     /// Executes a command on the server, never directly on the store.
     pub(super) fn ask_server(&self, command: &Command) -> Result<Answer, CommandFailure> {
         self.connect(command).map_err(|error| match error {
-            AskError::NobodyListens => {
+            AskError::NoServer => {
                 CommandFailure::line(format_args!("no server answers on {}", self.config.admin.socket.display()))
             }
             error => refused(error),
@@ -124,7 +124,7 @@ impl StoreAccess {
     /// Refuses to write a store while a server uses it, or if root would own its files.
     pub(super) fn refuse_beside_server(&self) -> Result<(), CommandFailure> {
         match self.connect(&Command::Status) {
-            Err(AskError::NobodyListens) => refuse_as_root(&self.config.store),
+            Err(AskError::NoServer) => refuse_as_root(&self.config.store),
             _ => Err(CommandFailure::line(format_args!(
                 "a server answers on {}; stop it first",
                 self.config.admin.socket.display()
@@ -152,7 +152,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         clock: &SystemClock,
         entropy: &OsEntropy,
         passwords: &OnThisThread,
-        keys: &NobodySigns,
+        keys: &NoSigner,
         key_times: config.keys.times,
         trail: &AuditLog::new(&config.audit),
         issuer: config.issuer.as_str(),

@@ -63,7 +63,7 @@ pub(super) fn reload(file: &Path) -> ReloadOutcome {
         Ok(Answer::Reloaded(reloaded)) => ReloadOutcome::Done(reloaded),
         Ok(_) => ReloadOutcome::Failed(CommandFailure::other_answer()),
         Err(AskError::Refused(lines)) => ReloadOutcome::Failed(not_reloaded(lines)),
-        Err(AskError::NobodyListens) => ReloadOutcome::NoServer(CommandFailure::line(format_args!(
+        Err(AskError::NoServer) => ReloadOutcome::NoServer(CommandFailure::line(format_args!(
             "no server answers on {}; restart a server that was started with another admin.socket or store.path",
             socket.display()
         ))),

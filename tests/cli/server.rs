@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate_admin as admin;
-use sealgate_admin::{Directory, Mailing, NobodySigns, OnThisThread, socket};
+use sealgate_admin::{Directory, Mailing, NoSigner, OnThisThread, socket};
 use sealgate_config::AuditConfig;
 use sealgate_core::audit::AuditLog;
 use sealgate_domain::audit::Actor;
@@ -54,7 +54,7 @@ impl Served {
                     clock: &SystemClock,
                     entropy: &OsEntropy,
                     passwords: &OnThisThread,
-                    keys: &NobodySigns,
+                    keys: &NoSigner,
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
                     trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),
                     issuer: "http://localhost:8080",

@@ -55,7 +55,7 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
     let named = named_delimiter(first);
     let header = if named.is_some() { text.lines().nth(1).unwrap_or_default() } else { first };
     let delimiter = named.unwrap_or(if header.contains(';') && !header.contains(',') { b';' } else { b',' });
-    // Rows of another length are reported below, with their line.
+    // Rows of another length are reported below with their line.
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
@@ -91,13 +91,13 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
     }
 }
 
-/// Returns the delimiter that a first line `sep=;` names, as in Microsoft Excel. The line is not a
-/// record.
+/// Returns the delimiter if the first line names one, such as `sep=;` of Microsoft Excel. That line
+/// is not a record.
 fn named_delimiter(first: &str) -> Option<u8> {
     let first = first.trim().trim_matches('"');
     let (name, delimiter) = first.split_at_checked(4)?;
     let delimiter = Some(delimiter).filter(|_| name.eq_ignore_ascii_case("sep="))?;
-    // If the delimiter is a tab, `trim` has removed it from the end of the line.
+    // A tab as the delimiter has been removed by `trim`.
     match delimiter {
         ";" => Some(b';'),
         "," => Some(b','),
@@ -187,7 +187,8 @@ fn unguarded(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|rest| rest.starts_with(['=', '+', '-', '@'])).unwrap_or(cell)
 }
 
-/// Counter of lines. The reader's own counter attributes some line breaks to the following record.
+/// Counter of lines. The CSV reader's own counter attributes some line breaks to the following
+/// record.
 struct Lines<'t> {
     text: &'t [u8],
     at: usize,
@@ -195,7 +196,7 @@ struct Lines<'t> {
 }
 
 impl Lines<'_> {
-    /// Returns the line of the record at this byte, after any line breaks there.
+    /// Returns the line of the record that begins at this byte, or after line breaks there.
     fn number_at(&mut self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         let breaks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_the_file() {
+    fn faults_name_the_lines_of_the_file() {
         for end in ["\n", "\r\n"] {
             let text = ["email,name", "a@b.test,\"A\nB\"", "", "c@d.test", "e@f.test,E,x", "g@h.test,G"].join(end);
             let file = csv(&text);

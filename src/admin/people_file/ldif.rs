@@ -48,7 +48,7 @@ pub(super) fn read(text: &str, file: &mut PeopleFile) {
     }
 }
 
-/// The unfolded lines of a text without comments, each with the number of its first line.
+/// Unfolded lines of a text without comments, each with the number of its first line.
 struct Unfolded<'t> {
     lines: std::iter::Peekable<std::iter::Zip<std::ops::RangeFrom<usize>, std::str::Lines<'t>>>,
 }
@@ -85,7 +85,7 @@ struct Entry {
     common_name: String,
     given_name: String,
     surname: String,
-    /// Whether its object classes are those of a user; unknown if it has none.
+    /// Whether the object classes are those of a user. `None` if the entry has no class.
     is_person: Option<bool>,
     is_computer: bool,
     faults: Vec<LineFault>,
@@ -110,7 +110,7 @@ impl Entry {
             self.faults.push(LineFault::new(line, "it is not ATTRIBUTE: VALUE"));
             return;
         };
-        // An attribute with an option (cn;lang-tr) is a variant of the one without.
+        // An attribute with an option, such as `cn;lang-tr`, is not in the list and is ignored.
         let attribute = attribute.to_ascii_lowercase();
         let attribute = attribute.as_str();
         let known = [
@@ -140,7 +140,7 @@ impl Entry {
     }
 
     fn take(&mut self, line: usize, attribute: &str, value: &str) {
-        // The first of several values is used.
+        // Of several values, the first is used.
         let first = |kept: &mut String| {
             if kept.is_empty() {
                 value.clone_into(kept);
@@ -184,7 +184,7 @@ impl Entry {
         }
     }
 
-    /// Adds the entry to the file. Returns false if no more are accepted.
+    /// Adds the entry to the file. Returns false if the file accepts no more entries.
     fn end(self, file: &mut PeopleFile) -> bool {
         if self.is_person == Some(false) || self.is_computer {
             file.skipped += 1;
@@ -231,7 +231,7 @@ impl Lock {
             "pwdaccountlockedtime" => locked_if(!value.is_empty()),
             "nsaccountlock" => locked_if(value.eq_ignore_ascii_case("true")),
             "useraccountcontrol" => locked_if(number()? & Self::ACCOUNT_DISABLED != 0),
-            // 100 nanoseconds since 1601; 0 and the largest number mean never.
+            // 100 nanoseconds since 1601. 0 and the largest number mean never.
             "accountexpires" => match number()? {
                 ..=0 | i64::MAX => Self::Open,
                 ticks => {
@@ -239,7 +239,7 @@ impl Lock {
                     Self::Expires(UnixTime::from_seconds(seconds))
                 }
             },
-            // Days since 1970; shadow(5): -1 or empty means never.
+            // Days since 1970. In shadow(5), -1 or empty means never.
             _ if value.is_empty() => Self::Open,
             _ => match u64::try_from(number()?) {
                 Ok(days) => Self::Expires(UnixTime::from_seconds(days.saturating_mul(Self::DAY))),
@@ -340,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_stops_the_program(text in "(dn: x\n)?([ a-c:<#\\\\=,\n]|mail:|userPassword::|memberOf:cn=|\\PC){0,60}") {
+        fn no_input_causes_a_panic(text in "(dn: x\n)?([ a-c:<#\\\\=,\n]|mail:|userPassword::|memberOf:cn=|\\PC){0,60}") {
             let file = ldif(&text);
             prop_assert!(file.rows.len() + file.skipped <= text.lines().count());
         }

@@ -1,8 +1,8 @@
-//! Lists of users from other programs, and the exported list.
+//! Files with users from other programs, and the exported list of users.
 //!
-//! CSV, LDIF and htpasswd are read into the same rows. Only the syntax of a file is checked here.
-//! Files and URLs that it names are neither opened nor fetched. The exported list is CSV and contains
-//! no password hashes.
+//! CSV, LDIF and htpasswd are read into the same rows. This module checks only the syntax of a
+//! file. It neither opens nor fetches files and URLs that the file names. The exported list is CSV
+//! and contains no password hashes.
 
 mod csv;
 mod htpasswd;
@@ -39,7 +39,7 @@ pub struct PeopleSource {
     /// The file, of at most 10,000 people and 32 MiB, or - for standard input
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
-    /// How it is written
+    /// Format of the file
     #[arg(long, value_enum)]
     pub format: PeopleFormat,
     /// htpasswd: domain of the addresses; NAME becomes NAME@DOMAIN, with the username NAME
@@ -100,10 +100,10 @@ fn domain(text: &str) -> Result<String, &'static str> {
     if sound { Ok(text.to_owned()) } else { Err("write a domain such as example.org") }
 }
 
-/// Maximum number of users in one file. They are one commit of the store.
+/// Maximum number of users in one file. A single commit of the store writes them.
 pub(crate) const MAX_PEOPLE: usize = 10_000;
 
-/// A user as written in the file. An empty string means absent.
+/// User as written in the file. An empty string means that the value is absent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PersonRow {
@@ -115,15 +115,16 @@ pub(crate) struct PersonRow {
     pub(crate) username: String,
     pub(crate) phone_number: String,
     pub(crate) groups: Vec<String>,
-    /// For an invitation: the application to open afterwards, and the mail's language.
+    /// For an invitation: the application to open afterwards.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) app: String,
+    /// For an invitation: language of the mail.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) language: String,
     /// Whether the account is locked or disabled in the other system.
     #[serde(default)]
     pub(crate) is_disabled: bool,
-    /// When the account expires in the other system.
+    /// Time at which the account expires in the other system.
     #[serde(default)]
     pub(crate) expires_at: Option<UnixTime>,
     /// Password hash; never printed.
@@ -150,7 +151,7 @@ impl PersonRow {
     }
 }
 
-/// An error in a line.
+/// Error in a line.
 ///
 /// It names the field but never quotes its value, which may be a hash in the wrong column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -173,7 +174,7 @@ impl LineFault {
 impl Display for LineFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            // Line 0 is the file as a whole.
+            // Line 0 means the file as a whole.
             0 => f.write_str(&self.fault),
             line => write!(f, "line {line}: {}", self.fault),
         }
@@ -191,7 +192,7 @@ pub struct PeopleFile {
 }
 
 impl PeopleFile {
-    /// Returns whether another user fits. Adds one error if not.
+    /// Returns whether another user fits. Otherwise adds one error.
     fn has_room(&mut self, line: usize) -> bool {
         let room = self.rows.len() < MAX_PEOPLE;
         if !room {
@@ -205,7 +206,7 @@ impl PeopleFile {
     }
 }
 
-/// The members of `user show --json`.
+/// Columns of the exported list: the members of `user show --json`.
 const COLUMNS: [&str; 13] = [
     "sub",
     "email",
@@ -260,7 +261,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_file_of_other_letters_is_named_with_its_line() {
+    fn a_file_that_is_not_utf_8_is_refused_with_its_line() {
         let file = super::read(b"email,name\na@b.test,Ay\xfee\n", &PeopleSource::default());
         assert_eq!(faults(&file), ["2: the file is not UTF-8 from here on; save it as UTF-8"]);
         let file = super::read(b"\xff\xfee\0m\0", &PeopleSource::default());

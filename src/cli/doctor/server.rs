@@ -65,7 +65,7 @@ pub(super) fn ask(config: &Config, file: &Path) -> (ServerState, Vec<Finding>) {
             (ServerState::Runs(status), findings)
         }
         Ok(_) => (ServerState::Unknown, vec![Finding::problem(Topic::Server, "it has another version: restart it")]),
-        Err(AskError::NobodyListens) => {
+        Err(AskError::NoServer) => {
             let message = format!(
                 "no server answers on {}: start it; its log (journalctl -u sealgate) shows why it stopped",
                 socket.display()
