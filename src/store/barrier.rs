@@ -1,9 +1,9 @@
-//! The disk barrier for sled.
+//! Disk barrier for sled.
 //!
-//! sled 0.34.7 ends each write with `sync_file_range`, which neither flushes the drive's cache nor
-//! stores the file's new length, so a power failure loses acknowledged writes. This module
-//! redefines the C symbol as `fdatasync`, and the linker resolves sled's calls to it. That includes
-//! the writes of sled's own threads.
+//! sled 0.34.7 ends each write with `sync_file_range`. That neither flushes the drive's cache nor
+//! stores the new length of the file, so a power failure loses acknowledged writes. This module
+//! defines the C symbol `sync_file_range` anew, as `fdatasync`, and the linker resolves sled's
+//! calls to it. The writes of sled's own threads are included.
 
 #![expect(unsafe_code, reason = "replaces a function of the C library")]
 
@@ -13,7 +13,7 @@ use libc::{c_int, c_uint, off64_t};
 
 static BARRIERS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns how many barriers this process has issued. A flush without one was not made durable.
+/// Returns how many barriers this process has executed. A flush without a barrier was not durable.
 pub fn count() -> u64 {
     BARRIERS.load(Ordering::Relaxed)
 }

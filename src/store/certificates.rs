@@ -1,5 +1,6 @@
-//! Certificate orders that the nodes of a cluster share: the account, the challenge in progress and the
-//! certificates with their keys. Every part is sealed with the data key.
+//! ACME data that the nodes of a cluster share, sealed with the data key.
+//!
+//! The data are the account, the challenge in progress, and the certificates with their keys.
 
 use zeroize::Zeroizing;
 
@@ -10,7 +11,7 @@ use crate::sealer::{NONCE_BYTES, SealError};
 use crate::{Committed, Store, StoreError};
 use sealgate_domain::secret::Sealed;
 
-/// Part of the shared data.
+/// Part of the shared ACME data. Each part is one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificatePart<'a> {
     /// Account, failures and the challenge in progress.
@@ -32,10 +33,10 @@ pub enum CertificatePartError {
 }
 
 impl Store {
-    /// Reads a part; `None` before it was written.
+    /// Reads a part; `None` if it was never written.
     ///
     /// # Errors
-    /// When the store fails, or without the data key.
+    /// If the store fails, or if there is no data key.
     pub async fn certificate_part(
         &self,
         part: CertificatePart<'_>,
@@ -46,10 +47,10 @@ impl Store {
         Ok(Some(sealing.sealer.open(&key, &loaded.value)?))
     }
 
-    /// Replaces a part under a lease. `nonce`: random.
+    /// Replaces a part while the lease is held. `nonce` must be random.
     ///
     /// # Errors
-    /// When the store fails, without the data key, or after the lease was lost.
+    /// If the store fails, if there is no data key, or if the lease was lost.
     pub async fn replace_certificate_part(
         &self,
         fence: &Fence,

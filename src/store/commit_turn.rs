@@ -1,4 +1,4 @@
-//! Ownership of a commit while it is in an engine's queue.
+//! Decides whether a queued commit may start or was withdrawn by its caller.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,28 +10,30 @@ use tokio::time::timeout;
 
 use crate::engine::{EngineError, Outcome};
 
-/// Ownership of a commit: the caller's until the writer starts it, then the writer's.
+/// Ownership of a queued commit. It belongs to the caller until the writer starts it, then to the
+/// writer.
 ///
-/// A caller that stops waiting can therefore tell whether the commit may still happen.
+/// So a caller that stops waiting knows whether the commit may still happen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CommitTurn(Arc<AtomicBool>);
 
 impl CommitTurn {
-    /// Starts the commit. Returns false if it was withdrawn.
+    /// Starts the commit. Returns false if the caller has withdrawn it.
     pub(super) fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// Withdraws the commit. Returns false if it was started.
+    /// Withdraws the commit. Returns false if the writer has started it.
     fn withdraw(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// Waits for the writer's answer, up to `to_begin` for the start and then up to `to_end`.
+    /// Waits for the writer's result: up to `to_begin` until the commit starts, then up to
+    /// `to_end`.
     ///
     /// # Errors
-    /// [`EngineError::Timeout`] when the commit did not start and will not happen;
-    /// [`EngineError::Unknown`] when it did not finish.
+    /// - [`EngineError::Timeout`] if the commit did not start. It will not happen.
+    /// - [`EngineError::Unknown`] if it started but did not finish.
     pub(super) async fn wait(
         &self,
         answer: Receiver<Result<Outcome, EngineError>>,

@@ -1,5 +1,4 @@
-//! The interface between the store and the engines that store its bytes. It is independent of
-//! OAuth.
+//! Interface between the store and its engines, which store bytes. Independent of OAuth.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +9,12 @@ use async_trait::async_trait;
 
 use crate::cluster::shared_counts::SharedCounts;
 
-/// A key. The first byte is the table; keys are ordered bytewise.
+/// Key of a record. The first byte is the table. Keys are ordered by their bytes.
 pub type Key = Vec<u8>;
-/// The bytes of a record.
+/// Bytes of a record.
 pub type Value = Vec<u8>;
 
-/// A condition of a commit.
+/// Condition of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expect {
     /// No record has the key.
@@ -26,25 +25,24 @@ pub enum Expect {
 
 /// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 384;
-/// Number of records per scan in operations on many records.
+/// Number of records in one scan by an operation on many records.
 const PAGE: usize = 256;
 /// Maximum length of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// An atomic change: if every expectation holds, all puts and deletes are applied; otherwise none
-/// is.
+/// Atomic change. If every expectation holds, all puts and deletes are applied, otherwise none.
 ///
-/// A key occurs at most once in `put` and `delete` together.
+/// A key must occur at most once in `put` and `delete` together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub expect: Vec<Expect>,
     pub put: Vec<(Key, Value)>,
     /// Keys to remove. Removing an absent key is not an error.
     pub delete: Vec<Key>,
-    /// Counters that grow in the same commit.
+    /// Counters that the commit increments.
     ///
-    /// Callers of [`super::Store`] leave it empty. The store derives it from the records
-    /// ([`super::access`]), so that no caller can omit one.
+    /// Callers of [`super::Store`] leave this empty. [`super::access`] derives it from the records,
+    /// so that no caller can omit a counter.
     pub moves: Vec<Counter>,
 }
 
@@ -57,11 +55,11 @@ impl Changes {
         self.moves.extend(more.moves);
     }
 
-    /// Rejects keys over [`MAX_KEY_BYTES`] and values over [`MAX_VALUE_BYTES`], for every engine
-    /// alike.
+    /// Rejects keys longer than [`MAX_KEY_BYTES`] and values longer than [`MAX_VALUE_BYTES`], for
+    /// every engine.
     ///
     /// # Errors
-    /// `Unwritable`, with the actual size.
+    /// `Unwritable`, with the actual length.
     pub(crate) fn check_sizes(&self) -> Result<(), EngineError> {
         let keys = self.put.iter().map(|(key, _)| key).chain(&self.delete);
         if let Some(key) = keys.into_iter().find(|key| key.len() > MAX_KEY_BYTES) {
@@ -80,23 +78,24 @@ impl Changes {
     }
 }
 
-/// A counter that grows when access is revoked.
+/// Counter that a commit increments if it may revoke access.
 ///
-/// There are several, so that a change to one user does not invalidate all cached decisions.
+/// There are several, so that a change to one user does not invalidate the cached decisions on all
+/// users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// Records of the users whose identifiers end in this byte.
+    /// Records of all users whose identifiers end in this byte.
     Person(u8),
     Clients,
     Keys,
-    /// Records that cannot be assigned to another counter.
+    /// Records that belong to no other counter.
     Everything,
 }
 
 impl Counter {
     pub const COUNT: usize = 259;
 
-    /// Returns the counter of this slot, which is below [`Counter::COUNT`].
+    /// Returns the counter with this slot number. `None` from [`Counter::COUNT`] on.
     pub fn of_slot(slot: usize) -> Option<Self> {
         match slot {
             0..=255 => u8::try_from(slot).ok().map(Self::Person),
@@ -117,31 +116,31 @@ impl Counter {
     }
 }
 
-/// Deadline until which the state in this process counts as current.
+/// Time until which the state that this process has read counts as current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Current {
     until: Option<Instant>,
 }
 
 impl Current {
-    /// State that is always current, because no other process writes.
+    /// The state is always current, because no other process writes.
     pub(crate) const ALWAYS: Self = Self { until: None };
 
     pub fn until(instant: Instant) -> Self {
         Self { until: Some(instant) }
     }
 
-    /// Returns whether the deadline has not passed.
+    /// Returns whether that time has not yet passed.
     pub fn holds(self) -> bool {
         self.until.is_none_or(|until| Instant::now() <= until)
     }
 }
 
-/// All counters, as this process has read them.
+/// All counters, as this process has last read them.
 ///
-/// Ordering makes caches correct. The engine moves a counter after the change is readable and
-/// before it answers the commit. A reader takes the sum before it reads the records. A cache entry
-/// with the state from before a change therefore has a sum from before the move.
+/// Caches are correct because of the order of these steps. The engine increments a counter after
+/// the change is readable, and before it acknowledges the commit. A reader takes the sum of the
+/// counters before it reads the records. So a cache entry with old records also has an old sum.
 #[derive(Debug)]
 pub struct Counters {
     slots: [AtomicU64; Counter::COUNT],
@@ -155,7 +154,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Increments these counters. Called by an engine after it has applied the change.
+    /// Increments these counters. An engine calls it after it has applied the change.
     pub fn advance(&self, moves: &[Counter]) {
         if moves.is_empty() {
             return;
@@ -163,17 +162,18 @@ impl Counters {
         for slot in moves.iter().filter_map(|counter| self.slots.get(counter.slot())) {
             slot.fetch_add(1, Ordering::AcqRel);
         }
-        // Last: a caller that sees a new total must then find the slots incremented.
+        // Last, so that a caller that sees the new total also finds the new values of the counters.
         self.total.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the sum of the counters that concern a user. It changes if and only if one of them
+    /// Returns the sum of the counters that concern a user. It changes exactly when one of them
     /// does.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))
     }
 
-    /// Returns all counters, for callers that learn the user only from the records they read.
+    /// Returns a copy of all counters, for callers that do not know the user before they read
+    /// records.
     pub fn snapshot(&self) -> CounterReading {
         CounterReading(self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).collect())
     }
@@ -183,18 +183,18 @@ impl Counters {
         self.slots.get(counter.slot()).map_or(0, |slot| slot.load(Ordering::Acquire))
     }
 
-    /// Returns a number that grows whenever any counter does.
+    /// Returns a number that grows whenever any counter grows.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Acquire)
     }
 }
 
-/// The counters at one moment.
+/// Copy of all counters at one moment.
 #[derive(Debug)]
 pub struct CounterReading(Box<[u64]>);
 
 impl CounterReading {
-    /// Returns [`Counters::sum`] at that moment.
+    /// Returns what [`Counters::sum`] was at that moment.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.0.get(slot).copied().unwrap_or_default())
     }
@@ -207,23 +207,25 @@ fn sum(person: u8, value: impl Fn(usize) -> u64) -> u64 {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Applied and durable.
+    /// The changes are applied and durable.
     Committed,
-    /// An expectation failed and nothing was written. Load the records again and decide again.
+    /// An expectation did not hold, and nothing was written. The caller must load the records and
+    /// decide again.
     Conflict,
 }
 
-/// Authority over the store's format.
+/// Who decides on the format of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatRule {
-    /// This process alone decides when it opens the store.
+    /// This process alone, when it opens the store.
     Own,
-    /// The nodes that share the store agreed on this format. `None` before the first write.
+    /// The nodes that share the store have agreed on this format. `None` before the first write.
     Shared(Option<u32>),
 }
 
 impl FormatRule {
-    /// Returns the format in which to write records, given the newest format of this program.
+    /// Returns the format in which records are written. `newest` is the newest format of this
+    /// program.
     pub(super) fn written(self, newest: u8) -> u8 {
         match self {
             Self::Shared(Some(format)) => u8::try_from(format).unwrap_or(newest).min(newest),
@@ -232,50 +234,49 @@ impl FormatRule {
     }
 }
 
-/// Error of an engine. The caller answers 503 without details.
+/// Error of an engine. Clients get a 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
-    /// The queue of commits is full: shed load.
+    /// The queue of commits is full. The caller should reject the request.
     #[error("the store's queue is full")]
     Busy,
-    /// The commit did not start before its deadline. It was withdrawn and did not happen.
+    /// The commit did not start in time. It was withdrawn and will not happen.
     #[error("the operation waited too long in the store's queue")]
     Timeout,
-    /// The commit started and did not finish before its deadline. It may or may not be applied.
+    /// The commit started but did not finish in time. It may have been applied.
     #[error("the store did not answer in time")]
     Unknown,
-    /// The state in this process may be outdated, so no decision may depend on it.
+    /// The state that this process has read may be outdated, so no decision may depend on it.
     #[error("the data read from the store may be out of date: {0}")]
     Stale(String),
-    /// Writes fail for now (disk full or read-only); reads continue.
+    /// Writes fail for now, because the disk is full or read-only. Reads work.
     #[error("the store cannot write: {0}")]
     Unwritable(String),
     /// The engine has stopped or does not respond.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The bytes under a key cannot be read. Retrying does not help: the files are damaged.
+    /// The bytes of a record cannot be read, because the files are damaged. A retry does not help.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// No copy was made; the store is unchanged.
+    /// No copy was made. The store is unchanged.
     #[error("the store was not copied: {0}")]
     NoCopy(String),
 }
 
-/// Stores bytes, orders commits and makes them durable.
+/// Engine: stores bytes, orders commits, and makes them durable.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// Returns the record with this key. It may be newer than durable data by one flush in
-    /// progress.
+    /// Returns the record with this key. The newest change may not be durable yet.
     ///
     /// # Errors
-    /// `Unavailable` when the engine does not respond, `Damaged` when the bytes cannot be read.
+    /// `Unavailable` if the engine does not respond, `Damaged` if the bytes cannot be read.
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError>;
 
-    /// Returns the records with these keys, in the same order, from one snapshot if the engine has
-    /// them.
+    /// Returns the records with these keys, in the same order. They are of one snapshot if the
+    /// engine has snapshots.
     ///
     /// # Errors
-    /// As [`Engine::get`] of any of them.
+    /// As [`Engine::get`].
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
@@ -284,17 +285,18 @@ pub trait Engine: Send + Sync {
         Ok(found)
     }
 
-    /// Returns up to `limit` records whose keys start with `prefix`, in key order, strictly after
-    /// `after`.
+    /// Returns up to `limit` records whose keys start with `prefix` and are greater than `after`,
+    /// in key order.
     ///
     /// # Errors
-    /// As [`Engine::get`] of any of them.
+    /// As [`Engine::get`].
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError>;
 
-    /// Counts the records whose keys start with `prefix`. It may read all of them: not for
-    /// requests.
+    /// Counts the records whose keys start with `prefix`. May read all of them, so requests must
+    /// not use it.
     ///
     /// # Errors
+    /// As [`Engine::scan`].
     /// As [`Engine::scan`].
     async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
         let (mut count, mut after) = (0, None::<Key>);
@@ -308,27 +310,28 @@ pub trait Engine: Send + Sync {
         }
     }
 
-    /// Returns whether other processes read and write the same records concurrently.
+    /// Returns whether other processes may read and write the same records at the same time.
     fn is_shared(&self) -> bool {
         false
     }
 
     /// Applies `changes` if their expectations hold.
     ///
-    /// `Ok(Committed)` means durable: the change survives a power failure. The engine increments
-    /// the named counters even if the caller no longer waits for the result.
+    /// `Committed` means durable: the change survives a power failure. The counters in `changes`
+    /// are incremented even if the caller stops waiting for the result.
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Unknown`, `Unwritable`, `Unavailable`, `Damaged`.
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
 
-    /// Returns the counters, as this process has read them.
+    /// Returns the counters, as this process has last read them.
     fn counters(&self) -> &Counters;
 
-    /// Returns until when decisions may use the state that this process has read and cached.
+    /// Returns the time until which decisions may use the state that this process has read and
+    /// cached.
     ///
-    /// One second after any node acknowledged a change, no decision uses older state. For an engine
-    /// with a single writer the state is always current.
+    /// One second after any node has acknowledged a change, no decision uses older state. In an
+    /// engine with a single writer, the state is always current.
     ///
     /// # Errors
     /// `Stale`.
@@ -341,12 +344,12 @@ pub trait Engine: Send + Sync {
         1
     }
 
-    /// Returns who decides on the store's format, and the format.
+    /// Returns who decides on the store's format, and the format if it is agreed on.
     fn format(&self) -> FormatRule {
         FormatRule::Own
     }
 
-    /// Sets the format of a new shared store to one that all its nodes can read.
+    /// Sets the format of a new shared store to one that all nodes can read.
     ///
     /// # Errors
     /// As [`Engine::commit`].
@@ -354,9 +357,9 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Returns the names of the nodes that use the store now, without removed ones.
+    /// Returns the names of the nodes that use the store now. Empty if the store is not shared.
     ///
-    /// Empty if there is only one process.
+    /// Nodes that were removed from the cluster are not included.
     ///
     /// # Errors
     /// As [`Engine::get`].
@@ -364,7 +367,7 @@ pub trait Engine: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns the counts shared with other nodes. `None` if there is only one node.
+    /// Returns the counts that the nodes share. `None` if the store is not shared.
     fn shared_counts(&self) -> Option<Arc<dyn SharedCounts>> {
         None
     }
@@ -375,53 +378,57 @@ pub trait Engine: Send + Sync {
     /// The error that a commit would return.
     async fn ping(&self) -> Result<(), EngineError>;
 
-    /// Copies all records, as of between two commits, to a new directory on this machine.
+    /// Copies all records to a new directory on this machine, and returns their number.
     ///
-    /// Returns the number of records after it has read the copy back and compared it. Commits wait
-    /// during the copy; reads do not. A remote engine has its own backup tools and returns an
-    /// error.
+    /// The copy has the state between two commits. It is read back and compared before this
+    /// returns. Commits wait during the copy, reads do not. Engines over a database server return
+    /// an error, because the server has its own backup tools.
     ///
     /// # Errors
+    /// `Busy`, `NoCopy`.
     /// `Busy`, `NoCopy`.
     async fn copy_to(&self, directory: &Path) -> Result<usize, EngineError> {
         Err(EngineError::NoCopy(format!("this store engine cannot copy to {}", directory.display())))
     }
 
-    /// Stops accepting commits, finishes the accepted ones and releases resources. Blocks for up to
-    /// 10 s.
+    /// Stops accepting commits, completes the accepted ones, and releases resources. Blocks for up
+    /// to 10 seconds.
     fn close(&self) {}
 }
 
 /// Observer of the engine's events, for metrics.
 pub trait CommitObserver: Send + Sync {
-    /// A batch of `operations` commits became durable, `seconds` after its first one was dequeued.
+    /// A batch of `operations` commits became durable, `seconds` after its first commit left the
+    /// queue.
     fn committed(&self, operations: usize, seconds: f64);
 
-    /// The queue has `waiting` commits.
+    /// `waiting` commits are in the queue.
     fn queue(&self, waiting: usize);
 
-    /// A heartbeat was answered.
+    /// The server answered a heartbeat.
     fn beat(&self, _beat: &Heartbeat) {}
 
-    /// A batch is retried.
+    /// A batch is run again.
     fn rerun(&self, _cause: RerunCause) {}
 
-    /// A connection for commits was opened, to a server on this timeline; `None` if that failed.
+    /// A connection for commits was opened to a server on this timeline. `None` if connecting
+    /// failed.
     fn connected(&self, _timeline: Option<u32>) {}
 
-    /// The last verified backup of a store in files was made at this time, in seconds since 1970; zero
-    /// if there is none.
+    /// The last verified backup of a store in files was made at this time, in seconds since 1970.
+    /// Zero if there is none.
     fn backed_up(&self, _at: u64) {}
 }
 
-/// Reason for a retry of a batch of commits.
+/// Reason why a batch of commits is run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RerunCause {
-    /// The server rolled it back because of a concurrent transaction.
+    /// The server rolled the batch back because of a concurrent transaction.
     RolledBack,
-    /// The answer was lost: the batch may have been applied.
+    /// The result was lost, so the batch may have been applied.
     Unknown,
-    /// An operator cancelled the wait for the standby, and the server reported success.
+    /// An operator cancelled the wait for the standby, and the server reported success
+    /// nevertheless.
     CancelledWait,
 }
 
@@ -437,12 +444,12 @@ impl RerunCause {
     }
 }
 
-/// A node's heartbeat to a shared store.
+/// Heartbeat of a node to a shared store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heartbeat {
-    /// Round-trip time.
+    /// Round-trip time in seconds.
     pub seconds: f64,
-    /// Time of the heartbeat by the store's clock, in seconds since 1970.
+    /// Time of the heartbeat according to the store's clock, in seconds since 1970.
     pub at: f64,
     /// Number of nodes.
     pub nodes: u32,

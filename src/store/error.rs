@@ -4,25 +4,25 @@ use crate::engine::EngineError;
 use crate::format::newer;
 use crate::sealer::SealError;
 
-/// Error of a store operation. Clients get 503 without details.
+/// Error of a store operation. Clients get a 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A record cannot be read or written: damage, or a bug.
+    /// A record cannot be read or written, because of damage or a bug.
     #[error("the store is damaged: {0}")]
     Broken(String),
     /// Too many sign-ins are in progress.
     #[error("there are too many pending sign-ins")]
     TooManyInteractions,
-    /// The limit of stored forms is reached, and none could be evicted.
+    /// The limit of stored forms is reached, and no form can be evicted.
     #[error("there are too many saved forms")]
     TooManyForms,
     /// A sealed record cannot be unsealed.
     #[error(transparent)]
     Sealed(#[from] SealError),
-    /// The store was written by a newer program.
+    /// A newer program has written the store.
     #[error("{}", newer(*.found, *.known))]
     Newer {
         /// Format of the store.
@@ -30,44 +30,45 @@ pub enum StoreError {
         /// Newest format of this program.
         known: u32,
     },
-    /// Nodes of an older version share the store and could not read the new record.
+    /// A node of an older version shares the store and could not read the new record.
     #[error("{0}")]
     NotYet(String),
-    /// The sign-in that the change depends on has ended; nothing was changed.
+    /// The sign-in on which the change depends has ended. Nothing was changed.
     #[error("the sign-in has ended")]
     SignedOut,
-    /// Concurrent changes of the same record exhausted the retries.
+    /// Concurrent changes of the same record caused too many conflicts.
     #[error("the record was changed concurrently too often")]
     Contended,
 }
 
 impl StoreError {
-    /// Returns whether a retry may succeed without intervention, as during a failover.
+    /// Returns whether a retry may succeed without intervention, for example after a failover.
     pub fn may_pass(&self) -> bool {
         use EngineError::{Busy, Stale, Timeout, Unavailable, Unknown};
         matches!(self, Self::Engine(Busy | Timeout | Unknown | Stale(_) | Unavailable(_)) | Self::Contended)
     }
 
-    /// Returns whether the requests of clients alone caused the error: a limit is reached, or they
-    /// change one record at the same time. Clients can repeat it, so it is no error in the log.
+    /// Returns whether only the requests of clients caused the error: a limit is reached, or they
+    /// change one record at the same time. Clients can repeat that, so it must not fill the log
+    /// with errors.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::TooManyInteractions | Self::TooManyForms | Self::Contended)
     }
 
-    /// Returns whether nothing failed except that cached state may be outdated.
+    /// Returns whether the only cause is that the state in this process may be outdated.
     ///
-    /// The cause is logged once, where it occurred.
+    /// The cause is logged once, where it is detected.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Engine(EngineError::Stale(_)))
     }
 }
 
-/// Outcome of a change that was decided on loaded records.
+/// Outcome of a commit that expects unchanged records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Committed {
     /// Committed and durable.
     Yes,
-    /// A record had changed: load and decide again.
+    /// A record had changed. The caller must load the records and decide again.
     Conflict,
 }

@@ -1,16 +1,14 @@
-//! Conditions of a signed-in user's commits.
+//! Conditions of commits on behalf of a user.
 //!
 //! A request decides with the session and the user that it has read. Before it commits, the session
-//! may be ended, and with it all of the user's access. Records that the request adds afterwards
-//! would outlive "end everything". So Sealgate's own pages get a [`Store`] with a [`CommitGuard`].
-//! Each of its commits expects the current records of session and user, whatever the page changes.
+//! and all of the user's access may be ended. Records that the request adds afterwards would
+//! outlive that. So Sealgate's own pages get a [`Store`] with a [`CommitGuard`]. Each commit
+//! through it expects the current records of session and user, whatever else the page changes.
 //!
-//! Ending everything is not one commit. It opens a [`Revocation`](super::Revocation) first, ends
-//! the sessions next, and then removes the records made in them. From the first step on, the guard
-//! of a page fails: it finds the open revocation, or the user record or the changed record has
-//! changed, or the session is gone.
-//!
-//! Conditions of commits on behalf of a user; [`crate::guarded`] enforces them.
+//! Ending all access takes several commits. The first opens a [`Revocation`](super::Revocation),
+//! the next ones end the sessions, and then the records that were made in them are removed. From
+//! the first commit on, the guard of a page fails. It finds the open revocation, or that the user,
+//! the changed record or the session is no longer the same.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,35 +24,35 @@ use sealgate_domain::user::{Subject, User};
 impl Store {
     /// Returns the store for a request to one of Sealgate's own pages with this cookie.
     ///
-    /// Commits fail with [`StoreError::SignedOut`] until [`Store::act_for`] has named the user.
+    /// Commits fail with [`StoreError::SignedOut`] until [`Store::act_for`] was called.
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         let cookie = cookie.map(|cookie| (cookie.id, cookie.hash()));
         self.guarded(CommitGuard::Page(Mutex::new(PageSession { cookie, subject: None })))
     }
 
-    /// Names the user of a page. Returns whether this is the store of a page.
+    /// Sets the user of a page. Returns false if this is not the store of a page.
     pub fn act_for(&self, subject: Subject) -> bool {
         let Some(CommitGuard::Page(page)) = self.guard.as_deref() else { return false };
         page.lock().unwrap_or_else(PoisonError::into_inner).subject = Some(subject);
         true
     }
 
-    /// Returns the store for a client's operations with a code of this session.
+    /// Returns the store for a client that redeems a code of this session.
     #[must_use]
     pub fn for_code(&self, session: SessionId, subject: Subject) -> Self {
         self.guarded(CommitGuard::Code { session, subject })
     }
 
-    /// Returns the store for a user whose password is verified and who is not signed in yet.
+    /// Returns the store for a user whose password was verified but who is not signed in yet.
     #[must_use]
     pub fn for_credentials(&self, user: &User) -> Self {
         let password = CredentialMark::for_user(user, 0).password;
         self.guarded(CommitGuard::Credentials { subject: user.sub, password })
     }
 
-    /// Returns the store for the server's own work: revocations continue after the session has
-    /// ended.
+    /// Returns the store for the server's own work, such as completing a revocation after the
+    /// session has ended.
     #[must_use]
     pub fn for_server(&self) -> Self {
         Self { is_for_server: true, ..self.clone() }
@@ -66,8 +64,8 @@ impl Store {
 
     /// Commits the changes if the guard holds at that moment.
     ///
-    /// Retries conflicts over the guard's own records (the session's use is recorded, the user
-    /// changes their name in another tab).
+    /// Retries if only the guard's records have changed. That happens when the use of the session
+    /// is recorded or when the user changes their name in another tab.
     pub(super) async fn commit_under(&self, guard: &CommitGuard, changes: Changes) -> Result<Committed, StoreError> {
         let mut held = self.check(guard).await?;
         for _ in 0..MAX_CONFLICTS {
@@ -86,7 +84,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Updates the guard after this request has renewed or moved its session.
+    /// Updates the guard after the request itself has renewed or moved the session.
     pub(super) fn follow_session(&self, before: &Session, next: &Session) {
         if let Some(CommitGuard::Page(page)) = self.guard.as_deref() {
             let mut page = page.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,10 +98,10 @@ impl Store {
         Ok(!self.engine.scan(&table::revocations(subject), None, 1).await?.is_empty())
     }
 
-    /// Returns the expectations of a commit.
+    /// Returns the expectations that the guard adds to a commit.
     ///
     /// # Errors
-    /// [`StoreError::SignedOut`] when the guard does not hold; [`StoreError::Contended`] while a
+    /// [`StoreError::SignedOut`] if the guard does not hold, [`StoreError::Contended`] while a
     /// revocation is open.
     async fn check(&self, guard: &CommitGuard) -> Result<Vec<Expect>, StoreError> {
         let (session, cookie, subject) = match guard {
@@ -133,7 +131,8 @@ impl Store {
         if !accepts || session.value.sign_in_of(subject).is_none() || !user.value.is_enabled() {
             return Err(StoreError::SignedOut);
         }
-        // After the user record: a revocation that opens between the two and changes the user fails the commit.
+        // Checked after the user record was read. If a revocation opens between the two reads, it
+        // has changed the user record, and the commit fails.
         if cookie.is_some() && self.has_open_revocation(subject).await? {
             return Err(StoreError::Contended);
         }
@@ -147,23 +146,24 @@ fn key_of(expect: &Expect) -> &Key {
     }
 }
 
-/// Condition of a commit.
+/// Condition of every commit through a store.
 #[derive(Debug)]
 pub(super) enum CommitGuard {
-    /// The cookie matches its session, the page's user is signed in to it, and has no pending
-    /// revocation.
+    /// The cookie belongs to the session, the user is signed in to that session, and the user has
+    /// no open revocation.
     Page(Mutex<PageSession>),
-    /// The user is signed in to the session. A client does not have its cookie.
+    /// The user is signed in to the session. There is no cookie, because a client sends the
+    /// request.
     Code { session: SessionId, subject: Subject },
-    /// The user's password is the verified one. There is no session yet.
+    /// The user still has the password that was verified. There is no session yet.
     Credentials { subject: Subject, password: Option<SecretHash> },
 }
 
-/// The session of a page's request.
+/// Session and user of a page's request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageSession {
-    /// Current cookie, which the request may renew.
+    /// Current cookie. The request itself may renew it.
     pub(super) cookie: Option<(SessionId, SecretHash)>,
-    /// The page's user, once known.
+    /// User of the page; `None` until [`Store::act_for`] was called.
     pub(super) subject: Option<Subject>,
 }

@@ -1,10 +1,10 @@
-//! The store: atomic, durable operations on domain objects over an [`engine::Engine`].
+//! The store: atomic, durable operations on domain objects, over an [`engine::Engine`].
 //!
-//! Engine details do not leave this module, and it does not depend on HTTP.
+//! The crate hides the engine from its callers and does not depend on HTTP.
 //!
 //! A rule that must hold under races (a code is used once, a refresh token rotates once) is a
-//! single commit that expects the bytes the decision was based on. The loser of a race gets
-//! [`Committed::Conflict`], loads the records again and decides again.
+//! single commit. It expects the bytes on which the decision was based. The loser of a race gets
+//! [`Committed::Conflict`], loads the records again, and decides again.
 
 mod access;
 pub mod barrier;
@@ -65,14 +65,14 @@ pub use subjects::revocations::Revocation;
 pub use subjects::submissions::SubmissionState;
 pub use sweep::{SweepPlace, Swept};
 
-/// Maximum number of consecutive conflicts before a change fails. Each means that another commit
-/// won.
+/// Maximum number of consecutive conflicts before a change fails. After each conflict, another
+/// commit has succeeded.
 const MAX_CONFLICTS: usize = 64;
 
-/// Number of records per scan in operations on many records.
+/// Number of records in one scan by an operation on many records.
 const PAGE: usize = 256;
 
-/// The access counters of all users at one moment: see [`Store::access_counters`].
+/// Access counters of all users at one moment: see [`Store::access_counters`].
 #[derive(Debug)]
 pub struct AccessCounters(engine::CounterReading);
 
@@ -82,14 +82,14 @@ impl AccessCounters {
     }
 }
 
-/// State that a decision depends on: see [`Store::basis`].
+/// Basis of a decision: see [`Store::basis`].
 #[derive(Debug)]
 pub struct ReadSnapshot {
     current: engine::Current,
     epoch: u64,
 }
 
-/// The sealer, and the maximum number of stored forms.
+/// Sealer, with the maximum number of stored forms.
 #[derive(Debug)]
 struct Sealing {
     sealer: Sealer,
@@ -99,7 +99,7 @@ struct Sealing {
 /// Cached sizes of the audit log.
 #[derive(Debug, Default)]
 struct AuditCounts {
-    /// Stored records per age index: the last count plus later additions.
+    /// Number of stored events per age index: the last count and the events added since.
     kept: [AtomicUsize; 2],
     counted: Mutex<Option<Instant>>,
 }
@@ -108,37 +108,38 @@ struct AuditCounts {
 #[derive(Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
-    /// Conditions of every commit through this handle.
+    /// Condition of every commit through this handle.
     guard: Option<Arc<CommitGuard>>,
-    /// Whether commits are the server's own work, which the guard does not block.
+    /// Whether commits are the server's own work, to which the guard does not apply.
     is_for_server: bool,
-    /// Number of open interactions; `most_interactions` is the maximum.
+    /// Number of open interactions. `most_interactions` is the maximum.
     interactions: Arc<BoundedCount>,
     most_interactions: usize,
     /// Number of stored forms.
     forms: Arc<BoundedCount>,
     sealing: Option<Arc<Sealing>>,
     registrations: Arc<BoundedCount>,
-    /// Number of self-registrations that are not confirmed yet.
+    /// Number of self-registrations whose e-mail address is not confirmed yet.
     pending_registrations: Arc<BoundedCount>,
     /// Number of queued e-mails.
     outbox: Arc<BoundedCount>,
-    /// Number of the next revocation that this process starts.
+    /// Number of the next revocation that this process opens.
     revocations: Arc<AtomicU64>,
     trail: Arc<AuditCounts>,
-    /// The node whose own keys the key ring contains, if each node has its own token.
+    /// Name of this node, if each node has its own token. The key ring then contains the keys of
+    /// each node.
     node: Option<String>,
-    /// Reason why this process makes no decisions although the store answers.
+    /// Reason why this process must not make decisions although the store answers.
     held_back: Arc<ArcSwapOption<String>>,
 }
 
 impl Store {
     /// Opens the store over this engine.
     ///
-    /// Unless nodes share the store, older programs can no longer open it afterwards.
+    /// Older programs can no longer open the store afterwards, unless nodes share it.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], or when the engine cannot be read or written.
+    /// [`StoreError::Newer`], or if the engine cannot be read or written.
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
         let store = Self::over(engine, most_interactions);
         store.settle_format().await?;
@@ -153,12 +154,11 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store for reading only, without raising its format.
-    ///
-    /// The program that wrote it can still open it afterwards.
+    /// Opens the store only for reading. Does not raise the format, so the program that has written
+    /// the store can still open it.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], or when the engine cannot be read.
+    /// [`StoreError::Newer`], or if the engine cannot be read.
     pub async fn open_for_export(engine: Arc<dyn Engine>) -> Result<Self, StoreError> {
         let store = Self::over(engine, 0);
         store.format().await?;
@@ -177,8 +177,8 @@ impl Store {
             registrations: Arc::default(),
             pending_registrations: Arc::default(),
             outbox: Arc::default(),
-            // Random start: another process may start a revocation of the same user in the same
-            // second.
+            // A random start, because another process may open a revocation of the same user in the
+            // same second.
             revocations: Arc::new(AtomicU64::new(RandomState::new().build_hasher().finish())),
             trail: Arc::default(),
             node: None,
@@ -186,7 +186,7 @@ impl Store {
         }
     }
 
-    /// Returns the store as seen by a node whose token has its own keys: see [`Store::key_ring`].
+    /// Returns the store for a node whose token has its own keys: see [`Store::key_ring`].
     #[must_use]
     pub fn of_node(self, holder: Option<&TokenHolder>) -> Self {
         Self { node: holder.map(|holder| holder.node.clone()), ..self }
@@ -203,61 +203,63 @@ impl Store {
     /// Copies all records to a new directory and returns their number: see [`Engine::copy_to`].
     ///
     /// # Errors
-    /// When the engine makes no copy.
+    /// If the engine makes no copy.
     pub async fn copy_to(&self, directory: &Path) -> Result<usize, StoreError> {
         Ok(self.engine.copy_to(directory).await?)
     }
 
-    /// Returns a number that grows whenever any access may have been revoked.
+    /// Returns a number that grows whenever access of any user may have been revoked.
     pub fn epoch(&self) -> u64 {
         self.engine.counters().total()
     }
 
-    /// Returns a number that grows whenever access of this user, or of everyone, may have been
+    /// Returns a number that grows whenever access of this user, or of all users, may have been
     /// revoked.
     ///
-    /// A cache of positive decisions reads it before the records, stores it with the decision, and
-    /// reads the records again once the number has changed.
+    /// A cache reads it before the records and stores it with the decision. Once the number has
+    /// changed, the records must be read again.
     pub fn access_counter(&self, subject: Subject) -> u64 {
         self.engine.counters().sum(access::of_person(subject))
     }
 
     /// Returns [`Store::access_counter`] of all users at this moment.
     ///
-    /// For callers that learn the user only from the records they read.
+    /// For callers that do not know the user before they read records.
     pub fn access_counters(&self) -> AccessCounters {
         AccessCounters(self.engine.counters().snapshot())
     }
 
-    /// Returns the current state for a decision, before the first read of cached or stored data.
+    /// Returns the basis of a decision. Must be called before the first read of cached or stored
+    /// data.
     ///
-    /// Pass it to [`Store::ensure_current`] once the decision is made.
+    /// The caller passes it to [`Store::ensure_current`] when the decision is made.
     ///
     /// # Errors
-    /// [`EngineError::Stale`]: no decision can be made now.
+    /// [`EngineError::Stale`] if no decision can be made now.
     pub fn basis(&self) -> Result<ReadSnapshot, StoreError> {
         if let Some(cause) = &*self.held_back.load() {
             return Err(EngineError::Stale(cause.to_string()).into());
         }
-        // In this order: a change between the two reads is detected.
+        // In this order, so that a change between the two reads is detected.
         let epoch = self.epoch();
         Ok(ReadSnapshot { current: self.engine.current()?, epoch })
     }
 
-    /// Blocks decisions in this process for the given cause, or allows them again without one.
+    /// Blocks decisions in this process for the given cause. `None` allows them again.
     ///
-    /// Returns whether the cause changed.
+    /// Returns whether the cause has changed.
     pub fn hold_back(&self, cause: Option<String>) -> bool {
         let next = cause.map(Arc::new);
         self.held_back.swap(next.clone()) != next
     }
 
-    /// Checks whether a decision based on this state may be applied.
+    /// Checks whether a decision on this basis may still be applied.
     ///
-    /// Call it last. The process may have been suspended for minutes after it read the counters,
-    /// and the next heartbeat proves nothing about the records read before.
+    /// Must be called last. The process may have been suspended for minutes after it read the
+    /// counters. The next heartbeat proves nothing about records that were read before.
     ///
     /// # Errors
+    /// [`EngineError::Stale`] if access may have been revoked meanwhile.
     /// [`EngineError::Stale`]: access may have been revoked meanwhile.
     pub fn ensure_current(&self, basis: &ReadSnapshot) -> Result<(), StoreError> {
         if basis.current.holds() {
@@ -285,9 +287,9 @@ impl Store {
         self.engine.is_shared()
     }
 
-    /// Commits changes to the engine under the guard, if any.
+    /// Commits changes under the guard of this handle, if it has one.
     ///
-    /// All other changes use [`Store::commit_unguarded`]; see [`access`] and [`guarded`].
+    /// [`access`] derives the counters that the commit increments.
     async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
         match &self.guard {
             Some(guard) if !self.is_for_server => self.commit_under(guard, changes).await,
@@ -295,7 +297,7 @@ impl Store {
         }
     }
 
-    /// Commits work of the server itself, even if the session that caused it has ended.
+    /// Commits changes without the guard, even if the session that caused them has ended.
     async fn commit_unguarded(&self, changes: Changes) -> Result<Committed, StoreError> {
         commit_to(self.engine.as_ref(), changes).await
     }
@@ -326,7 +328,7 @@ impl Store {
         failed.map_or(Ok(outcomes), Err)
     }
 
-    /// Commits changes without expectations, which cannot conflict.
+    /// Commits changes without expectations, so that there is no conflict.
     async fn write(&self, changes: Changes) -> Result<(), StoreError> {
         match self.commit(changes).await? {
             Committed::Yes => Ok(()),
@@ -334,7 +336,7 @@ impl Store {
         }
     }
 
-    /// Returns up to `limit` records of a table, after the given key.
+    /// Returns up to `limit` records whose keys start with `prefix` and are greater than `after`.
     async fn page<T: DeserializeOwned>(
         &self,
         prefix: &[u8],

@@ -1,4 +1,4 @@
-//! In-memory engine for tests, with the same semantics as the others.
+//! In-memory engine for tests. It behaves like the other engines.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use super::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
 
-/// Stores records in memory.
+/// Engine that stores records in memory.
 #[derive(Debug, Default)]
 pub struct MemoryEngine {
     records: Mutex<BTreeMap<Key, Value>>,
@@ -19,19 +19,19 @@ pub struct MemoryEngine {
 }
 
 impl MemoryEngine {
-    /// An engine without records.
+    /// Creates an engine without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns an engine that several providers of one process share like nodes share a database.
+    /// Returns an engine that several providers in one process share, as nodes share a database.
     pub fn of_a_cluster() -> Self {
         let engine = Self::default();
         engine.share();
         engine
     }
 
-    /// Makes the engine shared.
+    /// Makes the engine a shared one.
     pub fn share(&self) {
         self.shared.store(true, Ordering::SeqCst);
     }

@@ -1,6 +1,6 @@
-//! The PostgreSQL engine: several nodes on one database, without connections between the nodes.
+//! PostgreSQL engine: several nodes share one database and have no connections between each other.
 //!
-//! Reads and commits use the primary, never a standby, which lags and would miss revocations.
+//! Reads and commits use the primary. A standby lags, so a read from it could miss revocations.
 //!
 //! The engine does not depend on the clocks of nodes and servers, and cancels no statement.
 
@@ -56,16 +56,17 @@ use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineEr
 use crate::cluster::shared_counts::SharedCounts;
 use crate::format::FormatRange;
 
-/// Connections have their own threads: commits finish independently of the callers' runtimes.
+/// Number of threads for connections. They are separate, so that commits complete whatever happens
+/// to the callers' runtimes.
 const THREADS: usize = 2;
-/// How long a start waits for a primary: a failover may be in progress.
+/// Maximum time for which a start waits for a primary, because a failover may be in progress.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a closing engine waits for its writers.
+/// Maximum time for which closing the engine waits for its writers.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Additional time for a writer to answer after its deadline.
+/// Additional time for the result of a writer whose deadline has passed.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Stores records in a PostgreSQL database that other nodes may use concurrently.
+/// Engine that stores records in a PostgreSQL database, which other nodes may use at the same time.
 pub struct PostgresEngine {
     servers: Arc<Servers>,
     formats: FormatRange,
@@ -82,10 +83,10 @@ pub struct PostgresEngine {
 }
 
 impl PostgresEngine {
-    /// Connects to the database, in which [`initialise`] has created the tables.
+    /// Connects to the database. [`initialise`] must have created the tables.
     ///
     /// # Errors
-    /// One line each that says what to do: see [`PostgresFault`].
+    /// One line that says what to do: see [`PostgresFault`].
     pub async fn open(settings: &PostgresSettings, observer: Arc<dyn CommitObserver>) -> Result<Self, PostgresFault> {
         let servers = Arc::new(Servers::new(settings::servers(settings)?));
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -101,12 +102,12 @@ impl PostgresEngine {
         let (first, beating) = match entered.map_err(|error| PostgresFault::Threads(error.to_string())) {
             Ok(Ok(entered)) => entered,
             Ok(Err(fault)) | Err(fault) => {
-                // Dropping the runtime would block, which is not allowed in async code.
+                // Dropping the runtime would block, which async code must not do.
                 runtime.shutdown_background();
                 return Err(fault);
             }
         };
-        // A command is not a node; `sealgate check` reports these warnings.
+        // Only nodes report these warnings. Commands do not, but `sealgate check` does.
         if settings.node.is_some() {
             warn_of_setup(&first, settings).await;
         }
@@ -164,7 +165,7 @@ impl Drop for PostgresEngine {
     }
 }
 
-/// Finds a primary and waits for the first heartbeat, at a start.
+/// Connects to a primary, enters the cluster, and waits for the first heartbeat.
 async fn enter(
     servers: Arc<Servers>,
     mut beater: HeartbeatTask,
@@ -191,7 +192,7 @@ async fn enter(
     }
 }
 
-/// Logs weaknesses of the database's setup. An unavailable server is handled elsewhere.
+/// Logs weaknesses of the database's setup. Other code handles an unavailable server.
 async fn warn_of_setup(link: &WriteLink, settings: &PostgresSettings) {
     match Setup::ask(link.client(), settings).await {
         Ok(setup) => setup.warnings().iter().for_each(|warning| tracing::warn!("{warning}")),

@@ -1,7 +1,7 @@
-//! Authenticated encryption of records: AES-256-GCM under the data key that the token wraps.
+//! Authenticated encryption of records, with AES-256-GCM under the data key, which the token wraps.
 //!
-//! It is independent of the token and the content. A sealed record is bound to its key in the
-//! store, so that a copy under another key cannot be unsealed.
+//! Independent of the token and of the content. A sealed record is bound to its key in the store,
+//! so a copy under another key cannot be unsealed.
 
 use std::fmt;
 
@@ -20,26 +20,26 @@ use sealgate_domain::secret::{SecretHash, base64url};
 
 /// Length of a nonce, in bytes.
 ///
-/// Random nonces are safe for 2^32 records per key (NIST SP 800-38D §8.3): one a second for 136
-/// years.
+/// Random nonces are safe for 2^32 records per key (NIST SP 800-38D §8.3), which is one per second
+/// for 136 years.
 pub const NONCE_BYTES: usize = 12;
 
-/// Prefix of the associated data, which separates records from other uses.
+/// Prefix of the associated data. It separates records from other uses of the data key.
 const CONTEXT: &[u8] = b"sealgate record 1\0";
 
-/// Label for deriving the recovery codes' key.
+/// Label for deriving the key of the recovery codes' hashes.
 const RECOVERY_LABEL: &[u8] = b"sealgate recovery codes 1";
 
 /// Label for deriving the key of verification codes' hashes.
 const CODE_LABEL: &[u8] = b"sealgate verification codes 1";
 
-/// Label for deriving a data key's ID, by which nodes agree on one.
+/// Label for deriving the ID of a data key, by which nodes compare their data keys.
 const DATA_KEY_LABEL: &[u8] = b"sealgate data key id 1";
 
 /// Length of the key ID in a sealed record, in bytes.
 const ID_BYTES: usize = 8;
 
-/// Seals and unseals records. The library wipes its copy of the key on drop.
+/// Seals and unseals records. The library wipes its copy of the key when it is dropped.
 pub struct Sealer {
     key: LessSafeKey,
     id: [u8; ID_BYTES],
@@ -52,10 +52,10 @@ pub struct Sealer {
 /// Error of sealing or unsealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// It was sealed under another data key.
+    /// The record was sealed with another data key.
     #[error("the record was sealed with another data key: the token does not belong to this store")]
     OtherKey,
-    /// It was altered, or moved from another key.
+    /// The record was altered, or copied from another key in the store.
     #[error("the sealed record does not decrypt: it was altered or moved")]
     Altered,
     #[error("the record cannot be sealed")]
@@ -66,10 +66,10 @@ pub enum SealError {
 }
 
 impl Sealer {
-    /// Creates a sealer for this data key.
+    /// Creates a sealer with this data key.
     ///
     /// # Errors
-    /// [`SealError::Refused`] when the library rejects a key of 32 bytes.
+    /// [`SealError::Refused`] if the library rejects the key.
     pub fn new(key: &[u8; 32]) -> Result<Self, SealError> {
         let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::new().chain_update(CONTEXT).chain_update(key).finalize()));
         let id = digest.first_chunk().copied().ok_or(SealError::Refused)?;
@@ -81,12 +81,12 @@ impl Sealer {
         Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key, data_key, data_key_id })
     }
 
-    /// Returns the data key's ID, which reveals nothing about the key.
+    /// Returns the ID of the data key. It reveals nothing about the key.
     pub fn data_key_id(&self) -> &str {
         &self.data_key_id
     }
 
-    /// Encrypts the data key for a node that shall seal with it too.
+    /// Encrypts the data key for a new node, which will seal with it too.
     pub(super) fn encrypt_data_key(&self, to: &PublicJwk, hash: OaepHash) -> Result<Vec<u8>, NotEncrypted> {
         admission::encrypt(to, hash, self.data_key.as_slice())
     }
@@ -96,15 +96,15 @@ impl Sealer {
         &self.recovery_key
     }
 
-    /// Returns the keyed hash of a mailed code. `bound_to`: its user and purpose.
+    /// Returns the keyed hash of an e-mailed code. `bound_to` contains its user and purpose.
     ///
-    /// With an unkeyed hash, an attacker with a copy of the store could try all digits.
+    /// If the hash had no key, an attacker with a copy of the store could try all codes.
     pub(super) fn code_hash(&self, bound_to: &[u8], code: &str) -> SecretHash {
         let tag = hmac::sign(&self.code_key, &[bound_to, b"\0", code.as_bytes()].concat());
         SecretHash::for_secret(tag.as_ref())
     }
 
-    /// Seals `plain` for the record with this key. `nonce`: random, never used again.
+    /// Seals `plain` for the record with this key. `nonce` must be random and never used again.
     pub fn seal(&self, record: &[u8], nonce: [u8; NONCE_BYTES], plain: &[u8]) -> Result<Sealed, SealError> {
         let mut bytes = [&self.id[..], &nonce].concat();
         let mut text = Zeroizing::new(plain.to_vec());
@@ -149,7 +149,8 @@ fn data_mac(data_key: &[u8; 32]) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, data_key)
 }
 
-/// Derives the key by HMAC-SHA-256 of a fixed label under the data key, which it does not reveal.
+/// Derives the key of the recovery codes' hashes by HMAC-SHA-256 of a fixed label under the data
+/// key.
 fn recovery_key(data_key: &[u8; 32]) -> Result<RecoveryKey, SealError> {
     let tag = hmac::sign(&data_mac(data_key), RECOVERY_LABEL);
     let bytes = Zeroizing::new(<[u8; 32]>::try_from(tag.as_ref()).map_err(|_| SealError::Refused)?);

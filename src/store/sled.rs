@@ -1,13 +1,11 @@
-//! The sled engine: one writer thread, with one batch and one flush per drained queue. Reads are
+//! sled engine: one writer thread writes each drained queue as one batch with one flush. Reads are
 //! direct.
 //!
-//! sled 0.34.7 retains acknowledged data only under rules that the files below enforce. The disk
-//! barrier is replaced ([`super::barrier`]). Only the writer flushes. No sled transaction is used,
-//! since each costs its own disk barrier. No record reaches the size at which sled moves it to a
-//! file that it never syncs ([`records`]). Each opening verifies that no data was lost
-//! ([`watermark`]).
-//!
-//! Options of opening a store.
+//! sled 0.34.7 keeps acknowledged data only under the following rules, which the modules below
+//! enforce. The disk barrier is replaced ([`super::barrier`]). Only the writer flushes. sled
+//! transactions are not used, because each has its own disk barrier. No record is long enough for
+//! sled to move it to a separate file, which sled never syncs ([`records`]). Opening the store
+//! verifies that no data was lost ([`watermark`]).
 
 mod copying;
 mod disk;
@@ -40,17 +38,19 @@ pub use crate::sled::disk::{DiskState, disk_state};
 pub use crate::sled::opening::OpenError;
 pub use crate::sled::placing::NewStore;
 
-/// Scans of more records than this run on a blocking thread.
+/// Maximum number of records that a scan reads on the caller's thread. Longer scans use a blocking
+/// thread.
 const INLINE_SCAN: usize = 64;
-/// Timeout of a closing engine for its writer. A hanging disk must not prevent the process from
-/// ending.
+/// Maximum time for which closing the engine waits for its writer. A hanging disk must not prevent
+/// the process from ending.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Number of timeouts to wait for a started commit, because the outcome would be unknown otherwise.
+/// Number of commit timeouts for which a caller waits for a started commit, whose outcome would be
+/// unknown otherwise.
 const WAITS: u32 = 3;
-/// Timeout of copying the files, including the wait for its turn.
+/// Timeout of copying the files, including the time in the queue.
 const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Stores records in a sled database on a local disk.
+/// Engine that stores records in a sled database on a local disk.
 pub struct SledEngine {
     path: PathBuf,
     records: Records,
@@ -62,21 +62,21 @@ pub struct SledEngine {
     commit_timeout: Duration,
     verifier: CopyVerifier,
     is_proven: bool,
-    // Last: fields drop in this order, and the lock may be released only after the database is
-    // closed.
+    // Must be the last field: fields are dropped in this order, and the lock may be released only
+    // when the database is closed.
     _lock: File,
 }
 
 impl SledEngine {
-    /// Opens the database in `store.path`, and creates it if it is absent.
+    /// Opens the database in `store.path`. Creates it if it does not exist.
     ///
     /// # Errors
-    /// One line each that says what to do: see [`OpenError`].
+    /// One line that says what to do: see [`OpenError`].
     pub fn open(store: &config::SledConfig, observer: Arc<dyn CommitObserver>) -> Result<Self, OpenError> {
         Self::open_with(store, Options::default(), observer)
     }
 
-    /// Opens the database as [`SledEngine::open`] does, with options outside the configuration.
+    /// Opens the database like [`SledEngine::open`], with options that operators cannot set.
     ///
     /// # Errors
     /// As [`SledEngine::open`].
@@ -132,13 +132,13 @@ impl SledEngine {
         }
     }
 
-    /// Returns whether the opening verified that no data was lost. The store of an older program
-    /// does not allow that.
+    /// Returns whether opening the store has verified that no data was lost. That is impossible for
+    /// a store of an older program.
     pub fn is_proven(&self) -> bool {
         self.is_proven
     }
 
-    /// Counts the records. Reads them all.
+    /// Counts the records by reading all of them.
     pub fn count(&self) -> Result<usize, EngineError> {
         self.records.count()
     }
@@ -153,9 +153,10 @@ impl SledEngine {
     }
 }
 
-/// Verifies the copy in `directory`, which must have been made after batch `sequence`.
+/// Verifies the copy in `directory`, which must have been made after batch `sequence`. Returns the
+/// number of records.
 ///
-/// [`CopyVerifier::Apart`] runs this in a process. Returns the number of records.
+/// With [`CopyVerifier::Apart`], this runs in a separate process.
 pub fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
     copying::look_through(directory, sequence)
 }
@@ -246,16 +247,16 @@ impl Engine for SledEngine {
     }
 }
 
-/// Options outside the operator's configuration.
+/// Options that operators cannot set.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Allows volatile and network file systems (tmpfs, NFS). For tests.
     pub allow_volatile: bool,
-    /// Maximum time of a commit in the queue, and three times as long for the disk afterwards.
+    /// Maximum time of a commit in the queue. Three times as long is allowed for the disk.
     pub commit_timeout: Duration,
-    /// Accepts a store that has lost saved changes, as it is.
+    /// Opens a store that has lost acknowledged changes.
     pub accept_loss: bool,
-    /// The store is under construction: a failure of the disk removes it.
+    /// The store is under construction. If the disk fails, the store is removed.
     pub discard: bool,
     pub verifier: CopyVerifier,
 }
@@ -272,10 +273,10 @@ impl Default for Options {
     }
 }
 
-/// Process that verifies a copy.
+/// Where a copy is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyVerifier {
     Here,
-    /// A separate one, of this program.
+    /// In a separate process that runs this program.
     Apart,
 }

@@ -1,6 +1,6 @@
-//! Garbage collection: removes expired records, a bounded number per pass.
+//! Garbage collection: removes expired records, a limited number in each pass.
 //!
-//! Correctness does not depend on it: every read checks the expiry itself.
+//! Correctness does not depend on it, because every read checks the expiry.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -24,30 +24,30 @@ use sealgate_domain::secret::base64url;
 use sealgate_domain::session::Session;
 use sealgate_domain::time::UnixTime;
 
-/// Delay before an unreadable record is tried again.
+/// Delay before an unreadable record is read again.
 const LATER: Duration = Duration::from_hours(24);
 
 /// Maximum number of records per commit.
 const COMMIT: usize = 64;
 
-/// Interval after which a pass starts again at the beginning of the index.
+/// Interval after which a pass starts at the beginning of the expiry index again.
 const FROM_THE_START: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Number of removed records.
     pub removed: usize,
-    /// Number of records whose life was extended since, and which were re-entered in the index.
+    /// Number of records whose expiry has moved. They have a new entry in the expiry index.
     pub kept: usize,
-    /// The removed clients: self-registered and never used.
+    /// Removed clients, which were self-registered and never used.
     pub clients: Vec<ClientId>,
-    /// Whether more may be due.
+    /// Whether more records may be due.
     pub more: bool,
-    /// Whether another node holds the lease now.
+    /// Whether another node has acquired the lease.
     pub superseded: bool,
 }
 
-/// Common part of records with an expiry.
+/// The common field of records that expire.
 #[derive(Deserialize)]
 struct Expires {
     expires_at: UnixTime,
@@ -58,19 +58,19 @@ fn due(now: UnixTime) -> u32 {
     u32::try_from(now.seconds() / 60).unwrap_or(u32::MAX)
 }
 
-/// Position in the expiry index between passes; the entries before it are gone.
+/// Position in the expiry index between two passes. The entries before it were removed.
 ///
-/// A scan from the beginning would read all removed rows until the database vacuums them.
+/// A database would read all removed rows at the beginning of the index until they are vacuumed.
 #[derive(Debug, Default)]
 pub struct SweepPlace {
     after: Option<Key>,
-    /// When a pass last started at the beginning.
+    /// Time of the last pass that started at the beginning.
     begun: Option<Instant>,
 }
 
 impl SweepPlace {
-    /// Returns the entry to continue after. `None` once an hour: a node with a slow clock may have
-    /// added an earlier entry.
+    /// Returns the entry after which to continue. `None` once an hour, because a node with a slow
+    /// clock may have added an earlier entry.
     fn after(&mut self) -> Option<&[u8]> {
         if self.begun.is_none_or(|begun| begun.elapsed() >= FROM_THE_START) {
             *self = Self { after: None, begun: Some(Instant::now()) };
@@ -79,14 +79,14 @@ impl SweepPlace {
     }
 }
 
-/// Changes for a due entry of the expiry index.
+/// Changes for one due entry of the expiry index.
 struct Judged {
-    /// Its index among the entries read.
+    /// Position of the entry among those that were read.
     number: usize,
     expect: Vec<Expect>,
     put: Vec<(Key, Value)>,
     delete: Vec<Key>,
-    /// The record's table, if the record is removed.
+    /// Table of the record if the record is removed; `None` if it is kept.
     removed: Option<u8>,
 }
 
@@ -98,7 +98,7 @@ impl Judged {
     }
 }
 
-/// The record of a due entry, as read.
+/// Due entry, with its record as read.
 struct Due<'e> {
     number: usize,
     entry: &'e Key,
@@ -107,17 +107,18 @@ struct Due<'e> {
 }
 
 impl Store {
-    /// Runs [`Store::sweep_on`] from the beginning, for a process that is alone on the store.
+    /// Runs [`Store::sweep_on`] from the beginning of the index. For a process that is alone on the
+    /// store.
     pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
         self.sweep_on(&mut SweepPlace::default(), &Fence::default(), now, most).await
     }
 
-    /// Reads up to `most` due entries and removes the expired records, [`COMMIT`] per commit.
+    /// Reads up to `most` due entries and removes the expired records, [`COMMIT`] in each commit.
     ///
-    /// If a commit conflicts, its records are removed one per commit.
+    /// If a commit conflicts, its records are removed in separate commits.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn sweep_on(
         &self,
         place: &mut SweepPlace,
@@ -128,11 +129,11 @@ impl Store {
         let due_before = due(now);
         let rows = self.engine.scan(&table::all(Table::Expiry), place.after(), most).await?;
         let mut swept = Swept { more: rows.len() == most, ..Swept::default() };
-        // A record may have two entries. The second waits for the next pass: a key may occur once
-        // per commit.
+        // A key may occur only once in a commit. If a record has two entries, the second one is
+        // left for the next pass.
         let mut seen = HashSet::new();
         let mut due = Vec::new();
-        // Whether each entry read is gone.
+        // Whether each entry that was read has been removed.
         let mut done = Vec::new();
         for (entry, _) in &rows {
             let Some((minute, record)) = table::expiry_of(entry) else {
@@ -149,7 +150,7 @@ impl Store {
             done.push(false);
         }
         if seen.is_empty() {
-            // Nothing is due. Reporting more work here would loop forever.
+            // Nothing is due. If `more` were true, the caller would repeat this forever.
             return Ok(Swept::default());
         }
         let mut judged = Vec::new();
@@ -171,7 +172,7 @@ impl Store {
         Ok(swept)
     }
 
-    /// Reads the records of these entries. A damaged one does not affect the others.
+    /// Reads the records of these entries. A damaged record does not affect the others.
     async fn read_due<'e>(&self, due: Vec<(usize, &'e Key, &'e [u8])>) -> Result<Vec<Due<'e>>, StoreError> {
         let keys: Vec<Key> = due.iter().map(|(_, _, record)| record.to_vec()).collect();
         let found = match self.engine.get_many(&keys).await {
@@ -221,7 +222,7 @@ impl Store {
         }
         let alone = apart.iter().map(|one| together(std::slice::from_ref(*one))).collect();
         for (one, outcome) in apart.iter().zip(self.commit_all(alone).await?) {
-            // A record that changed meanwhile is due again at the next pass.
+            // A record that has changed meanwhile is due again in the next pass.
             if outcome == Committed::Yes {
                 self.swept_one(one, swept, done);
             }
@@ -247,7 +248,7 @@ impl Store {
         }
     }
 
-    /// Counts the due entries from this position on, up to `most`.
+    /// Counts the due entries from this position, up to `most`.
     pub async fn expired_pending(&self, place: &SweepPlace, now: UnixTime, most: usize) -> Result<usize, StoreError> {
         let due = due(now);
         let (mut pending, mut after) = (0, place.after.clone());
@@ -265,10 +266,10 @@ impl Store {
         Ok(pending)
     }
 
-    /// Removes an unused self-registered client in its own commit, since its data spans several
-    /// tables.
+    /// Removes an unused self-registered client. Has its own commit, because a client has data in
+    /// several tables.
     ///
-    /// Returns whether its entry is gone.
+    /// Returns whether the entry was removed.
     async fn sweep_client_of(
         &self,
         due: &Due<'_>,
@@ -295,8 +296,8 @@ impl Store {
             swept.kept += 1;
             return Ok(self.commit(fence.around(entry_goes(gone))).await? == Committed::Yes);
         }
-        // A concurrent code redemption first records the use; then one of the two commits
-        // conflicts.
+        // If the client redeems a code at the same time, that request first records the use. Then
+        // one of the two commits conflicts.
         let changes = Changes {
             expect: vec![client.unchanged()],
             delete: vec![due.entry.clone(), client.key().clone()],
@@ -312,9 +313,9 @@ impl Store {
         Ok(true)
     }
 
-    /// Executes a revocation whose initiator was stopped or met a failing store.
+    /// Completes a revocation whose process was stopped or whose store failed.
     ///
-    /// Returns whether its entry is gone. Concurrent execution is harmless.
+    /// Returns whether the entry was removed. Another node may do the same at the same time.
     async fn sweep_revocation(&self, due: &Due<'_>, fence: &Fence, now: UnixTime) -> Result<bool, StoreError> {
         let mut changes = entry_goes(vec![due.entry.clone()]);
         let carried_out = match due.decoded::<Revocation>() {
@@ -324,7 +325,7 @@ impl Store {
         };
         match carried_out {
             Ok(()) => {}
-            // The revocation or a record that it ends is damaged.
+            // The revocation, or a record that it ends, is damaged.
             Err(error) if is_of_record(&error) => {
                 skipped(due.record, &error);
                 changes.put.push((table::expiry(now.plus(LATER), due.record), Vec::new()));
@@ -353,12 +354,12 @@ fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
         found.and_then(|bytes| bytes.map(|bytes| Ok((bytes.clone(), expiry_and_entries(record, bytes)?))).transpose());
     let (bytes, expires_at, entries) = match found {
         Ok(Some((bytes, (expires_at, entries)))) => (bytes, expires_at, entries),
-        // The record was removed before its expiry.
+        // The record was removed before it expired.
         Ok(None) => {
             let (expect, removed) = (vec![Expect::Value(entry.clone(), Vec::new())], Some(Table::Expiry as u8));
             return Ok(Judged { number, expect, put: Vec::new(), delete, removed });
         }
-        // One damaged record must not stop every pass at the same place.
+        // Without this, one damaged record would stop every pass at the same position.
         Err(error) if is_of_record(&error) => {
             skipped(record, &error);
             (Vec::new(), now.plus(LATER), Vec::new())
@@ -375,7 +376,7 @@ fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
     Ok(Judged { number, expect, put: Vec::new(), delete, removed: record.first().copied() })
 }
 
-/// Returns when a record expires, and its index entries.
+/// Returns the expiry of a record, and its index entries.
 fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>), StoreError> {
     let table = record.first().copied().unwrap_or_default();
     let is = |wanted: Table| table == wanted as u8;
@@ -402,7 +403,8 @@ fn skipped(record: &[u8], error: &StoreError) {
     tracing::error!(key = base64url(record), %error, "an expired record cannot be read; skipped for a day");
 }
 
-/// Returns whether an error means that this record is damaged. An unavailable engine does not.
+/// Returns whether an error means that this record is damaged, and not that the engine is
+/// unavailable.
 fn is_of_record(error: &StoreError) -> bool {
     matches!(error, StoreError::Broken(_) | StoreError::Engine(EngineError::Damaged(_)))
 }
@@ -414,7 +416,7 @@ mod tests {
     use super::*;
     use crate::memory::MemoryEngine;
 
-    /// A record with two entries, of which one pass removes one.
+    /// One of the records has two entries. The first pass removes only one of them.
     #[tokio::test]
     async fn a_sweeper_does_not_pass_over_what_is_left_to_do() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
@@ -429,7 +431,7 @@ mod tests {
         assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (3, 1));
         let swept = store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap();
         assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (1, 0));
-        // An entry added behind the position waits until a pass starts at the beginning.
+        // An entry before the position is found by the next pass that starts at the beginning.
         store.revoke_token("late", at(60)).await.unwrap();
         assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 0);
         place.begun = Instant::now().checked_sub(FROM_THE_START);

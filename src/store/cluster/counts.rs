@@ -1,12 +1,13 @@
-//! Counts that one node publishes for all: bounded totals (see [`crate::cluster::counts`]), and users by
-//! factor.
+//! Totals that are compared with a limit, and the number of users by factor, for all nodes of a
+//! cluster.
 //!
-//! A request reserves a place before it writes. If it counted afterwards, concurrent requests would
-//! all see the last free place.
+//! A request increments the total before it writes. Otherwise, concurrent requests could all see
+//! the last free place.
 //!
-//! Alone on a store, a process counts at its start and tracks changes. In a cluster, one node
-//! counts every few seconds and publishes the result. The others use it and add what they began
-//! since. So the limit is exceeded at most by what other nodes begin in that time.
+//! A process that is alone on a store counts once at its start and then tracks changes. In a
+//! cluster, one node counts every few seconds and publishes the result. The other nodes add the
+//! records that they have begun since. So the limit is exceeded at most by the records that other
+//! nodes begin in that time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +21,7 @@ use crate::format::{record, table};
 use crate::{Committed, Store, StoreError};
 use sealgate_domain::time::UnixTime;
 
-/// All totals, in one record.
+/// All published totals, in one record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct PublishedCounts {
     interactions: Published,
@@ -43,37 +44,37 @@ pub struct PeopleCount {
     pub totp: u64,
     pub security_key: u64,
     pub passkey: u64,
-    /// Of all of them, the users with a pending reset link.
+    /// How many of all these users have a pending reset link.
     pub reset: u64,
-    /// When they were counted.
+    /// Time of the count.
     pub at: UnixTime,
 }
 
 impl Store {
-    /// Publishes the users by factor for all nodes. Returns false when another node holds the
-    /// lease.
+    /// Publishes the number of users by factor for all nodes. Returns false if another node holds
+    /// the lease.
     pub async fn publish_people(&self, fence: &Fence, count: &PeopleCount) -> Result<bool, StoreError> {
         let put = vec![(table::people_count(), record::encode(count)?)];
         Ok(self.commit(fence.around(Changes { put, ..Changes::default() })).await? == Committed::Yes)
     }
 
-    /// Returns the last published users by factor.
+    /// Returns the number of users by factor, as last published.
     pub async fn people_count(&self) -> Result<Option<PeopleCount>, StoreError> {
         Ok(self.load(table::people_count()).await?.map(|loaded| loaded.value))
     }
 
-    /// Returns them in the order of [`PublishedCounts::all`].
+    /// Returns the totals of this process, in the order of [`PublishedCounts::all`].
     fn tallies(&self) -> [&BoundedCount; 5] {
         [&self.interactions, &self.forms, &self.pending_registrations, &self.outbox, &self.registrations]
     }
 
     /// Counts and publishes the totals.
     ///
-    /// `with_clients`: also counts self-registered clients, which reads all clients. Returns false
-    /// when another node holds the lease.
+    /// `with_clients` also counts self-registered clients, which requires reading all clients.
+    /// Returns false if another node holds the lease.
     pub async fn publish_counts(&self, fence: &Fence, with_clients: bool) -> Result<bool, StoreError> {
         let key = table::counts();
-        // Before counting: the next publication gets its own number.
+        // Read before counting, so that the number of this publication is the next one.
         let mut next = match self.load::<PublishedCounts>(key.clone()).await {
             Ok(loaded) => loaded.map(|loaded| loaded.value).unwrap_or_default(),
             Err(StoreError::Broken(_)) => PublishedCounts::default(),
@@ -86,12 +87,12 @@ impl Store {
         if with_clients {
             next.registrations.counted(self.count_registrations().await?);
         }
-        // Only the lease holder writes it.
+        // No expectation: only the holder of the lease writes this record.
         let changes = Changes { put: vec![(key, record::encode(&next)?)], ..Changes::default() };
         Ok(self.commit(fence.around(changes)).await? == Committed::Yes)
     }
 
-    /// Applies the last published totals, plus additions by this process since.
+    /// Applies the last published totals, and adds the records that this process has begun since.
     pub async fn follow_counts(&self) -> Result<(), StoreError> {
         let ended = self.tallies().map(BoundedCount::ended);
         let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
@@ -102,16 +103,16 @@ impl Store {
     }
 }
 
-/// A published total.
+/// A total, as published.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Published {
-    /// Sequence number: a count begins after the previous one was published.
+    /// Sequence number. Each count begins after the previous one was published.
     pub(crate) number: u64,
     pub(crate) count: usize,
 }
 
 impl Published {
-    /// Records a new count.
+    /// Replaces the total with a new count.
     pub(crate) fn counted(&mut self, count: usize) {
         *self = Self { number: self.number + 1, count };
     }
@@ -121,34 +122,36 @@ impl Published {
 pub(crate) struct BoundedCount {
     /// The total that is compared with the limit.
     known: AtomicUsize,
-    /// Places that this process began since its start; `ended` of them are written or failed.
+    /// Number of records that this process has begun since its start. For `ended` of them, the
+    /// write has succeeded or failed.
     begun: AtomicUsize,
     ended: AtomicUsize,
     followed: Mutex<Followed>,
 }
 
-/// State of following the published totals.
+/// State that [`BoundedCount::follow`] needs between two calls.
 #[derive(Debug, Default)]
 struct Followed {
     number: u64,
-    /// `ended` just before the last read, and just before the last read that did not see this
+    /// `ended` just before the last read, and just before the last read that returned another
     /// number.
     ended_at_last: usize,
     ended_before: usize,
 }
 
-/// Reserved places. They stay reserved until given back, even if the caller no longer waits.
+/// Records that were added to the total before they are written. They remain counted unless they
+/// are given back, even if the caller stops waiting.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Reservation<'t> {
     tally: &'t BoundedCount,
     places: usize,
-    /// The total before.
+    /// The total before these records.
     pub(crate) before: usize,
 }
 
 impl Reservation<'_> {
-    /// Returns the places after a failure.
+    /// Subtracts the records from the total, because they were not written.
     pub(crate) fn give_back(self) {
         self.tally.less(self.places);
     }
@@ -171,22 +174,23 @@ impl BoundedCount {
         Reservation { tally: self, places, before }
     }
 
-    /// Removes one.
+    /// Subtracts one record from the total.
     pub(crate) fn gone(&self) {
         self.less(1);
     }
 
     fn less(&self, by: usize) {
-        // Never below zero: a count may have missed one that was being created.
+        // Never below zero: a published count may not include a record that was being created.
         let _ = self.known.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| Some(known.saturating_sub(by)));
     }
 
-    /// Sets a fresh count, for a process that is alone on the store.
+    /// Sets the total to a new count, in a process that is alone on the store.
     pub(crate) fn set(&self, count: usize) {
         self.known.store(count, Ordering::Release);
     }
 
-    /// Returns the ended places of this process. Read it before the published total.
+    /// Returns how many records of this process were written or failed. Read it before the
+    /// published total.
     pub(crate) fn ended(&self) -> usize {
         self.ended.load(Ordering::Acquire)
     }
@@ -196,11 +200,12 @@ impl BoundedCount {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).number > 0
     }
 
-    /// Applies a published total. `ended`: from before it was read.
+    /// Applies a published total. `ended` must be the value before the total was read.
     ///
-    /// A count includes all places that had ended when it began. It began after the previous one
-    /// was published, and so after any read that did not see the previous one yet. Places that had
-    /// not ended by then, and all later ones, are added: counting twice is safer than not at all.
+    /// A count includes every record whose write had ended when the count began. It began after the
+    /// previous total was published. So it began after every read that returned a total before the
+    /// previous one. Records whose write had not ended at that read are added. They may be counted
+    /// twice, which is safer than not at all.
     pub(crate) fn follow(&self, published: Published, ended: usize) {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if published.number != followed.number {
@@ -209,7 +214,7 @@ impl BoundedCount {
             let known = self.known.load(Ordering::Acquire);
             let own = self.begun.load(Ordering::Acquire).saturating_sub(counted);
             let right = published.count.saturating_add(own);
-            // By the difference, so that concurrent additions are not lost.
+            // Changed by the difference, so that concurrent additions are not lost.
             if right >= known {
                 self.known.fetch_add(right - known, Ordering::AcqRel);
             } else {
@@ -263,7 +268,7 @@ mod tests {
         (one, Store::open(engine, MOST).await.unwrap())
     }
 
-    /// Before the first count, each node would admit the whole limit.
+    /// Before the first count, each node alone would accept as many records as the limit allows.
     #[tokio::test]
     async fn a_node_goes_by_what_all_have_begun_and_the_bound_holds_in_all() {
         let (here, there) = cluster().await;
@@ -276,10 +281,10 @@ mod tests {
             store.follow_counts().await.unwrap();
         }
         assert_eq!(there.open_interactions(), 8);
-        // Own ones count at once; above the limit, each replaces an existing one.
+        // Records of the own process count at once. Above the limit, each replaces an existing one.
         begin(&there, 8..20).await;
         assert_eq!(there.count_interactions().await.unwrap(), MOST);
-        // Two counts later all nodes have them.
+        // Two counts later, the totals of all nodes are exact.
         for _ in 0..3 {
             assert!(here.publish_counts(&fence, false).await.unwrap());
             for store in [&here, &there] {
@@ -289,7 +294,7 @@ mod tests {
         assert_eq!((here.open_interactions(), there.open_interactions()), (MOST, MOST));
         begin(&here, 20..30).await;
         assert_eq!(here.count_interactions().await.unwrap(), MOST);
-        // A node that starts applies the published total too.
+        // A starting node applies the published total too.
         let third = Store::open(Arc::clone(&here.engine), MOST).await.unwrap();
         assert_eq!(third.open_interactions(), MOST);
     }
@@ -339,11 +344,11 @@ mod tests {
         drop(tally.begin(5));
         look(&tally, 7, 100);
         assert_eq!(tally.known(), 105);
-        // The eighth count began after the seventh was published, which was read late: it may lack
-        // the five.
+        // The eighth count may have begun before the five records, because the seventh total was
+        // read late.
         look(&tally, 8, 110);
         assert_eq!(tally.known(), 115);
-        // The ninth began after the seventh was read and before the eighth: it has them.
+        // The ninth count began after the seventh total was read, so it includes the five records.
         look(&tally, 9, 110);
         assert_eq!(tally.known(), 110);
     }
@@ -370,7 +375,8 @@ mod tests {
         let tally = BoundedCount::default();
         look(&tally, 1, 0);
         drop(tally.begin(4));
-        // Two began since the last read: the second of them after it.
+        // Two totals were published since the last read. The second of the two counts began after
+        // that read.
         look(&tally, 3, 0);
         assert_eq!(tally.known(), 4);
         look(&tally, 5, 4);

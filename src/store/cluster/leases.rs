@@ -1,14 +1,15 @@
-//! Leases: of several nodes on one store, one performs a task.
+//! Leases: which of several nodes on one store performs a task.
 //!
-//! A lease is a record that its holder renews every few seconds. Another node that wants it watches
-//! the record with its own monotonic clock. Once the bytes are unchanged for the lease's length, it
-//! takes the lease. No two clocks are compared, so clock differences and adjustments do not matter.
+//! A lease is a record that its holder renews every few seconds. Another node that wants the lease
+//! watches the record with its own monotonic clock. If the bytes have not changed for
+//! [`LEASE_LENGTH`], that node acquires the lease. No clocks are compared, so differences and
+//! adjustments of clocks do not matter.
 //!
-//! A node cannot be sure that it still holds a lease at the moment of a commit: it may have been
-//! suspended for a minute just before. So a commit under a lease expects the lease's bytes
-//! ([`Fence`]), and fails after the lease was lost.
+//! A node cannot be sure that it still holds a lease when it commits: it may just have been
+//! suspended for a minute. So each commit under a lease contains a [`Fence`], which expects the
+//! lease's bytes. The commit fails if the lease was lost.
 //!
-//! If only one process uses the store, it holds every lease and nothing is written.
+//! If only one process uses the store, it holds every lease, and nothing is written.
 
 use std::time::{Duration, Instant};
 
@@ -22,15 +23,15 @@ use crate::{Committed, Store, StoreError};
 /// Time without a renewal after which another node takes a lease.
 pub const LEASE_LENGTH: Duration = Duration::from_secs(10);
 
-/// Interval of renewals: several attempts fit into the lease's length.
+/// Interval of renewals. Several attempts fit into [`LEASE_LENGTH`].
 const RENEWED_AFTER: Duration = Duration::from_secs(3);
 
-/// A task that one node performs for all.
+/// Task that one node performs for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseName {
     /// Removing expired records.
     Sweeping,
-    /// Counting the records that anyone can create and whose total is bounded.
+    /// Counting the records that unauthenticated clients can create and whose number is limited.
     Counting,
     /// Counting users by factor.
     People,
@@ -56,15 +57,15 @@ impl LeaseName {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LeaseRecord {
-    /// The process that holds it; `None` after its release.
+    /// The process that holds the lease; `None` after a release.
     holder: Option<String>,
     /// Incremented when the holder changes.
     generation: u64,
-    /// Incremented at every renewal.
+    /// Incremented by every renewal.
     renewal: u64,
 }
 
-/// Expectation of a commit under a lease: the lease is unchanged since its holder wrote it.
+/// Expectation of a commit under a lease: the lease record is as its holder last wrote it.
 #[derive(Debug, Clone, Default)]
 pub struct Fence(Option<Expect>);
 
@@ -77,19 +78,20 @@ impl Fence {
     }
 }
 
-/// One process's side of a lease.
+/// A lease, as one process holds it or waits for it.
 #[derive(Debug)]
 pub struct Lease {
     name: LeaseName,
     holder: String,
-    /// The record as written, and a time just before the write.
+    /// The record as this process wrote it, and a time just before that write.
     held: Option<(Loaded<LeaseRecord>, Instant)>,
-    /// The record as another process wrote it, and when it was first seen.
+    /// The record as another process wrote it, and the time at which it was first seen.
     seen: Option<(Value, Instant)>,
 }
 
 impl Lease {
-    /// `holder`: a name that no other process has or ever had.
+    /// Creates a lease that is not held. `holder` must be a name that no other process has or ever
+    /// had.
     pub fn new(name: LeaseName, holder: &str) -> Self {
         Self { name, holder: holder.to_owned(), held: None, seen: None }
     }
@@ -98,13 +100,13 @@ impl Lease {
         self.name
     }
 
-    /// Acquires or renews the lease, if no other node holds it.
+    /// Acquires or renews the lease, unless another node holds it.
     ///
-    /// Call it every second or two while the lease is wanted, and before each step of the work.
-    /// `now`: from just before the call.
+    /// Must be called every second or two while the lease is wanted, and before each step of the
+    /// task. `now` must be a time just before the call.
     ///
     /// # Errors
-    /// When the store fails: whether the lease is held is unknown, and the work has to wait.
+    /// If the store fails. The lease may be lost then, so the task must wait.
     pub async fn hold(&mut self, store: &Store, now: Instant) -> Result<Option<Fence>, StoreError> {
         if !store.is_shared() {
             return Ok(Some(Fence::default()));
@@ -117,7 +119,8 @@ impl Lease {
         self.held = None;
         let key = table::lease(self.name.as_str());
         let found = store.engine.get(&key).await?;
-        // An unreadable lease has no holder: it is acquired like any other.
+        // An unreadable record counts as a lease whose holder is unknown. It is acquired like any
+        // other.
         let known = found.clone().and_then(|bytes| record::decode::<LeaseRecord>(&key, bytes).ok());
         let known = known.map(|known| known.value);
         let is_own = known.as_ref().is_some_and(|known| known.holder.as_ref() == Some(&self.holder));
@@ -148,8 +151,7 @@ impl Lease {
         Ok(Some(fence))
     }
 
-    /// Returns whether these bytes were unchanged for the lease's length, as observed by this
-    /// process.
+    /// Returns whether this process has seen these bytes unchanged for [`LEASE_LENGTH`].
     fn has_lain_long_enough(&mut self, bytes: &Value, now: Instant) -> bool {
         match &self.seen {
             Some((seen, since)) if seen == bytes => now.saturating_duration_since(*since) >= LEASE_LENGTH,
@@ -160,7 +162,7 @@ impl Lease {
         }
     }
 
-    /// Releases the lease for another node. If the store fails, it expires after its length.
+    /// Releases the lease for other nodes. If the store fails, the lease expires by itself.
     pub async fn release(&mut self, store: &Store) {
         let Some((held, _)) = self.held.take() else { return };
         let next = LeaseRecord { holder: None, ..held.value.clone() };
@@ -179,7 +181,7 @@ fn fence(held: &Loaded<LeaseRecord>) -> Fence {
 }
 
 impl Store {
-    /// Returns whether the lease is unchanged since this fence was created.
+    /// Returns whether the lease record is unchanged since this fence was created.
     pub(crate) async fn stands(&self, fence: &Fence) -> Result<bool, StoreError> {
         let Some(Expect::Value(key, bytes)) = &fence.0 else { return Ok(true) };
         Ok(self.engine.get(key).await?.as_ref() == Some(bytes))
@@ -222,7 +224,7 @@ mod tests {
         let last = one.hold(&here, at(30)).await.unwrap().unwrap();
         assert_eq!(write(&here, &first).await, Committed::Conflict, "it was written anew since");
         assert_eq!(write(&here, &last).await, Committed::Yes);
-        // From here on the holder makes no progress.
+        // From this time, the holder does not renew the lease.
         assert!(other.hold(&there, at(31)).await.unwrap().is_none());
         assert!(other.hold(&there, at(40)).await.unwrap().is_none());
         let taken = other.hold(&there, at(41)).await.unwrap().unwrap();
@@ -230,7 +232,7 @@ mod tests {
         assert!(!here.stands(&last).await.unwrap() && there.stands(&taken).await.unwrap());
         assert_eq!(write(&there, &taken).await, Committed::Yes);
         assert!(one.hold(&here, at(42)).await.unwrap().is_none());
-        // A released lease can be acquired at once.
+        // Another node can acquire a released lease at once.
         other.release(&there).await;
         assert_eq!(write(&there, &taken).await, Committed::Conflict);
         assert!(one.hold(&here, at(42)).await.unwrap().is_some());

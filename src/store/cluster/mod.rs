@@ -1,4 +1,4 @@
-//! What several nodes on one store share: leases and counts.
+//! Leases and counts that several nodes on one store share.
 
 pub(crate) mod counts;
 pub(crate) mod leases;

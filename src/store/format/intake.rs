@@ -1,8 +1,8 @@
 //! Validation of imported records.
 //!
-//! Each record is decoded as its table's type and encoded again. Unknown content is rejected, a
-//! record must have the key that follows from its content, and indexes are derived from the
-//! records. The file's own index entries are ignored.
+//! Each record is decoded as the type of its table and encoded again. Content that this program
+//! does not know is rejected. The key must follow from the content. Indexes are derived from the
+//! records; index entries in the file are ignored.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,35 +34,36 @@ use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 
-/// A record in an export.
+/// Record of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportRecord {
     pub table: String,
-    /// The key in the table, base64url.
+    /// Key within the table, in base64url.
     pub key: String,
-    /// The record's version; `None` for index entries.
+    /// Version of the record; `None` for index entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u8>,
-    /// The record's content; `None` for index entries.
+    /// Content of the record; `None` for index entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Json>,
 }
 
 /// Maximum length of a client's or user's name, in characters.
 const MAX_NAME_LENGTH: usize = 200;
-/// Length of a key that does not follow from the record: the table byte and a hash or two half
-/// hashes.
+/// Length in bytes of a key that does not follow from the record: the table byte, and a hash or two
+/// half hashes.
 const HASHED: usize = 33;
 
-/// An accepted record, with its index entries.
+/// Accepted record, with its index entries.
 pub(crate) struct Entry {
-    /// Keys that must be unique: the record's own, a user's e-mail address and username.
+    /// Keys that must be unique: those of the record, of the user's e-mail address and of the
+    /// username.
     pub(crate) claims: Vec<Key>,
     pub(crate) put: Vec<(Key, Value)>,
 }
 
-/// Decodes a record. Returns `None` for an index entry, or one that is not transferred.
+/// Decodes a record. `None` for an index entry, and for a record that is not transferred.
 ///
 /// # Errors
 /// [`StoreError::Broken`] for a record that this program cannot have written.
@@ -91,7 +92,7 @@ pub(crate) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
     entry(table, &read).map_err(broken)
 }
 
-/// Returns whether a table's records are meaningless in another store.
+/// Returns whether the records of a table are useless in another store.
 fn stays_behind(table: Table) -> bool {
     let here = [
         Table::Form,
@@ -114,7 +115,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
     let entry = match table {
         Table::Client => client(read)?,
         Table::User => user(read)?,
-        // They follow from the user record.
+        // These entries are derived from the user's other records.
         Table::Email | Table::Username | Table::Credential => {
             read.typed::<Subject>()?;
             return Ok(None);
@@ -251,14 +252,15 @@ fn user(read: &Read) -> Result<Entry, &'static str> {
 }
 
 impl Read {
-    /// Decodes the content, and verifies that this program understands all of it.
+    /// Decodes the content, and checks that this program knows all of it.
     fn typed<T: Serialize + DeserializeOwned>(&self) -> Result<T, &'static str> {
         let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it does not fit the table")?;
         let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be encoded")?;
         if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
     }
 
-    /// Returns the record under its own key, if the file's key equals it.
+    /// Returns the entry for a record if `own`, the key that follows from its content, is that in
+    /// the file.
     fn under(&self, own: Key, record: &impl record::Record) -> Result<Entry, &'static str> {
         if own != self.key {
             return Err(ANOTHERS_KEY);
@@ -266,7 +268,7 @@ impl Read {
         Ok(Entry { put: vec![(own.clone(), encoded(record)?)], claims: vec![own] })
     }
 
-    /// Returns the record under the file's key, which must have this prefix and end in a hash.
+    /// Returns the entry for a record whose key in the file must be this prefix and a hash.
     fn hashed(&self, prefix: &[u8], record: &impl record::Record) -> Result<Entry, &'static str> {
         if self.key.len() != HASHED || !self.key.starts_with(prefix) {
             return Err(ANOTHERS_KEY);
@@ -281,7 +283,7 @@ impl Entry {
         self
     }
 
-    /// Adds the entry in the expiry index.
+    /// Adds an entry to the expiry index.
     fn until(self, end: UnixTime) -> Self {
         let expiry = self.claims.first().map(|key| table::expiry(end, key));
         self.with(expiry.into_iter())
@@ -292,7 +294,8 @@ fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
     record::encode(record).map_err(|_| "it cannot be encoded")
 }
 
-/// Returns whether all given content is retained. Null members may be dropped.
+/// Returns whether decoding and encoding keep all content. Members with the value null may be
+/// dropped.
 fn is_kept(given: &Json, kept: &Json) -> bool {
     match (given, kept) {
         (Json::Object(given), Json::Object(kept)) => given.iter().all(|(name, value)| match kept.get(name) {

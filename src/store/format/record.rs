@@ -1,4 +1,4 @@
-//! Records: a version byte and JSON. Exports contain the same JSON objects.
+//! Encoding of records: a version byte and JSON. Exports contain the same JSON objects.
 //!
 //! [`super`] converts older records to the current version.
 
@@ -14,10 +14,10 @@ use crate::format;
 use crate::format::RecordChange;
 use crate::format::table::Table;
 
-/// A record with the bytes it was read from.
+/// Decoded record, with the bytes from which it was read.
 ///
-/// A commit that replaces it expects these bytes, so that two writers cannot decide on the same
-/// state.
+/// A commit that replaces the record expects these bytes. So two writers cannot both decide on the
+/// same state.
 #[derive(Debug, Clone)]
 pub struct Loaded<T> {
     pub value: T,
@@ -35,15 +35,15 @@ impl<T> Loaded<T> {
     }
 }
 
-/// A type that can be stored: serialized, read back and compared.
+/// Type that can be stored: it can be serialized, read back and compared.
 pub(crate) trait Record: Serialize + DeserializeOwned + PartialEq {}
 
 impl<T: Serialize + DeserializeOwned + PartialEq> Record for T {}
 
-/// Encodes a record and verifies that it can be decoded again.
+/// Encodes a record, and checks that it can be decoded again.
 ///
-/// A record that cannot be decoded would be lost with the commit, including its previous content.
-/// The check takes a few microseconds per write, about a hundredth of the disk write.
+/// A record that cannot be decoded would be lost, including its previous content. The check takes a
+/// few microseconds, about a hundredth of the write to disk.
 pub(crate) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     let broken = |what: &str| StoreError::Broken(format!("{}: {what}", std::any::type_name::<T>()));
     let mut bytes = vec![format::newest()];
@@ -56,10 +56,10 @@ pub(crate) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     }
 }
 
-/// Converts a record from [`encode`] to the store's format.
+/// Converts the result of [`encode`] to the format of the store.
 ///
-/// A newer record is converted back, and must convert forth to the same record. Others are
-/// unchanged.
+/// A newer record is converted back. Converting the result forth must give the same record. Other
+/// records are unchanged.
 ///
 /// # Errors
 /// [`StoreError::NotYet`] if that format cannot represent the record.
@@ -89,7 +89,7 @@ pub(crate) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Valu
     Ok(bytes)
 }
 
-/// Converts a record back, and verifies that converting forth yields the same record.
+/// Converts a record back, and checks that converting the result forth gives the same record.
 fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> Result<Json, &'static str> {
     let mut older = newest.clone();
     back.into_iter().try_for_each(|change| change(&mut older))?;
@@ -100,7 +100,7 @@ fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> 
 
 /// Decodes a record of any supported version.
 ///
-/// The bytes stay as read, so that a commit over an older record expects its stored bytes.
+/// The bytes are kept as read, because a commit that replaces an older record must expect them.
 pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Loaded<T>, StoreError> {
     let table = key.first().copied().and_then(Table::from_byte);
     let table = table.ok_or_else(|| StoreError::Broken("a record of an unknown table".to_owned()))?;
@@ -118,7 +118,7 @@ pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Lo
     Ok(Loaded { value: value.map_err(|why| broken(&why))?, key: key.to_owned(), bytes })
 }
 
-/// Returns the changes that create a record, expecting that none exists.
+/// Returns the changes that create a record. They expect that no record has the key.
 pub(crate) fn create(key: Key, record: &impl Record) -> Result<Changes, StoreError> {
     let bytes = encode(record)?;
     Ok(Changes {
@@ -129,7 +129,7 @@ pub(crate) fn create(key: Key, record: &impl Record) -> Result<Changes, StoreErr
     })
 }
 
-/// Returns the changes that replace a loaded record.
+/// Returns the changes that replace a loaded record. They expect that it is unchanged.
 pub(crate) fn replace<T: Record>(loaded: &Loaded<T>, record: &T) -> Result<Changes, StoreError> {
     let put = vec![(loaded.key.clone(), encode(record)?)];
     Ok(Changes { expect: vec![loaded.unchanged()], put, delete: Vec::new(), ..Changes::default() })
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(in_format(&key, bytes.clone(), format::newest()).unwrap(), bytes);
         let refused = in_format(&key, bytes, 3).unwrap_err().to_string();
         assert!(refused.contains("the store's format, 3 (") && refused.contains("sealgate store upgrade"), "{refused}");
-        // Index entries have no version, and older records are unchanged.
+        // Index entries have no version. Older records stay unchanged.
         assert_eq!(in_format(&key, Vec::new(), 3).unwrap(), Vec::<u8>::new());
         assert_eq!(in_format(&key, vec![2, b'0'], 3).unwrap(), [2, b'0']);
     }

@@ -1,13 +1,13 @@
-//! Revocations after the restore of a backup.
+//! Revocation of access after a backup was restored.
 //!
-//! After the backup was made, codes were used, refresh tokens rotated, sessions ended and grants
-//! revoked; all of these would be valid again. So codes, sessions, application passwords and
-//! recovery codes are removed, and grants end; users sign in again. Their other factors remain:
-//! otherwise the password alone would suffice.
+//! Since the backup was made, codes were used, refresh tokens rotated, sessions ended and grants
+//! revoked. The restored records would make all of these valid again. So codes, sessions,
+//! application passwords and recovery codes are removed, and all grants end. Users must sign in
+//! again. Their other factors remain, because otherwise the password alone would be sufficient.
 //!
-//! A grant cannot be retained for clients with newer refresh tokens. The backup lacks their hashes,
-//! and a generation number proves nothing, because the holder of an older token can derive a newer
-//! one's visible parts.
+//! A grant cannot be kept for clients that have newer refresh tokens. The backup does not contain
+//! the hashes of these tokens. Their generation number proves nothing, because the holder of an
+//! older token can derive the visible parts of a newer one.
 
 use crate::engine::{Changes, Key};
 use crate::format::table::Table;
@@ -19,10 +19,10 @@ use sealgate_domain::grant::{EndReason, Grant};
 use sealgate_domain::session::Session;
 use sealgate_domain::time::UnixTime;
 
-/// Number of records per commit: see the sled engine on the size of a batch.
+/// Number of records per commit. The sled engine limits the size of a batch.
 const STEP: usize = 64;
 
-/// Numbers of records revoked after a restore.
+/// Number of records that were revoked after a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
     /// Removed authorization codes.
@@ -33,16 +33,15 @@ pub struct Restored {
 }
 
 impl Store {
-    /// Removes and ends everything that a backup must not revive. For a store that is not served
-    /// yet.
+    /// Revokes all access that a backup must not restore. The store must not be served yet.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated then.
     pub async fn take_back_after_restore(&self, now: UnixTime) -> Result<Restored, StoreError> {
         let codes = self.clear(Table::Code).await?;
         let sessions = self.clear(Table::Session).await?;
-        // Some application passwords may have been revoked since. E-mails would be sent again, with
-        // links used since.
+        // Some of these may have been revoked or used since the backup. E-mails would be sent
+        // again.
         let gone = [
             Table::AppSession,
             Table::Interaction,
@@ -51,13 +50,14 @@ impl Store {
             Table::AppPasswords,
             Table::Outbox,
             Table::DeadMail,
-            // They refer to removed e-mails and would delay notifications.
+            // Counts of notifications refer to the removed e-mails and would delay new
+            // notifications.
             Table::NoticeCount,
             Table::AccountLinks,
             Table::PendingRegistration,
-            // Results of forms, sealed for removed sessions.
+            // Results of submitted forms are sealed for sessions that are removed.
             Table::Submission,
-            // Initial access tokens, which may have been used since.
+            // Initial access tokens may have been used since the backup.
             Table::Once,
         ];
         for table in gone {
@@ -68,7 +68,8 @@ impl Store {
         Ok(Restored { codes, sessions, grants: self.end_all_grants(now).await? })
     }
 
-    /// Removes recovery codes, which may have been used since, and enrolments of removed sessions.
+    /// Removes recovery codes, which may have been used since the backup, and unfinished
+    /// enrolments, which belong to removed sessions.
     async fn take_recovery_codes_back(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
@@ -80,13 +81,14 @@ impl Store {
                     factors.recovery = None;
                     factors.pending.clear();
                 };
-                // No credential is added, so none can be taken.
+                // No credential is added, so this cannot conflict with another user's credential.
                 let _ = self.change_factors(factors.subject, factors.handle, take_back).await?;
             }
         }
     }
 
-    /// Removes all records of a table. Garbage collection removes their expiry entries.
+    /// Removes all records of a table. Garbage collection removes their entries in the expiry
+    /// index.
     async fn clear(&self, table: Table) -> Result<usize, StoreError> {
         let mut cleared = 0;
         loop {

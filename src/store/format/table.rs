@@ -1,7 +1,7 @@
-//! Layout of records in the engine: table keys, indexes by user and client, the expiry index.
+//! Layout of the records: keys of all tables, indexes by user and client, and the expiry index.
 //!
-//! All tables share one key space; the first byte is the table. Keys contain hashes of secrets
-//! only.
+//! All tables share one key space. The first byte of a key is the table. Keys never contain
+//! secrets, only hashes of them.
 
 use crate::certificates::CertificatePart;
 use crate::engine::Key;
@@ -16,7 +16,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// The tables. The byte is part of the file format: never reuse one.
+/// Tables. The byte is a part of the file format, so it must never be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Table {
@@ -35,8 +35,8 @@ pub enum Table {
     AppPasswords = b'k',
     Audit = b'j',
     Client = b'l',
-    /// The store's metadata: format, times of signing keys, wrapped data keys, seed of limits, and
-    /// more.
+    /// Metadata of the store, such as its format, the signing keys, wrapped data keys and the seed
+    /// of limits.
     Meta = b'm',
     Consent = b'n',
     /// One-time items, such as initial access tokens.
@@ -62,13 +62,13 @@ pub enum Table {
     SentMail = b'z',
     /// Number of notifications to a user.
     NoticeCount = b'b',
-    /// Hashes of the links and codes that were mailed to a user.
+    /// Hashes of the links and codes that were e-mailed to a user.
     AccountLinks = b'A',
     /// Self-registrations whose e-mail address is not confirmed.
     PendingRegistration = b'R',
     /// Pending revocations.
     Revocation = b'O',
-    /// Submitted forms that must take effect once, with their sealed results.
+    /// Submitted forms that must take effect only once, with their sealed results.
     Submission = b'S',
 }
 
@@ -106,7 +106,7 @@ impl Table {
         Self::Submission,
     ];
 
-    /// Returns the name in exports, which is part of their format.
+    /// Returns the name of the table in exports, which is a part of the export format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::AppSession => "app_session",
@@ -189,7 +189,7 @@ pub(crate) fn interaction(browser: &SecretHash, id: &SecretHash) -> Key {
     key(Table::Interaction, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
 }
 
-/// Prefix of all sign-ins that the gate started for a browser.
+/// Prefix of all sign-ins that the gateway has started for a browser.
 pub(crate) fn sign_in_attempts(browser: &SecretHash) -> Key {
     key(Table::SignInAttempt, &[&browser.as_bytes()[..16]])
 }
@@ -219,7 +219,7 @@ pub(crate) fn known_browsers(subject: Subject) -> Key {
     key(Table::KnownBrowsers, &[subject.as_bytes()])
 }
 
-/// Context to which the sealed secret of a factor is bound: the user and the factor.
+/// Context to which the sealed secret of a factor is bound. No record has this key.
 pub(crate) fn factor_secret(subject: Subject, factor: FactorId) -> Key {
     key(Table::Factors, &[subject.as_bytes(), factor.as_bytes()])
 }
@@ -262,7 +262,8 @@ pub(crate) fn audit(id: AuditId) -> Key {
     key(Table::Audit, &[id.as_bytes()])
 }
 
-/// Prefix of audit events by age, oldest first. Index 1 has the events that anyone can cause.
+/// Prefix of the audit events by age, oldest first. Index 1 has the events that unauthenticated
+/// clients can cause.
 pub(crate) fn audit_ages(index: usize) -> Key {
     key(Table::Index, &[b"a", if index == 0 { b"p" } else { b"s" }])
 }
@@ -277,17 +278,17 @@ pub(crate) fn counts() -> Key {
     key(Table::Meta, &[b"counts"])
 }
 
-/// Key of the number of users per factor, which one node publishes to all.
+/// Key of the number of users by factor, which one node publishes to all.
 pub(crate) fn people_count() -> Key {
     key(Table::Meta, &[b"people_count"])
 }
 
-/// Prefix of all reports about answers to refreshes.
+/// Prefix of all processes' reports on their responses to refreshes.
 pub(crate) fn all_answers() -> Key {
     key(Table::Meta, &[b"answers/"])
 }
 
-/// Key of a process's report about its answers to refreshes.
+/// Key of a process's report on its responses to refreshes.
 pub(crate) fn answers(process: ProcessId) -> Key {
     key(Table::Meta, &[b"answers/", process.as_bytes()])
 }
@@ -301,22 +302,22 @@ pub(crate) fn key_ring() -> Key {
     key(Table::Meta, &[b"keys"])
 }
 
-/// Key of the host for which security keys are registered.
+/// Key of the host (relying party ID) for which security keys are registered.
 pub(crate) fn relying_party() -> Key {
     key(Table::Meta, &[b"relying_party"])
 }
 
-/// Key of the seed with which the keys of limits are hashed.
+/// Key of the seed with which the keys of rate limits are hashed.
 pub(crate) fn limit_seed() -> Key {
     key(Table::Meta, &[b"limit_seed"])
 }
 
-/// Key of the ID of the data key with which the nodes of a cluster seal.
+/// Key of the ID of the data key with which all nodes of a cluster seal.
 pub(crate) fn data_key_id() -> Key {
     key(Table::Meta, &[b"data_key_id"])
 }
 
-/// Key of a part of the certificate orders of a cluster.
+/// Key of a part of the cluster's ACME data.
 pub(crate) fn certificate_part(part: CertificatePart<'_>) -> Key {
     match part {
         CertificatePart::Orders => key(Table::Meta, &[b"certificates/orders"]),
@@ -324,12 +325,12 @@ pub(crate) fn certificate_part(part: CertificatePart<'_>) -> Key {
     }
 }
 
-/// Key of a new node's request.
+/// Key of the request of a new node for the data key.
 pub(crate) fn node_request(node: &str) -> Key {
     key(Table::Meta, &[b"node_request/", node.as_bytes()])
 }
 
-/// Key of the answer to a new node.
+/// Key of the data key, encrypted for a new node.
 pub(crate) fn data_key_envelope(node: &str) -> Key {
     key(Table::Meta, &[b"node_data_key/", node.as_bytes()])
 }
@@ -338,17 +339,19 @@ pub(crate) fn data_keys() -> Key {
     key(Table::Meta, &[b"data_key/"])
 }
 
-/// Key of the data key that this wrapping key wrapped.
+/// Key of the data key as wrapped by this wrapping key.
 pub(crate) fn data_key(wrapping_id: &str) -> Key {
     key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
 }
 
-/// Returns whether a metadata record is part of an export.
+/// Returns whether a metadata record is included in exports.
 ///
-/// These are: the states of the signing keys, without which a token with several keys is unusable;
-/// the data keys, without which the same token unseals no secret of an authenticator app; the host
-/// for which security keys are registered; and which answers to refreshes were in time, without
-/// which a rotated token would be answered for a while.
+/// - The key ring: without it, a token with several signing keys is unusable.
+/// - Wrapped data keys: without them, the same token cannot unseal the secrets of authenticator
+///   apps.
+/// - The relying party: the host for which security keys are registered.
+/// - Reports on responses to refreshes: without them, a rotated refresh token would be accepted for
+///   a while.
 pub(crate) fn is_meta_that_travels(key: &[u8]) -> bool {
     key == key_ring()
         || key == relying_party()
@@ -373,7 +376,7 @@ pub(crate) fn form_age(expires_at: UnixTime, form: &[u8]) -> Key {
     key(Table::Index, &[b"f", &expires_at.seconds().to_be_bytes(), form])
 }
 
-/// Parses an age entry into the form's key and its expiry.
+/// Returns the key of the form and its expiry from an entry of the form age index.
 pub(crate) fn form_of_age(entry: &[u8]) -> Option<(Key, UnixTime)> {
     let (seconds, form) = entry.get(2..)?.split_first_chunk()?;
     Some((form.to_vec(), UnixTime::from_seconds(u64::from_be_bytes(*seconds))))
@@ -384,7 +387,7 @@ pub(crate) fn pending_registration(id: &SecretHash) -> Key {
     key(Table::PendingRegistration, &[id.as_bytes()])
 }
 
-/// Key of the links and codes that were mailed to a user.
+/// Key of the links and codes that were e-mailed to a user.
 pub(crate) fn account_links(subject: Subject) -> Key {
     key(Table::AccountLinks, &[subject.as_bytes()])
 }
@@ -399,7 +402,7 @@ pub(crate) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
     key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
 }
 
-/// Key of a submitted form.
+/// Key of a submitted form that must take effect only once.
 pub(crate) fn submission(id: &SecretHash) -> Key {
     key(Table::Submission, &[id.as_bytes()])
 }
@@ -409,7 +412,7 @@ pub(crate) fn notice_count(subject: Subject, notice: &str) -> Key {
     key(Table::NoticeCount, &[subject.as_bytes(), notice.as_bytes()])
 }
 
-/// Key of a queued e-mail. It sorts by due time.
+/// Key of a queued e-mail. E-mails are ordered by due time.
 pub(crate) fn waiting_mail(due_at: UnixTime, id: MailId) -> Key {
     key(Table::Outbox, &[&due_at.seconds().to_be_bytes(), id.as_bytes()])
 }
@@ -419,7 +422,7 @@ pub(crate) fn mail_due_at(waiting: &[u8]) -> Option<UnixTime> {
     Some(UnixTime::from_seconds(u64::from_be_bytes(*waiting.get(1..)?.first_chunk()?)))
 }
 
-/// Context to which the sealed text of an e-mail is bound, in any table.
+/// Context to which the sealed text of an e-mail is bound, in all tables. No record has this key.
 pub(crate) fn mail_text(id: MailId) -> Key {
     key(Table::Outbox, &[id.as_bytes()])
 }
@@ -428,12 +431,12 @@ pub(crate) fn dead_mail(at: UnixTime, id: MailId) -> Key {
     key(Table::DeadMail, &[&at.seconds().to_be_bytes(), id.as_bytes()])
 }
 
-/// Key of the record of a sent e-mail. The newest sorts first.
+/// Key of the record of a sent e-mail. The newest e-mail sorts first.
 pub(crate) fn sent_mail(at: UnixTime, id: MailId) -> Key {
     key(Table::SentMail, &[&(!at.seconds()).to_be_bytes(), id.as_bytes()])
 }
 
-/// Target table of an index.
+/// Table whose records an index refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Indexed {
@@ -452,47 +455,49 @@ pub(crate) fn pending_sign_ins(subject: Subject) -> Key {
     key(Table::Index, &[b"u", subject.as_bytes(), b"i"])
 }
 
-/// Index key of a pending sign-in. The oldest sorts first.
+/// Index key of a pending sign-in. The oldest sign-in sorts first.
 pub(crate) fn pending_sign_in(subject: Subject, created_at: UnixTime, interaction: &[u8]) -> Key {
     key(Table::Index, &[b"u", subject.as_bytes(), b"i", &created_at.seconds().to_be_bytes(), interaction])
 }
 
-/// Returns the interaction of a pending sign-in's entry.
+/// Returns the key of the interaction to which an entry of the pending sign-ins refers.
 pub(crate) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
-    // After table, kind of index, user, kind of record and time.
+    // Skips the table, the kind of index, the user, the kind of record and the time.
     entry.get(1 + 1 + 16 + 1 + 8..).map(<[u8]>::to_vec)
 }
 
-/// Prefix of a client's index entries of one kind. The zero byte ends the ID: `wiki` must not match
-/// `wiki2`.
+/// Prefix of a client's index entries of one kind. The ID ends with a zero byte, so that `wiki`
+/// does not match `wiki2`.
 pub(crate) fn of_client(client: &ClientId, kind: Indexed) -> Key {
     key(Table::Index, &[b"c", client.as_str().as_bytes(), &[0, kind as u8]])
 }
 
-/// Index entry: the prefix of its user or client, and the ID of the record.
+/// Returns an index entry: the prefix of its user or client, and the ID of the record.
 pub(crate) fn entry(mut prefix: Key, id: &[u8; 16]) -> Key {
     prefix.extend_from_slice(id);
     prefix
 }
 
-/// Returns the ID at the end of an index entry.
+/// Returns the record ID at the end of an index entry.
 pub(crate) fn entry_id(entry: &[u8]) -> Option<[u8; 16]> {
     entry.get(entry.len().checked_sub(16)?..)?.try_into().ok()
 }
 
-/// Key in the expiry index: the minute after which the record may be removed, and its key.
+/// Key in the expiry index: the minute after which the record may be removed, and the key of the
+/// record.
 ///
-/// It is written once, with the record. If the record's life was extended by then, garbage
-/// collection adds a new entry, so that rotations need not rewrite the index.
+/// The entry is written once, with the record. If the expiry of the record has moved by then,
+/// garbage collection adds a new entry. So rotations need not rewrite the index.
 pub(crate) fn expiry(at: UnixTime, record: &[u8]) -> Key {
     let minute = u32::try_from(at.seconds() / 60 + grace_minutes(record)).unwrap_or(u32::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), record])
 }
 
-/// Returns how many minutes an expired record is retained.
+/// Returns for how many minutes an expired record is kept.
 ///
-/// Clocks differ, and a replayed code should be detected for a little longer. Records that anyone
-/// can create are removed at once, because they take capacity from others. A due revocation is work
+/// Clocks differ, and a replayed code should be detected for some time. Records that
+/// unauthenticated clients can create are removed at once, because they use up a limit. A due
+/// revocation must not be delayed.
 /// and is not delayed.
 fn grace_minutes(record: &[u8]) -> u64 {
     match record.first().copied().and_then(Table::from_byte) {
@@ -503,16 +508,17 @@ fn grace_minutes(record: &[u8]) -> u64 {
     }
 }
 
-/// Returns where to continue in the expiry index to reach the next pending interaction or attempt.
+/// Returns where to continue in the expiry index in order to find only interactions and sign-in
+/// attempts.
 pub(crate) fn expiry_skip(minute: u32, record: &[u8]) -> Key {
     let here = record.first().copied().unwrap_or_default();
     let waiting = [Table::Interaction as u8, Table::SignInAttempt as u8];
-    // No record's key is the table byte alone, so the bare byte sorts before the whole table.
+    // No record's key is the table byte alone, so this sorts before all records of the table.
     let next = waiting.into_iter().find(|table| *table > here).unwrap_or(u8::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), &[next]])
 }
 
-/// Parses an expiry entry into minute and record key.
+/// Returns the minute and the record's key from an entry of the expiry index.
 pub(crate) fn expiry_of(entry: &[u8]) -> Option<(u32, &[u8])> {
     let (minute, record) = entry.get(1..)?.split_at_checked(4)?;
     Some((u32::from_be_bytes(minute.try_into().ok()?), record))
@@ -535,7 +541,7 @@ mod tests {
         let late = expiry(UnixTime::from_seconds(180), b"a");
         assert!(soon < late);
         assert_eq!(expiry_of(&soon), Some((12, b"z".as_slice())));
-        // Records that anyone can create have no grace period.
+        // Records that unauthenticated clients can create are removed at once.
         let interaction = [Table::Interaction as u8, 1];
         let entry = expiry(UnixTime::from_seconds(120), &interaction);
         assert_eq!(expiry_of(&entry), Some((2, interaction.as_slice())));

@@ -1,4 +1,4 @@
-//! Export and import of all tables between stores with any engines, one object per record.
+//! Export and import of all tables, between stores with any engine. One object per record.
 
 use std::collections::HashSet;
 
@@ -9,23 +9,23 @@ use crate::format::{intake, table};
 use crate::{Committed, PAGE, Store, StoreError, format};
 use sealgate_domain::secret::base64url;
 
-/// Number of records per commit: see the sled engine on the size of a batch.
+/// Number of records per commit. The sled engine limits the size of a batch.
 const STEP: usize = 64;
 
-/// Returns the newest format that [`Store::import`] accepts. It accepts all older ones too.
+/// Returns the newest format that [`Store::import`] accepts. Older ones are accepted too.
 pub fn export_format() -> u32 {
     format::newest().into()
 }
 
-/// A position in an export.
+/// Position in an export.
 #[derive(Debug, Clone, Default)]
 pub struct Position(Option<Key>);
 
 impl Store {
-    /// Returns the records after a position, and the next position; `None` at the end.
+    /// Returns the records after a position, and the next position. `None` at the end.
     ///
-    /// For a store that does not change meanwhile, or a snapshot. Omits the store's metadata and
-    /// stored forms.
+    /// The store must not change meanwhile, or be a snapshot. Most metadata, stored forms and
+    /// e-mails are omitted.
     pub async fn export(&self, from: &Position) -> Result<Option<(Vec<ExportRecord>, Position)>, StoreError> {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };
@@ -35,13 +35,14 @@ impl Store {
         Ok(Some((records, position)))
     }
 
-    /// Imports records, converting older ones, and builds the indexes anew.
+    /// Imports records, converts older ones, and builds the indexes. The store must not be served
+    /// yet.
     ///
-    /// Skips the records that [`Self::export`] omits. For a store that is not served.
+    /// Ignores the records that [`Self::export`] omits.
     ///
     /// # Errors
     /// [`StoreError::Broken`] for a record that this program cannot have written, and for a
-    /// duplicate key, e-mail address or username; else when the store fails.
+    /// repeated key, e-mail address or username. Other errors if the store fails.
     pub async fn import(&self, records: &[ExportRecord]) -> Result<(), StoreError> {
         for records in records.chunks(STEP) {
             let (mut claims, mut claimants, mut changes) = (HashSet::new(), Vec::new(), Changes::default());
@@ -63,7 +64,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns an error that names the first record with a key from an earlier commit.
+    /// Returns the error that names the first record with a key that an earlier commit has used.
     async fn taken(&self, claimants: &[(Key, &ExportRecord)]) -> Result<StoreError, StoreError> {
         for (claim, record) in claimants {
             if self.engine.get(claim).await?.is_some() {
@@ -82,13 +83,13 @@ fn twice(record: &ExportRecord) -> StoreError {
     ))
 }
 
-/// Returns whether a record is transferred.
+/// Returns whether a record is exported.
 ///
-/// Stored forms are not: they expire before a user could fetch them. E-mails are not: both stores
-/// would send them.
+/// Stored forms are not, because they would expire before a user could fetch them. E-mails are not,
+/// because both stores would send them.
 fn travels(key: &[u8]) -> bool {
     let mails = [Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
-    // Results of forms are not either: users get other sessions, which cannot unseal them.
+    // Results of submitted forms cannot be unsealed with the new sessions of their users.
     let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages(), table::all(Table::Submission)];
     let mut stays = stays.into_iter().chain(mails.map(table::all));
     table::is_meta_that_travels(key) || !stays.any(|prefix| key.starts_with(&prefix))

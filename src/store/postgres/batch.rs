@@ -1,13 +1,13 @@
-//! Commits of one transaction, and its statements.
+//! Batches of commits, and the SQL statements of the transaction that applies a batch.
 //!
-//! It locks first, then reads, then writes. The locks are on hashes of the keys, taken in one
-//! statement and one order, so that two transactions cannot deadlock. The next statement has a
-//! newer snapshot, so it sees the writes of the previous lock holder. That includes absent keys,
-//! which no row lock covers.
+//! The transaction takes locks, then reads, then writes. It locks hashes of the keys, in one
+//! statement and in one order, so that two transactions cannot deadlock. The next statement has a
+//! newer snapshot, so it sees the writes of the previous holder of the locks. These locks also
+//! cover absent keys, which row locks do not.
 //!
-//! A batch inserts a row of its own in the same transaction. If its outcome is unknown, the batch
-//! is run again under the same number. Either the row exists, or the batch is applied now; a
-//! delayed first run then conflicts with the row and fails as a whole.
+//! The transaction also inserts a row that identifies the batch. If the outcome is unknown, the
+//! batch is run again under the same number. Then either the row exists, or the batch is applied
+//! now. If the first run is only delayed, it conflicts with the row and fails as a whole.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -15,33 +15,33 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::{Changes, Counter, Expect, Key, Value};
 
-/// Maximum number of commits per batch. Its locks use the server's lock table, which all nodes
-/// share.
+/// Maximum number of commits in a batch. Their locks use the lock table of the server, which all
+/// nodes share.
 pub(super) const BATCH_COMMITS: usize = 128;
-/// Number of keys per batch, after which no further commit is added.
+/// Maximum number of keys in a batch, after which no commit is added.
 pub(super) const BATCH_KEYS: usize = 640;
-/// Number of bytes per batch, likewise.
+/// Maximum number of bytes in a batch, after which no commit is added.
 const BATCH_BYTES: usize = 1 << 20;
-/// Number of lock values to which keys are hashed. All nodes of all versions must agree on it.
+/// Number of lock numbers to which keys are hashed. Must be the same in all versions of all nodes.
 pub(super) const STRIPES: u16 = 4096;
-/// The locks of counters come after those of keys, one each.
+/// First lock number of the counters, each of which has its own lock.
 const COUNTER_LOCKS: u16 = STRIPES;
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Takes the locks of a batch.
 ///
-/// The first number is the OID of the store's own table, so that stores in different schemas of a
-/// database do not wait for each other. Written keys are locked exclusively. Keys that must only
-/// stay unchanged are locked in shared mode, because many commits read the same client.
+/// The first lock number is the OID of the store's table `record`, so that stores in different
+/// schemas do not wait for each other. The locks of written keys are exclusive. Keys that must only
+/// stay unchanged have shared locks, because many commits read the same client.
 pub(super) const LOCK: &str = "SELECT count(CASE \
      WHEN exclusive THEN pg_advisory_xact_lock('record'::regclass::oid::integer, stripe)::text \
      ELSE pg_advisory_xact_lock_shared('record'::regclass::oid::integer, stripe)::text END) \
      FROM unnest($1::integer[], $2::boolean[]) AS s(stripe, exclusive)";
-/// Applies a batch. An operation is refused if one of its expectations fails; null is an absent
-/// record.
+/// Applies a batch. Refuses each operation whose expectations do not hold. A null value stands for
+/// an absent record.
 ///
-/// The whole statement sees the tables as before it. The batch's row is inserted if something is
-/// written, and always in a second run.
+/// The whole statement sees the tables as they were before. It inserts the row of the batch if
+/// something is written, and in every repeated run.
 pub(super) const APPLY: &str = "WITH \
      refused AS (SELECT DISTINCT e.operation FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) \
          AS e(operation, key, value) LEFT JOIN record r ON r.key = e.key WHERE r.value IS DISTINCT FROM e.value), \
@@ -59,20 +59,20 @@ pub(super) const APPLY: &str = "WITH \
          WHERE $9::boolean OR EXISTS (SELECT FROM written)), \
      forgotten AS (DELETE FROM batch WHERE writer = $7 AND number = $8 - 1) \
      SELECT coalesce(array_agg(operation), '{}') FROM refused";
-/// Reads a batch's row, by an update, so that the answer waits for the standby.
+/// Reads the row of a batch. Does so by an update, so that the result waits for the standby.
 ///
-/// Otherwise it could show a commit that no standby has, after a restart of the primary or a
-/// cancelled wait.
+/// Otherwise, after a restart of the primary or a cancelled wait, the result could be a commit that
+/// no standby has.
 pub(super) const LOOK_UP: &str =
     "UPDATE batch SET refused = refused WHERE writer = $1 AND number = $2 RETURNING refused";
-/// Removes rows of previous writers: one each.
+/// Removes the last row of each writer that no longer exists.
 pub(super) const CLEAN_UP: &str = "DELETE FROM batch WHERE at < now() - interval '1 day'";
 
-/// A commit with each written key once.
+/// A commit, with each written key once.
 #[derive(Debug, Default)]
 pub(super) struct Operation {
     pub(super) expect: Vec<(Key, Option<Value>)>,
-    /// `None` for a removed record.
+    /// New value of each written key; `None` if the record is removed.
     pub(super) writes: BTreeMap<Key, Option<Value>>,
     pub(super) moves: Vec<Counter>,
 }
@@ -100,12 +100,12 @@ impl Operation {
     }
 }
 
-/// Takes the oldest commits from `waiting` that fit into one batch.
+/// Takes the oldest commits from `waiting` that can be one batch.
 ///
-/// A commit stays for the next batch if it touches a key that the batch writes, or writes one that
-/// the batch touches: a statement does not see its own writes.
+/// A commit is left for the next batch if it uses a key that the batch writes, or writes a key that
+/// the batch uses: a statement does not see its own writes.
 pub(super) fn take<T>(waiting: &mut VecDeque<T>, operation: impl Fn(&T) -> &Operation) -> Vec<T> {
-    // Whether each key is written.
+    // Keys that the batch uses, and whether it writes them.
     let mut touched = HashMap::<Key, bool>::new();
     let (mut batch, mut left) = (Vec::new(), VecDeque::new());
     let (mut keys, mut bytes) = (0, 0);
@@ -145,7 +145,7 @@ fn counter_slot(counter: Counter) -> u16 {
     u16::try_from(counter.slot()).unwrap_or_default()
 }
 
-/// Returns the locks of a batch: sorted stripes, and whether each is exclusive.
+/// Returns the lock numbers of a batch in ascending order, and whether each lock is exclusive.
 pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i32>, Vec<bool>) {
     let mut stripes = BTreeMap::<u16, bool>::new();
     for operation in operations {
@@ -162,7 +162,7 @@ pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec
     stripes.into_iter().map(|(stripe, exclusive)| (i32::from(stripe), exclusive)).unzip()
 }
 
-/// Rows of (operation, key, value), as columns.
+/// Rows of (operation, key, value), as one array per column.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RowColumns<'o> {
     pub(super) operations: Vec<i16>,
@@ -192,7 +192,7 @@ impl<'o> RowColumns<'o> {
     }
 }
 
-/// Returns rows of (operation, counter), as columns.
+/// Returns rows of (operation, counter), as one array per column.
 pub(super) fn moves<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i16>, Vec<i16>) {
     let moves = |(number, operation): (i16, &'o Operation)| {
         operation.moves.iter().map(move |counter| (number, counter_slot(*counter).cast_signed()))
@@ -242,7 +242,7 @@ mod tests {
         let single: Vec<_> = names.iter().map(|name| operation(&[], &[name], &[])).collect();
         assert!(batches(single).iter().take(7).all(|batch| batch.len() == BATCH_COMMITS));
         let many: Vec<&str> = names.iter().take(700).map(String::as_str).collect();
-        // A commit that exceeds the limit of keys runs alone.
+        // A commit that alone exceeds the limit of keys is a batch of its own.
         assert_eq!(batches(vec![operation(&[], &many, &[]), operation(&[], &["x"], &[])]), [[0], [1]]);
         let large = |name: &[u8]| {
             Operation::from(Changes { put: vec![(name.to_vec(), vec![0; BATCH_BYTES / 2])], ..Changes::default() })
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(["a", "b", "c", "d"].map(of), [false, true, true, true]);
     }
 
-    /// All nodes must take the same locks: these numbers may never change.
+    /// All nodes must use the same lock numbers, so these must never change.
     #[test]
     fn the_stripe_of_a_key_is_for_ever() {
         assert_eq!([&b""[..], b"k", b"\x01abc"].map(stripe), [944, 596, 3608]);

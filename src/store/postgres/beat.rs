@@ -1,13 +1,14 @@
-//! The heartbeat: a short periodic statement that writes, and reads the counters of revocations.
+//! Heartbeat: a short statement that runs periodically. It writes, and reads the access counters.
 //!
-//! While one was answered recently, this process may decide on the records that it reads and
-//! caches.
+//! While a heartbeat was answered recently, this process may decide with the records that it reads
+//! and caches.
 //!
 //! A heartbeat reads the store's state at a moment after the heartbeat began, from the server that
-//! was the primary then. A replaced primary cannot complete a write, since its standby follows the
-//! new one. So this node has read everything acknowledged before the heartbeat began once it is
-//! answered. No decision uses a heartbeat that began longer ago than `BeatSettings::staleness`.
-//! Only the length of a second in this process matters, no clock.
+//! was the primary then: a replaced primary cannot complete a write, because its standby follows
+//! another server. So when a heartbeat is answered, this node has read every change that was
+//! acknowledged before the heartbeat began. No decision uses a heartbeat that began more than
+//! [`PostgresSettings::staleness`] ago. This depends on the length of a second in this process, but
+//! on no clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -25,58 +26,58 @@ use crate::format;
 use crate::format::FormatRange;
 use sealgate_config::BeatDurability;
 
-/// Interval between the starts of two heartbeats.
+/// Interval from the start of one heartbeat to the start of the next.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Timeout of a heartbeat, after which the connection is dropped.
+/// Timeout of a heartbeat. Then the connection is closed.
 const TIMEOUT: Duration = Duration::from_millis(800);
-/// Value for a format that cannot be read.
+/// Stands for a format that cannot be read.
 const UNREADABLE: u32 = u32::MAX;
-/// Maximum difference between this machine's clock and the database's: codes and tokens expire by
-/// the clock.
+/// Maximum difference between the clocks of this machine and of the database. Codes and tokens
+/// expire by the clock.
 pub(super) const MAX_OFFSET: Duration = Duration::from_secs(2);
 
-/// Heartbeat of a node.
+/// Statement of a node's heartbeat.
 ///
-/// No row: the node was removed, or another process has entered under its name. `seen` precedes the
-/// snapshot of the counters, so a later commit is in neither or only in the counters.
-/// `members::wait_for_beats` depends on that.
+/// It returns no row if the node was removed, or if another process has entered under its name.
+/// `seen` is before the snapshot of the counters. So a commit after `seen` may be in the counters
+/// or not, which `members::wait_for_beats` takes into account.
 const BEAT: &str = "UPDATE node SET seen = statement_timestamp() WHERE name = $1 AND incarnation = $2 AND NOT removed \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
-/// Heartbeat of a command, which is not a node.
+/// Statement of a command's heartbeat. A command is not a node.
 const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
 
-/// Result of the last heartbeat for this process.
+/// Whether this process may serve, according to the last heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum NodeStatus {
     Good,
-    /// The clock is wrong.
+    /// The clocks of this machine and the database differ too much.
     ClockOff,
-    /// Another process uses its name, or it was removed.
+    /// Another process uses the name of this node, or the node was removed.
     Removed,
-    /// The store has a format that this program does not serve.
+    /// This program does not support the format of the store.
     OtherFormat,
 }
 
-/// Values of the last heartbeat.
+/// Result of the last heartbeat.
 pub(super) struct LastBeat {
     started: Instant,
     staleness: Duration,
-    /// When it began, nanoseconds after `started`; 0 before the first.
+    /// When that heartbeat began, in nanoseconds after `started`; 0 before the first heartbeat.
     began: AtomicU64,
     standing: AtomicU8,
-    /// Database clock minus machine clock, in milliseconds.
+    /// Clock of the database minus clock of this machine, in milliseconds.
     clock_offset: AtomicI64,
-    /// Number of nodes with a heartbeat within the last seconds.
+    /// Number of nodes with a heartbeat in the last five seconds.
     nodes: AtomicU32,
-    /// The store's format; 0 before it has one.
+    /// Format of the store; 0 while it has none.
     format: AtomicU32,
     served: FormatRange,
     came: watch::Sender<()>,
@@ -97,6 +98,8 @@ impl LastBeat {
         }
     }
 
+    /// Returns the time until which decisions may use the state that this process has read.
+    ///
     /// # Errors
     /// `Stale`, with the cause.
     pub(super) fn check(&self) -> Result<Current, EngineError> {
@@ -128,7 +131,7 @@ impl LastBeat {
         Ok(())
     }
 
-    /// Returns the store's format, if known.
+    /// Returns the format of the store, if it is known.
     pub(super) fn format(&self) -> Option<u32> {
         Some(self.format.load(Ordering::Acquire)).filter(|format| *format > 0)
     }
@@ -137,7 +140,7 @@ impl LastBeat {
         self.format.store(format, Ordering::Release);
     }
 
-    /// Waits for a current heartbeat, without a timeout of its own.
+    /// Waits for a recent heartbeat. The caller must set a timeout.
     ///
     /// # Errors
     /// `Stale` if waiting would not help.
@@ -148,7 +151,7 @@ impl LastBeat {
             if self.check().is_ok() {
                 return Ok(());
             }
-            // The sender is in this struct.
+            // Cannot fail: the sender belongs to `self`.
             let _ = came.changed().await;
         }
     }
@@ -166,9 +169,9 @@ impl LastBeat {
         if format == UNREADABLE { Some(UNREADABLE_FORMAT.to_owned()) } else { self.served.fault(format) }
     }
 
-    /// Applies the stored format. Returns whether this process may continue.
+    /// Stores the format that a heartbeat has read. Returns whether this process supports it.
     fn take_in_format(&self, said: Option<&[u8]>) -> bool {
-        // An empty store has none yet.
+        // An empty store has no format yet.
         let Some(said) = said else { return true };
         let format = format::format_of(said).unwrap_or(UNREADABLE);
         let (before, fault) = (self.format.swap(format, Ordering::AcqRel), self.format_fault(format));
@@ -197,7 +200,7 @@ impl LastBeat {
     }
 }
 
-/// The task that sends heartbeats.
+/// Task that sends heartbeats.
 pub(super) struct HeartbeatTask {
     servers: Arc<Servers>,
     last: Arc<LastBeat>,
@@ -206,11 +209,11 @@ pub(super) struct HeartbeatTask {
     durability: BeatDurability,
     formats: FormatRange,
     wall_clock: Option<fn() -> f64>,
-    /// The node's name and incarnation.
+    /// Name and incarnation of the node; `None` for a command.
     node: Option<(String, i64)>,
-    /// The counters as last read.
+    /// Counters as the last heartbeat has read them.
     known: Vec<i64>,
-    /// Server and timeline of that read.
+    /// Server and timeline from which these counters were read.
     known_of: (String, u32),
 }
 
@@ -223,7 +226,7 @@ struct BeatLink {
 enum Beaten {
     Came,
     Removed,
-    /// The connection must not be used again.
+    /// The heartbeat failed, and its connection must not be used again.
     Failed,
 }
 
@@ -249,11 +252,11 @@ impl HeartbeatTask {
         }
     }
 
-    /// Enters the cluster, if this is a node. Once, at a start: entering again would replace
-    /// another process.
+    /// Enters the cluster if this process is a node. Must be called only once, at the start: a
+    /// later call could replace another process.
     ///
     /// # Errors
-    /// `Removed`; `Format`; errors of a connection.
+    /// `Removed`, `Format`, and errors of the connection.
     pub(super) async fn enter(&mut self) -> Result<(), PostgresFault> {
         let Some((name, incarnation)) = &mut self.node else { return Ok(()) };
         let link = connect(&self.servers, self.durability).await?;
@@ -261,7 +264,7 @@ impl HeartbeatTask {
         Ok(())
     }
 
-    /// Sends heartbeats until this is dropped or the node was removed.
+    /// Sends heartbeats until the task is dropped or the node is removed.
     pub(super) async fn run(mut self) {
         let mut backoff = Backoff::default();
         loop {
@@ -299,7 +302,7 @@ impl HeartbeatTask {
 
     async fn connect(&mut self) -> Result<BeatLink, PostgresFault> {
         let link = connect(&self.servers, self.durability).await?;
-        // On another server, different increments may have led to the same values.
+        // On another server, other increments may have led to the same values.
         let server = (link.server.clone(), link.timeline);
         if self.known_of != server {
             self.known.clear();
@@ -320,7 +323,7 @@ impl HeartbeatTask {
         };
         let row = match tokio::time::timeout(TIMEOUT, asked).await {
             Ok(Ok(Some(row))) => row,
-            // A command's heartbeat always has one.
+            // A command's statement always returns a row.
             Ok(Ok(None)) => return if self.node.is_some() { Beaten::Removed } else { Beaten::Failed },
             Ok(Err(error)) => {
                 tracing::warn!(%error, server = to.link.server, "a heartbeat failed");
@@ -332,8 +335,8 @@ impl HeartbeatTask {
             }
         };
         let took = began.elapsed();
-        // A cancelled wait for the standby proves nothing, and a replaced server's answer is not
-        // usable.
+        // A cancelled wait for the standby proves nothing, and the answer of a replaced server is
+        // not valid.
         if to.link.take_warning() || !self.servers.is_current(&to.link) {
             return Beaten::Failed;
         }
@@ -349,7 +352,7 @@ impl HeartbeatTask {
             tracing::error!(rows = counters.len(), wanted = Counter::COUNT, "the table counter is damaged");
             return Beaten::Failed;
         }
-        // First: a reader that sees the heartbeat must find the counters incremented.
+        // First the counters: a reader that sees the new heartbeat must find them incremented.
         self.note_moves(counters);
         let at = clock - took.as_secs_f64() / 2.0;
         let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));
@@ -360,8 +363,8 @@ impl HeartbeatTask {
 
     /// Increments every counter that differs from the last read.
     ///
-    /// It may be lower: a server may have shown an increment that was never acknowledged, and lost
-    /// it.
+    /// A counter may have become smaller: a server may lose an increment that was never
+    /// acknowledged.
     fn note_moves(&mut self, found: Vec<i64>) {
         let is_other = |slot: &usize| self.known.get(*slot) != found.get(*slot);
         let moves: Vec<Counter> = (0..Counter::COUNT).filter(is_other).filter_map(Counter::of_slot).collect();
@@ -370,7 +373,7 @@ impl HeartbeatTask {
     }
 }
 
-/// Connects with the heartbeat's durability: whether writes wait for the standby.
+/// Connects, and sets whether heartbeats wait for the standby.
 async fn connect(servers: &Servers, durability: BeatDurability) -> Result<Link, PostgresFault> {
     let link = servers.connect(LinkPurpose::Serve).await?;
     if durability == BeatDurability::Local {

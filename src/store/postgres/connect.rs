@@ -1,7 +1,8 @@
-//! Connections: tries all servers of the URL concurrently, each with one deadline.
+//! Connections to the primary. All servers of the URL are tried at once, each with a deadline.
 //!
-//! Of the primaries it uses the one on the highest timeline. libpq's and tokio-postgres's
-//! sequential order would hang at an unresponsive host and use an old primary that is listed first.
+//! If several servers are primaries, the one on the highest timeline is used. libpq and
+//! tokio-postgres try servers one after another. They would wait for a server that hangs, and would
+//! use an old primary that is listed first.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -22,18 +23,19 @@ use super::settings::DatabaseServer;
 
 /// Timeout of TCP, TLS, login and the first queries together.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
-/// Timeout of the other servers once a primary was found, so that an unresponsive one does not
+/// Timeout of the remaining servers when a primary was found, so that a hanging server does not
 /// delay it.
 const OTHERS_TIMEOUT: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Session settings.
+/// Settings of each session.
 ///
-/// No statement timeout: one that fires while a commit waits for its standby would report success.
-/// Lookups use the primary key, even if the planner's statistics of a growing table are outdated.
-/// Warnings are enabled, because one reports an unsafe commit. `synchronous_commit` is pinned to
-/// the checked value, so that a reload of the server's configuration does not change it.
+/// There is no statement timeout: if it ended a commit's wait for the standby, the commit would be
+/// reported as successful. Lookups use the primary key even if the planner's statistics are
+/// outdated. Warnings are enabled, because a warning reports such an unsafe commit.
+/// `synchronous_commit` is fixed at the value that was checked, so that a reload of the server's
+/// configuration does not change it.
 const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '2s'; \
      SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = 'warning'; \
      SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
@@ -43,18 +45,18 @@ const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '2s'; \
 /// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkPurpose {
-    /// The tables may not exist yet.
+    /// Creating the tables, which need not exist yet.
     Initialise,
     Serve,
 }
 
-/// A connection to the primary. It is closed on drop.
+/// Connection to the primary. Dropping it closes the connection.
 pub(super) struct Link {
     pub(super) client: Client,
     pub(super) timeline: u32,
     /// `HOST:PORT`
     pub(super) server: String,
-    /// Random number from the server, unique to this connection.
+    /// Random number from the server, which identifies this connection.
     pub(super) random: i64,
     warned: Arc<AtomicBool>,
     ended: watch::Receiver<bool>,
@@ -62,23 +64,23 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Returns whether the server has warned since the last call.
+    /// Returns whether the server has sent a warning since the last call.
     ///
-    /// While a commit waits for its standby, a warning means that it no longer waits and that the
+    /// A warning while a commit waits for the standby means that the wait was cancelled. The
     /// standby may lack the commit.
     pub(super) fn take_warning(&self) -> bool {
         self.warned.swap(false, Ordering::AcqRel)
     }
 
-    /// Closes the connection for all users. Their pending queries fail.
+    /// Closes the connection for all users. Their queries fail.
     pub(super) fn abandon(&self) {
         self.driver.abort();
     }
 
-    /// Returns once the connection has ended, for any reason.
+    /// Waits until the connection has ended, for whatever reason.
     pub(super) async fn ended(&self) {
         let mut ended = self.ended.clone();
-        // An error means that the driver is gone.
+        // An error means that the connection's task has ended.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 }
@@ -89,12 +91,13 @@ impl Drop for Link {
     }
 }
 
-/// The servers of one database.
+/// Servers of one database.
 pub(super) struct Servers {
     all: Vec<DatabaseServer>,
-    /// The highest timeline seen. A server on a lower one is from before a failover.
+    /// Highest timeline that any server has reported. A server on a lower one was replaced by a
+    /// failover.
     highest: watch::Sender<u32>,
-    /// ID of the store, once one was found.
+    /// ID of the store, as soon as it is known.
     store: OnceLock<String>,
 }
 
@@ -103,22 +106,23 @@ impl Servers {
         Self { all: servers, highest: watch::Sender::new(0), store: OnceLock::new() }
     }
 
-    /// Returns whether this connection's answers are still valid.
+    /// Returns whether the server of this connection is not known to be replaced.
     pub(super) fn is_current(&self, link: &Link) -> bool {
         link.timeline >= *self.highest.borrow()
     }
 
-    /// Returns once a server with a higher timeline was seen.
+    /// Waits until a server with a higher timeline is found.
     pub(super) async fn superseded(&self, link: &Link) {
         let timeline = link.timeline;
-        // The sender is in this struct.
+        // Cannot fail: the sender belongs to `self`.
         let _ = self.highest.subscribe().wait_for(|highest| *highest > timeline).await;
     }
 
     /// Connects to the primary.
     ///
     /// # Errors
-    /// The error to correct, if a server reports one; otherwise `Unreachable`.
+    /// If a server reports an error that the operator must correct, this error. Otherwise
+    /// `Unreachable`.
     pub(super) async fn connect(&self, purpose: LinkPurpose) -> Result<Link, PostgresFault> {
         let mut asked = JoinSet::new();
         for server in &self.all {
@@ -130,7 +134,7 @@ impl Servers {
             });
         }
         let (mut best, mut faults) = (None::<(Link, String)>, Vec::new());
-        // Wait for all of them: the first to answer may be the old primary.
+        // All servers are awaited, because the first to answer may be the old primary.
         let mut deadline = None::<tokio::time::Instant>;
         loop {
             let answered = match deadline {
@@ -181,11 +185,11 @@ impl Servers {
     }
 }
 
-/// Exponential backoff with jitter, so that nodes do not retry simultaneously.
+/// Exponential backoff with random variation, so that nodes do not retry at the same moment.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
-    /// The last logged error.
+    /// Error that was logged last.
     said: String,
 }
 
@@ -196,7 +200,7 @@ impl Backoff {
         tokio::time::sleep(jittered(longest)).await;
     }
 
-    /// Pauses as [`Backoff::pause`], and logs the error if it differs from the last.
+    /// Pauses like [`Backoff::pause`], and logs the error if it differs from the last one.
     pub(super) async fn pause_for(&mut self, fault: &PostgresFault) {
         let said = fault.to_string();
         if said != self.said {
@@ -209,7 +213,7 @@ impl Backoff {
 
 /// Returns a random duration between half of `longest` and `longest`.
 pub(super) fn jittered(longest: Duration) -> Duration {
-    // The standard library's hash keys differ at each call; predictability does no harm.
+    // Each `RandomState` has another key. The result need not be unpredictable.
     let share = RandomState::new().hash_one(0_u8) % 1024;
     longest / 2 + longest.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 2048.0)
 }
@@ -224,7 +228,7 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
             return unreachable("its tables are locked, for example by a running import");
         }
         let text = format!("{} ({})", said.message(), said.code().code());
-        // The server starts, stops, or has no free connection.
+        // The server is starting or stopping, or has no free connection.
         return match said.code().code().get(..2) {
             Some("57" | "53" | "08") => PostgresFault::Unreachable(text),
             _ => PostgresFault::Refused(text),
@@ -232,7 +236,7 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     }
     let Some(cause) = error.source() else { return PostgresFault::Unreachable(error.to_string()) };
     let io = cause.downcast_ref::<io::Error>();
-    // An untrusted certificate or a server without TLS, and not a broken connection.
+    // Distinguishes an untrusted certificate, or a server without TLS, from a broken connection.
     let is_tls = match io {
         Some(io) => io.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>),
         None => error.to_string().contains("TLS"),
@@ -240,10 +244,10 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if is_tls { PostgresFault::Tls(cause.to_string()) } else { PostgresFault::Unreachable(cause.to_string()) }
 }
 
-/// Runs a query with a timeout; `late` is the error after it.
+/// Runs a query with a timeout.
 ///
 /// # Errors
-/// The query's error, and `late`.
+/// The error of the query, or `late` after the timeout.
 pub(super) async fn within<T>(
     limit: Duration,
     late: PostgresFault,
@@ -252,7 +256,8 @@ pub(super) async fn within<T>(
     tokio::time::timeout(limit, asked).await.map_err(|_| late)?.map_err(|error| fault_of(&error))
 }
 
-/// Connects and checks the server. Also returns the store's ID, empty if there need be none.
+/// Connects to a server and checks it. Also returns the ID of its store, which is empty if the
+/// tables need not exist.
 async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, String), PostgresFault> {
     let (client, connection) = server.config.connect(server.tls).await.map_err(|error| fault_of(&error))?;
     let warned = Arc::<AtomicBool>::default();
@@ -270,7 +275,7 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
         answer.map(first_row).map_err(|error| fault_of(&error))
     };
     let version = row(version)?.and_then(|row| row.get(0).map(str::to_owned)).unwrap_or_default();
-    // First: another product would fail at the other queries.
+    // Checked first, because other products fail at the other queries.
     if !is_postgresql(&version) {
         return Err(PostgresFault::OtherProduct(version.chars().take(60).collect()));
     }
@@ -304,8 +309,8 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
     Ok((link, id))
 }
 
-/// Drives a connection until it ends. Records a warning before it passes on the answer that
-/// follows.
+/// Processes the messages of a connection until it ends. A warning is recorded before the answer
+/// that follows it is delivered.
 async fn drive<S, T>(
     mut connection: tokio_postgres::Connection<S, T>,
     warned: Arc<AtomicBool>,

@@ -1,7 +1,8 @@
-//! The counts shared by nodes over one database.
+//! Counts that nodes share over one database.
 //!
-//! Each kind of count has its own connection, so that none waits for a commit or for the other kind.
-//! Without a connection, requests fail at once: a late count is useless.
+//! There are two kinds: blocks of rate limits ([`shares`]) and password guesses ([`guesses`]). Each
+//! kind has its own connection, so that it waits neither for commits nor for the other kind.
+//! Without a connection, requests fail immediately, because a late count is useless.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,17 +23,17 @@ use crate::postgres::{PostgresFault, guesses, shares};
 use sealgate_domain::pace::Pace;
 use sealgate_domain::time::UnixTime;
 
-/// Queues of both kinds.
+/// Queues of both kinds of requests.
 pub(super) struct Counts {
     shares: Sender<ShareJob>,
     guesses: Sender<GuessJob>,
-    /// Timeout of a request.
+    /// Timeout of a request for a block.
     timeout: Duration,
     last_beat: Arc<LastBeat>,
 }
 
 impl Counts {
-    /// Connects and starts the tasks on the current runtime, which run until [`Counts::close`].
+    /// Connects, and starts the tasks on the current runtime. They run until [`Counts::close`].
     pub(super) async fn start(
         servers: Arc<Servers>,
         last_beat: Arc<LastBeat>,
@@ -40,7 +41,7 @@ impl Counts {
     ) -> (Self, [JoinHandle<()>; 2]) {
         let ((shares, share_jobs), (guesses, guess_jobs)) =
             (async_channel::bounded(QUEUE), async_channel::bounded(QUEUE));
-        // Connect first, so that early requests are not rejected.
+        // Connects before it returns, so that early requests are not rejected.
         let (share_link, guess_link) = tokio::join!(connect::<ShareWork>(&servers), connect::<GuessWork>(&servers));
         let work = ShareWork::new(timeout);
         let sharing = Counting {
@@ -60,7 +61,7 @@ impl Counts {
         (Self { shares, guesses, timeout, last_beat }, [tokio::spawn(sharing.run()), tokio::spawn(guessing.run())])
     }
 
-    /// Accepts no more requests; queued ones are finished.
+    /// Accepts no more requests. Queued ones are completed.
     pub(super) fn close(&self) {
         self.shares.close();
         self.guesses.close();
@@ -92,31 +93,31 @@ impl SharedCounts for Counts {
 
 /// Maximum number of queued requests of one kind.
 pub(super) const QUEUE: usize = 1024;
-/// Interval of sweeps of expired rows, and the interval while there are more.
+/// Interval between removals of expired rows, and the interval while more rows have expired.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
 const SWEEP_ON: Duration = Duration::from_millis(200);
-/// Maximum number of rows that one sweep removes.
+/// Maximum number of rows that one removal deletes.
 pub(super) const SWEEP_ROWS: i64 = 256;
-/// Timeout of a sweep, which may wait for locks.
+/// Timeout of a removal, which may wait for locks.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One kind of counts.
+/// One kind of shared counts.
 pub(super) trait CountWork: Send {
     type Job: Send;
     type Prepared: Send;
 
-    /// Whether a standby must acknowledge its writes.
+    /// Whether a standby must acknowledge the writes.
     const WAITS_FOR_STANDBY: bool;
 
-    /// Prepares a connection.
+    /// Prepares the statements on a connection.
     fn prepare(link: Link) -> impl Future<Output = Result<Self::Prepared, Error>> + Send;
     fn link(prepared: &Self::Prepared) -> &Link;
-    /// Maximum number of jobs per batch.
+    /// Maximum number of jobs in one batch.
     fn most() -> usize;
-    /// Executes and answers all jobs. Returns false when the connection must not be used again.
+    /// Executes and answers all jobs. Returns false if the connection must not be used again.
     fn run(&mut self, prepared: &Self::Prepared, jobs: Vec<Self::Job>) -> impl Future<Output = bool> + Send;
     fn refuse(job: Self::Job, cause: NotCounted);
-    /// Removes some expired rows; returns their number.
+    /// Deletes some expired rows and returns their number.
     fn sweep(&mut self, prepared: &Self::Prepared) -> impl Future<Output = Result<i64, Error>> + Send;
 }
 
@@ -138,7 +139,7 @@ fn away() -> NotCounted {
 }
 
 impl<W: CountWork> Counting<W> {
-    /// Works until the queue is closed.
+    /// Processes requests until the queue is closed.
     pub(super) async fn run(mut self) {
         let mut backoff = Backoff::default();
         let mut next = self.first.take();
@@ -165,7 +166,8 @@ impl<W: CountWork> Counting<W> {
         }
     }
 
-    /// Works until the connection becomes unusable; returns false when the queue is closed.
+    /// Processes requests until the connection must be replaced. Returns false if the queue is
+    /// closed.
     async fn serve(&mut self, prepared: &W::Prepared) -> bool {
         let servers = Arc::clone(&self.servers);
         let link = W::link(prepared);
@@ -206,15 +208,15 @@ impl<W: CountWork> Counting<W> {
         }
     }
 
-    /// Returns whether a write can complete. Without a standby it would only occupy another server
+    /// Returns whether a write can complete. Without a standby, it would only occupy a server
     /// process.
     fn can_end(&self) -> bool {
         !W::WAITS_FOR_STANDBY || self.last_beat.check().is_ok()
     }
 }
 
-/// Awaits `work` without a connection, rejecting requests meanwhile. `None` once the queue is
-/// closed.
+/// Waits for `work` and refuses requests meanwhile, because there is no connection. `None` when the
+/// queue is closed.
 async fn refusing<W: CountWork, T>(queue: &Receiver<W::Job>, work: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(work);
     loop {

@@ -1,13 +1,13 @@
-//! Errors of opening a store over a database.
+//! Errors of opening a store in a database.
 
 use std::path::PathBuf;
 
 use crate::engine::EngineError;
 
-/// Reason not to use a database. One line each that says what to do.
+/// Reason why a database cannot be used. Each message is one line that says what to do.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PostgresFault {
-    /// The URL is unusable; it is not repeated because it contains a password.
+    /// The URL cannot be used. The message does not contain it, because it has a password.
     #[error("the database's URL is not usable ({0}); write postgres://USER:PASSWORD@HOST/DATABASE into store.url_file")]
     Url(&'static str),
     #[error("store.url_file: {path} {cause}", path = .path.display())]
@@ -16,14 +16,14 @@ pub enum PostgresFault {
     Ca { path: PathBuf, cause: String },
     #[error("{host} is another machine, which requires TLS; set store.ca_file")]
     Unprotected { host: String },
-    /// No server could be reached, or all reachable ones are standbys.
+    /// No server can be reached, or all reachable servers are standbys.
     #[error("no database server accepts writes: {0}")]
     Unreachable(String),
     #[error("{0} is not PostgreSQL and lacks functions that Sealgate needs; use PostgreSQL 14 or newer")]
     OtherProduct(String),
     #[error("PostgreSQL {0} is too old; use 14 or newer")]
     TooOld(String),
-    /// A setting of the server or role under which acknowledged data can be lost.
+    /// With this setting of the server or role, acknowledged data can be lost.
     #[error("the database could lose committed data: {setting} is {value}; set it to {wanted}")]
     Careless { setting: &'static str, value: String, wanted: &'static str },
     #[error("the database's encoding is {0}; create a database with ENCODING 'UTF8'")]
@@ -42,15 +42,15 @@ pub enum PostgresFault {
          owner (running nodes are not interrupted)"
     )]
     OlderTables,
-    /// The store has a format that this program does not serve, or none.
+    /// This program does not support the format of the store, or the store has none.
     #[error("{0}")]
     Format(String),
-    /// The servers of the URL hold different stores.
+    /// The servers in the URL have different stores.
     #[error(
         "the server has the store {found}, and this node uses the store {known}; correct the hosts in store.url_file"
     )]
     OtherStore { found: String, known: String },
-    /// A server from before a failover.
+    /// The server was the primary before a failover.
     #[error("the server is on timeline {found}, and timeline {highest} exists: it is an old primary; stop it")]
     Behind { found: u32, highest: u32 },
     #[error(
@@ -68,10 +68,10 @@ pub enum PostgresFault {
     NotAcknowledged,
     #[error("the node {0} was removed from the cluster; choose another cluster.node, or run: sealgate node admit {0}")]
     Removed(String),
-    /// The clocks differ, or another process has entered under the same name.
+    /// The clocks differ too much, or another process has entered under the same name.
     #[error("{0}")]
     Stale(String),
-    /// Privileges that the statements need and the role lacks.
+    /// The role lacks privileges that the statements need.
     #[error(
         "the database's role {role} lacks {lacks}; run as the tables' owner: \
          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}"
@@ -89,8 +89,8 @@ impl PostgresFault {
         }
     }
 
-    /// Returns whether a retry may succeed without intervention: a starting server, a failover, a
-    /// clock that NTP has yet to set.
+    /// Returns whether a retry may succeed without intervention: while a server starts, during a
+    /// failover, or until NTP has set a clock.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged | Self::Stale(_))
     }

@@ -1,6 +1,6 @@
 //! Import of a store into an empty database, in one transaction.
 //!
-//! No node sees a partial store, and an interrupted import leaves nothing.
+//! No node sees an incomplete store, and an interrupted import leaves nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,30 +18,33 @@ use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
 use super::writer::said;
 use crate::engine::Engine;
 
-/// Blocks nodes from entering, and other writers and imports.
+/// Prevents nodes from entering, and blocks other writers and imports.
 ///
-/// Readers continue, and see an empty store. The locks are in the order in which a node takes them.
+/// Readers are not blocked and see an empty store. The locks are taken in the order in which a node
+/// takes them.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2); \
      LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
-/// A separate statement: it sees writes that were made while it waited for the lock.
+/// Separate statement, which sees writes that happened while [`BEGIN`] waited for the lock.
 const IS_OCCUPIED: &str = "SELECT EXISTS (SELECT FROM record)";
-/// A process that looks for the outcome of a lost commit waits for this transaction.
+/// Short timeout, because a process that looks for the outcome of a lost commit waits for this
+/// transaction.
 const HURRY: &str = "SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
-/// The commit waits until the standby has all data.
+/// Timeout of the commit, which waits until the standby has all data.
 const END_TIMEOUT: Duration = Duration::from_mins(2);
-/// Timeout of one query for the outcome of a lost commit, and of all of them, in commit timeouts.
+/// Timeout of one query for the outcome of a lost commit. All of them together have
+/// [`FIND_OUT_COMMITS`] commit timeouts.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 const FIND_OUT_COMMITS: u32 = 6;
 const ANALYZE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Content of the commit's row: it was inserted with the records, or by the recovery, which
-/// prevents a later commit.
+/// Content of the row that identifies the import: inserted with the records, or inserted afterwards
+/// to prevent a late commit.
 const FILLED: &[i16] = &[];
 const GIVEN_UP: &[i16] = &[1];
 
-/// Error of importing a store into a database.
+/// Error of an import into a database.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NewStoreFault {
     #[error(transparent)]
@@ -55,10 +58,10 @@ pub enum NewStoreFault {
          until it ends"
     )]
     InUse,
-    /// Nothing was written.
+    /// Nothing was imported.
     #[error("the database did not commit the import ({0}); nothing was imported, repeat the import")]
     NotKept(String),
-    /// The outcome is unknown.
+    /// The outcome of the import is unknown.
     #[error(
         "the database did not answer, so the result of the import is unknown; repeat it once the database \
          answers: if it is refused because the store has records, the first import was complete"
@@ -66,8 +69,8 @@ pub enum NewStoreFault {
     Unknown,
 }
 
-/// A store under construction. Nothing remains if it is dropped before [`NewPostgresStore::finish`]
-/// returns.
+/// A store under construction. If it is dropped before [`NewPostgresStore::finish`] returns,
+/// nothing remains.
 pub struct NewPostgresStore {
     servers: Servers,
     engine: Arc<TransactionEngine>,
@@ -75,16 +78,16 @@ pub struct NewPostgresStore {
 }
 
 impl NewPostgresStore {
-    /// Begins a store in the database, which must hold no records. Blocks other writers until it
+    /// Begins a store in the database, which must have no records. Blocks other writers until it
     /// ends.
     ///
     /// # Errors
-    /// `Occupied`; `InUse`; `Database`.
+    /// `Occupied`, `InUse`, `Database`.
     pub async fn begin(settings: &PostgresSettings) -> Result<Self, NewStoreFault> {
         let servers = Servers::new(servers(settings)?);
         let mut engine = TransactionEngine::connect(&servers, settings).await?;
         let client = &engine.connection.link.client;
-        // The connection's lock timeout applies.
+        // The lock timeout of the session applies.
         client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => NewStoreFault::InUse,
             _ => fault_of(&error).into(),
@@ -104,10 +107,10 @@ impl NewPostgresStore {
         Arc::clone(&self.engine) as _
     }
 
-    /// Commits the store: durable and visible at once. Its engine is unusable afterwards.
+    /// Commits the store, which is durable and visible then. Its engine cannot be used any more.
     ///
     /// # Errors
-    /// `NotKept`; `Unknown`, the only one after which the records may be stored.
+    /// `NotKept`, `Unknown`. Only after `Unknown` the records may have been imported.
     pub async fn finish(self) -> Result<(), NewStoreFault> {
         let _alone = self.engine.turn.write().await;
         let link = &self.engine.connection.link;
@@ -133,7 +136,7 @@ impl NewPostgresStore {
         Ok(())
     }
 
-    /// Determines the outcome of a lost commit. Returns a connection if the store is there.
+    /// Determines the outcome of a lost commit. Returns a connection if the import has succeeded.
     async fn find_out(&self, writer: i64) -> Result<Link, NewStoreFault> {
         let (started, mut backoff) = (Instant::now(), Backoff::default());
         while started.elapsed() < self.find_out_timeout {
@@ -143,7 +146,7 @@ impl NewPostgresStore {
                     Ok(Ok(Some(false))) => {
                         return Err(NewStoreFault::NotKept("the connection was lost".to_owned()));
                     }
-                    // The transaction may not have ended yet.
+                    // The transaction may not have ended yet, so ask again.
                     _ => {}
                 }
             }
@@ -164,7 +167,7 @@ async fn end(engine: &TransactionEngine) -> Ended {
     let client = &link.client;
     let row: [&(dyn ToSql + Sync); 2] = [&link.random, &FILLED];
     link.take_warning();
-    // In this order: each is sent when it is first polled.
+    // `biased`, because each statement is sent when it is first polled.
     let (_, left, ended) = tokio::join!(
         biased;
         client.batch_execute(HURRY),
@@ -172,8 +175,8 @@ async fn end(engine: &TransactionEngine) -> Ended {
         client.batch_execute("COMMIT"),
     );
     match (left, ended) {
-        // The server answers the COMMIT of a failed transaction with a rollback, reported as
-        // success.
+        // The server answers the COMMIT of a failed transaction with a rollback, which is reported
+        // as success.
         (Err(error), _) if error.as_db_error().is_some() => Ended::NotKept(said(&error)),
         (Err(error), _) | (_, Err(error)) => Ended::Unknown(said(&error)),
         (Ok(_), Ok(())) if link.take_warning() => Ended::Unknown("the wait for the standby was cancelled".to_owned()),
@@ -181,10 +184,10 @@ async fn end(engine: &TransactionEngine) -> Ended {
     }
 }
 
-/// Returns whether the transaction has committed its row.
+/// Returns whether the import's transaction has committed its row. `None` if that is unknown.
 ///
-/// Otherwise inserts one in its place, which waits for a running transaction and prevents a later
-/// commit. Returns `None` if the outcome is unknown.
+/// If there is no such row, inserts one. That waits for a running transaction and prevents a late
+/// commit.
 async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
     link.take_warning();
     match link.client.execute(LEAVE, &[&writer, &GIVEN_UP]).await {
@@ -197,7 +200,7 @@ async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
     Ok(Some(refused == FILLED).filter(|_| !link.take_warning()))
 }
 
-/// Updates the planner's statistics. Correctness does not depend on it.
+/// Updates the statistics of the planner. Correctness does not depend on them.
 async fn analyze(client: &Client) {
     match timeout(ANALYZE_TIMEOUT, client.batch_execute("ANALYZE record")).await {
         Ok(Ok(())) => {}

@@ -1,7 +1,7 @@
-//! The store's format, which all nodes must be able to read.
+//! Format of a shared store, which all nodes must be able to read.
 //!
-//! Entering of nodes and raising of the format are serialized. So no node enters that cannot read a
-//! new format, and no format is set that a new node cannot read.
+//! A node enters, and the format is raised, under the same lock. So no node enters that cannot read
+//! a new format, and no format is set that a new node cannot read.
 
 use std::time::Duration;
 
@@ -19,22 +19,23 @@ use crate::format::FormatRange;
 
 /// Timeout of a transaction, whose commit waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Absence after which a node no longer blocks a new format.
+/// Time without a heartbeat after which a node no longer prevents a new format.
 ///
-/// A node that is restarted, moved or repaired overnight comes back to a format that it reads. One
-/// that comes back later is refused at its start. One that was partitioned and resumes is stopped
-/// by its first heartbeat.
+/// A node that is restarted, moved or repaired within a day finds a format that it can read. A node
+/// that starts later is refused. A node that was only partitioned is stopped by its first
+/// heartbeat.
 const AWAY_FOR_LONG: Duration = Duration::from_hours(24);
 
-/// Reads the record of the store's format, and whether there are other records.
+/// Reads the format record, and whether the store has records.
 const FORMAT: &str =
     "SELECT (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea), EXISTS (SELECT FROM record)";
-/// The next statement runs after the lock, so it sees the writes of the previous holder.
+/// Takes the lock in its own statement, so that the next statement sees the writes of the previous
+/// holder.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2)";
 const FIRST: &str = "INSERT INTO record (key, value) VALUES ('\\x6d666f726d6174'::bytea, $1)";
 const RAISE: &str = "UPDATE record SET value = $1 WHERE key = '\\x6d666f726d6174'::bytea";
-/// Enters a node under its name. The incarnation distinguishes it from previous processes.
+/// Enters a node under its name. The incarnation distinguishes this process from earlier ones.
 const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, reads_to) VALUES ($1, 1, $2, $3, $4) \
      ON CONFLICT (name) DO UPDATE SET incarnation = node.incarnation + 1, version = excluded.version, \
      reads_from = excluded.reads_from, reads_to = excluded.reads_to, \
@@ -42,12 +43,12 @@ const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, r
 
 pub(super) const UNREADABLE_FORMAT: &str = "the format version of the store in the database cannot be read";
 
-/// Decodes the record of the store's format.
+/// Decodes the format record.
 fn format_of(record: &[u8]) -> Result<u32, PostgresFault> {
     format::format_of(record).ok_or_else(|| PostgresFault::Format(UNREADABLE_FORMAT.to_owned()))
 }
 
-/// Reads the store's format, and whether it has any records.
+/// Reads the format of the store, and whether the store has records.
 async fn look(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
     let row = client.query_one(FORMAT, &[]).await.map_err(|error| fault_of(&error))?;
     let said: Option<Vec<u8>> = row.try_get(0).map_err(|error| fault_of(&error))?;
@@ -61,12 +62,12 @@ async fn nodes(client: &Client) -> Result<Vec<ClusterMember>, PostgresFault> {
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
-/// Returns whether a node must be able to read a new format.
+/// Returns whether a new format must be readable for this node.
 fn counts(node: &ClusterMember) -> bool {
     !node.removed && node.silent < AWAY_FOR_LONG.as_secs_f64()
 }
 
-/// Commits the transaction on this connection, durably.
+/// Commits the transaction on this connection durably.
 async fn commit(link: &Link) -> Result<(), PostgresFault> {
     link.take_warning();
     link.client.batch_execute("COMMIT").await.map_err(|error| fault_of(&error))?;
@@ -79,10 +80,10 @@ async fn in_time<T>(ended: impl Future<Output = Result<T, PostgresFault>>) -> Re
 
 /// Enters the cluster and returns the incarnation of this process.
 ///
-/// After an error the connection must not be used again.
+/// After an error, the connection must not be used again.
 ///
 /// # Errors
-/// `Format`, `Removed`; errors of a connection.
+/// `Format`, `Removed`, and errors of the connection.
 pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Result<i64, PostgresFault> {
     in_time(async {
         let client = &link.client;
@@ -101,10 +102,10 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
     .await
 }
 
-/// Sets the format of an empty store to the newest that all nodes read, in a transaction with the
-/// lock.
+/// Sets the format of an empty store to the newest one that all nodes can read. The caller's
+/// transaction must hold the lock.
 ///
-/// Returns it, or the existing one.
+/// Returns the new format, or the existing one.
 pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Result<u32, PostgresFault> {
     let format = match look(client).await? {
         (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
@@ -127,7 +128,7 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
     Ok(format)
 }
 
-/// Sets the format of an empty store.
+/// Sets the format of an empty store, in a transaction of its own.
 pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32, PostgresFault> {
     in_time(async {
         let link = servers.connect(LinkPurpose::Serve).await?;
@@ -138,7 +139,7 @@ pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32
     .await
 }
 
-/// Returns the newest format that all relevant nodes read.
+/// Returns the newest format that all relevant nodes can read. `None` without nodes.
 fn least(nodes: &[ClusterMember]) -> Option<u32> {
     nodes.iter().filter(|node| counts(node)).map(|node| node.formats.to).min()
 }
@@ -147,18 +148,18 @@ fn least(nodes: &[ClusterMember]) -> Option<u32> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormatRaise {
     pub from: u32,
-    /// The format now.
+    /// Format of the store now.
     pub to: u32,
-    /// The newest format of this program.
+    /// Newest format of this program.
     pub newest: u32,
-    /// Nodes that do not read the newest.
+    /// Nodes that cannot read the newest format.
     pub holding: Vec<ClusterMember>,
 }
 
-/// Raises the store's format to the newest that this program and all nodes read.
+/// Raises the store's format to the newest one that this program and all nodes can read.
 ///
 /// # Errors
-/// `Format`; errors of a connection; `NotAcknowledged` if it may be lost.
+/// `Format`, errors of the connection, and `NotAcknowledged` if the change may be lost.
 pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
     in_time(async {
@@ -184,15 +185,15 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
     .await
 }
 
-/// Formats of the store, its nodes and this program.
+/// Formats of the store, of its nodes and of this program.
 #[derive(Debug, Clone, Serialize)]
 pub struct FormatSurvey {
-    /// The store's, once it has one.
+    /// Format of the store; `None` while it has none.
     pub format: Option<u32>,
-    /// Range that this program serves.
+    /// Range of formats that this program supports.
     pub reads_from: u32,
     pub reads_to: u32,
-    /// The newest that all nodes read; `None` without nodes.
+    /// Newest format that all nodes can read; `None` without nodes.
     pub nodes_read_to: Option<u32>,
 }
 
@@ -207,12 +208,13 @@ impl FormatSurvey {
         Ok(Self { format, reads_from, reads_to, nodes_read_to: least(&nodes(client).await?) })
     }
 
-    /// Returns why this program does not serve the store.
+    /// Returns the reason why this program does not support the store's format.
     pub(super) fn fault(&self) -> Option<String> {
         FormatRange { from: self.reads_from, to: self.reads_to }.fault(self.format?)
     }
 
-    /// Returns the format to which it could be raised.
+    /// Returns the format to which the store's format can be raised. `None` if it is the newest
+    /// possible.
     pub fn next(&self) -> Option<u32> {
         let next = self.nodes_read_to.map_or(self.reads_to, |most| most.min(self.reads_to));
         Some(next).filter(|next| self.format.is_some_and(|format| format < *next))

@@ -1,9 +1,10 @@
 //! Counts of password guesses, exact and durable.
 //!
-//! All queued guesses are judged in one transaction. It locks their keys, reads the rows, judges
-//! the guesses in order and writes. It is durable before a guess is allowed, like any commit.
+//! All queued guesses are decided in one transaction. It locks their keys, reads the rows, decides
+//! on the guesses in order, and writes the rows. Like any commit, it is durable before a guess is
+//! allowed.
 //!
-//! A lost answer counts as a refusal: the guess may have been counted, and is not made.
+//! If the result is lost, the guess is refused, although it may have been counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,17 +23,18 @@ use sealgate_domain::time::UnixTime;
 
 /// Timeout of a transaction.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Timeout of a caller, including the queue.
+/// Timeout of a request, including its time in the queue.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of guesses per transaction, of up to four keys each.
+/// Maximum number of guesses in a transaction. Each has up to four keys.
 const GUESSES: usize = 64;
-/// Number of lock values to which keys are hashed.
+/// Number of lock numbers to which keys are hashed.
 const STRIPES: u16 = 4096;
-/// Granularity of a row's removal time, in seconds: most updates then leave its index unchanged.
+/// The removal time of a row is a multiple of this, in seconds. So most updates do not change the
+/// index on that time.
 const COARSE: u64 = 600;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// Like the locks of commits, under another number.
+/// Takes the locks like a batch of commits, but with the OID of another table.
 const LOCK: &str = "SELECT count(pg_advisory_xact_lock('guess'::regclass::oid::integer, stripe)::text) FROM unnest($1::integer[]) AS s(stripe)";
 const FIND: &str =
     "SELECT key, since, next, failures, free, forgets, at_a_time FROM guess WHERE key = ANY($1::bytea[])";
@@ -42,7 +44,7 @@ const WRITE: &str = "WITH gone AS (DELETE FROM guess WHERE key = ANY($1::bytea[]
          $8::bigint[], $9::bigint[]) \
      ON CONFLICT (key) DO UPDATE SET since = excluded.since, next = excluded.next, failures = excluded.failures, \
          free = excluded.free, forgets = excluded.forgets, at_a_time = excluded.at_a_time, until = excluded.until";
-/// Removes rows whose failures have all expired by the database's clock.
+/// Deletes rows whose failures have all expired according to the database's clock.
 const SWEEP: &str = "WITH gone AS (DELETE FROM guess WHERE key IN (SELECT key FROM guess \
      WHERE until < extract(epoch FROM now())::bigint ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING key) \
      SELECT count(*) FROM gone";
@@ -71,7 +73,7 @@ fn queue_fault<T>(error: &TrySendError<T>) -> NotCounted {
     }
 }
 
-/// Counts a guess.
+/// Counts a guess under all of these keys.
 pub(super) async fn count(
     queue: &Sender<GuessJob>,
     keys: Vec<(CountKey, Pace)>,
@@ -85,7 +87,7 @@ pub(super) async fn count(
     }
 }
 
-/// Decrements the counts of a guess.
+/// Subtracts a guess from the counts, without waiting.
 pub(super) fn give_back(queue: &Sender<GuessJob>, counted: Vec<CountedGuess>, now: UnixTime) {
     if let Err(error) = queue.try_send(GuessJob::GiveBack { counted, now }) {
         tracing::warn!(error = %queue_fault(&error), "a correct password is still counted as a guess");
@@ -100,13 +102,13 @@ impl GuessJob {
         }
     }
 
-    /// Returns whether the caller no longer waits.
+    /// Returns whether the caller has stopped waiting.
     fn is_abandoned(&self) -> bool {
         matches!(self, Self::Count { reply, .. } if reply.is_closed())
     }
 }
 
-/// The rows as read, and which of them changed.
+/// Rows as read, and the keys of those that have changed.
 #[derive(Debug, Default)]
 struct Rows {
     failures: BTreeMap<CountKey, Failures>,
@@ -123,7 +125,7 @@ impl Rows {
         self.changed.insert(key);
     }
 
-    /// Counts under all of these keys, or under none.
+    /// Counts a guess under all of these keys, or under none if one of them has reached its limit.
     fn count(&mut self, keys: &[(CountKey, Pace)], now: u64) -> Judged {
         let longest = keys.iter().map(|(key, pace)| self.failures(*key, now).wait(*pace, now)).max().unwrap_or(0);
         if longest > 0 {
@@ -141,7 +143,7 @@ impl Rows {
 
     fn give_back(&mut self, counted: &[CountedGuess], now: u64) {
         for one in counted {
-            // An absent row has no count to decrement.
+            // An absent row has no count to reduce.
             let Some(mut failures) = self.failures.get(&one.key).copied() else { continue };
             failures.give_back(one.moved, now);
             self.set(one.key, failures);
@@ -151,7 +153,7 @@ impl Rows {
     async fn write(&self, prepared: &GuessLink) -> Result<(), Error> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let changed = self.changed.iter().filter_map(|key| self.failures.get(key).map(|failures| (key, failures)));
-        // A row that a correct password empties is removed, so that they do not fill the table.
+        // A row without failures is deleted, so that correct passwords do not fill the table.
         let (kept, gone): (Vec<_>, Vec<_>) = changed.partition(|(_, failures)| failures.count > 0);
         let gone: Vec<&[u8]> = gone.iter().map(|(key, _)| key.as_slice()).collect();
         let keys: Vec<&[u8]> = kept.iter().map(|(key, _)| key.as_slice()).collect();
@@ -167,7 +169,7 @@ impl Rows {
 }
 
 impl GuessLink {
-    /// Judges all of them in one transaction. Returns their outcomes.
+    /// Decides on all jobs in one transaction. Returns their results.
     async fn judge(&self, jobs: &[GuessJob]) -> Result<Vec<Judged>, Error> {
         let keys: BTreeSet<CountKey> = jobs.iter().flat_map(GuessJob::keys).collect();
         let stripes: BTreeSet<u16> = keys.iter().map(|key| u16::from_be_bytes([key[0], key[1]]) % STRIPES).collect();
@@ -175,7 +177,7 @@ impl GuessLink {
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
         let client = &self.link.client;
         let (locked, found): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 1]) = ([&stripes], [&keys]);
-        // In this order: each is sent when it is first polled.
+        // `biased`, because each statement is sent when it is first polled.
         let (begun, locked, found) = tokio::join!(
             biased;
             client.batch_execute(BEGIN),
@@ -246,7 +248,8 @@ impl CountWork for GuessWork {
         }
         prepared.link.take_warning();
         let ran = tokio::time::timeout(TIMEOUT, prepared.judge(&jobs)).await;
-        // A cancelled wait for the standby reports success for data that only the primary has.
+        // After a cancelled wait for the standby, the server reports success for data that only the
+        // primary has.
         let judged = match ran {
             Ok(Ok(judged)) if !prepared.link.take_warning() => Some(judged),
             Ok(Err(error)) => {

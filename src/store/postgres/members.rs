@@ -1,4 +1,4 @@
-//! The nodes of a cluster, as stored in the database, for commands.
+//! Nodes of a cluster, as commands read them from the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::connect::{Link, LinkPurpose, Servers, fault_of, within};
 use super::settings::{PostgresSettings, servers};
 use crate::format::FormatRange;
 
-/// Time without a heartbeat after which a node does not serve.
+/// Time without a heartbeat after which a node is considered not to serve.
 const AWAY: Duration = Duration::from_secs(5);
-/// Timeout of a statement. One that writes waits for the standby.
+/// Timeout of a statement. Writing statements wait for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const NODES: &str = "SELECT name, version, incarnation, removed, \
@@ -21,28 +21,28 @@ const REMOVE: &str = "UPDATE node SET removed = true WHERE name = $1";
 const ADMIT: &str = "UPDATE node SET removed = false WHERE name = $1";
 
 const NOW: &str = "SELECT clock_timestamp()::text";
-/// Serving nodes, their last heartbeat, and whether it was after this moment.
+/// Nodes that serve, their last heartbeat, and whether it was after the moment `$1`.
 const BEATS: &str = "SELECT name, seen::text, seen > $1::text::timestamptz FROM node \
      WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// A node that has served at some time.
+/// Node that has served at some time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterMember {
     pub name: String,
-    /// Version of its program.
+    /// Version of the node's program.
     pub version: String,
-    /// Number of processes that have entered under its name.
+    /// Number of processes that have entered under the node's name.
     pub incarnation: i64,
     pub removed: bool,
-    /// Seconds since its last heartbeat.
+    /// Seconds since the node's last heartbeat.
     pub silent: f64,
-    /// Store formats that it serves.
+    /// Store formats that the node supports.
     pub formats: FormatRange,
 }
 
 impl ClusterMember {
-    /// Returns whether its heartbeat is recent.
+    /// Returns whether the node's last heartbeat is recent.
     pub fn is_heard_of(&self) -> bool {
         self.silent <= AWAY.as_secs_f64()
     }
@@ -65,22 +65,22 @@ async fn link(settings: &PostgresSettings) -> Result<Link, PostgresFault> {
     Servers::new(servers(settings)?).connect(LinkPurpose::Serve).await
 }
 
-/// Returns all nodes, by name.
+/// Returns all nodes, sorted by name.
 ///
 /// # Errors
-/// Errors of a connection.
+/// Errors of the connection.
 pub async fn members(settings: &PostgresSettings) -> Result<Vec<ClusterMember>, PostgresFault> {
     let link = link(settings).await?;
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NODES, &[])).await?;
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
-/// Removes a node from the cluster, or admits it again. It notices at its next heartbeat.
+/// Removes a node from the cluster, or admits it again. The node's next heartbeat detects that.
 ///
 /// Returns false if no node has this name.
 ///
 /// # Errors
-/// Errors of a connection; `NotAcknowledged` if the change may be lost.
+/// Errors of the connection, and `NotAcknowledged` if the change may be lost.
 pub async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool) -> Result<bool, PostgresFault> {
     let link = link(settings).await?;
     link.take_warning();
@@ -97,23 +97,23 @@ pub async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool)
     Ok(changed > 0)
 }
 
-/// Waits until every serving node has read everything committed before the call.
+/// Waits until every serving node has read all commits that were made before the call.
 ///
-/// Returns the nodes whose heartbeats stopped instead, for five seconds, after which they do not
-/// serve.
+/// Returns the nodes whose heartbeats have stopped for five seconds instead. They no longer serve.
 ///
-/// A heartbeat that began later has read it. Its row proves the commit, but not that the node got
-/// the answer. The next heartbeat of the same process proves that, because it is sent afterwards.
+/// A heartbeat that begins after the call reads these commits. Its row in the database does not
+/// prove that the node has received the answer. The following heartbeat of the same process does,
+/// because it is sent afterwards.
 ///
 /// # Errors
-/// Errors of a connection.
+/// Errors of the connection.
 pub async fn wait_for_beats(settings: &PostgresSettings) -> Result<BTreeSet<String>, PostgresFault> {
     let link = link(settings).await?;
     let text = |row: &tokio_postgres::Row, column| row.try_get::<_, String>(column).map_err(|error| fault_of(&error));
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NOW, &[])).await?;
     let asked = text(rows.first().ok_or(PostgresFault::NotAcknowledged)?, 0)?;
     let (mut waited_for, mut first_beats, mut have_read) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
-    // This ends: a node without heartbeats is not serving five seconds later.
+    // Ends, because a node without heartbeats counts as not serving after five seconds.
     loop {
         let mut serving = BTreeSet::new();
         let parameters: [&(dyn ToSql + Sync); 1] = [&asked];

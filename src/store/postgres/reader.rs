@@ -1,4 +1,4 @@
-//! Reads, pipelined over two connections that all callers share.
+//! Reads, which all callers send over two shared, pipelined connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,23 +17,23 @@ use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use crate::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
 
 const CONNECTIONS: usize = 2;
-/// Timeout after which the server is considered unreachable.
+/// Timeout of a read. Then the server is considered unreachable.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 const GET: &str = "SELECT value FROM record WHERE key = $1";
 const GET_MANY: &str = "SELECT r.value FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, number) \
      LEFT JOIN record r ON r.key = k.key ORDER BY k.number";
-/// From a key on, and before another.
+/// Reads the records from the key `$1` to the key `$2`, which is excluded.
 const SCAN: &str = "SELECT key, value FROM record WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORDER BY key LIMIT $2";
 
-/// Counts the same keys without reading their values.
+/// Counts the records in the same range without reading their values.
 const COUNT: &str = "SELECT count(*) FROM record WHERE key >= $1 AND key < $2";
 
-/// Selects nodes as the heartbeat counts them.
+/// Selects the nodes that the heartbeat counts.
 const NODES: &str = "SELECT name FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
 
-/// A connection with a reader's prepared statements.
+/// Connection with prepared statements for reads.
 pub(super) struct ReadLink {
     pub(super) link: Link,
     get: Statement,
@@ -93,7 +93,7 @@ pub(super) struct Readers {
     keepers: Vec<JoinHandle<()>>,
 }
 
-/// Maintains one connection; reconnects when it has ended or its server was replaced.
+/// Keeps one connection open. Reconnects when it has ended or its server was replaced.
 async fn keep(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>>>) {
     let mut backoff = Backoff::default();
     loop {
@@ -131,7 +131,7 @@ impl Readers {
         }
     }
 
-    /// Returns a usable connection: the next in turn, or the first to become available.
+    /// Returns a usable connection: the next in turn, or the first that becomes usable.
     async fn link(&self) -> Result<Arc<ReadLink>, EngineError> {
         let usable = |link: &Option<Arc<ReadLink>>| {
             link.clone().filter(|link| !link.link.client.is_closed() && self.servers.is_current(&link.link))
@@ -148,7 +148,7 @@ impl Readers {
         usable(&found).ok_or_else(closed)
     }
 
-    /// Returns the names of the nodes with recent heartbeats.
+    /// Returns the names of the nodes with a recent heartbeat.
     pub(super) async fn live_nodes(&self) -> Result<Vec<String>, EngineError> {
         let rows = self.ask(Question::Nodes).await?;
         rows.iter().map(|row| column(row, 0)).collect()
@@ -167,9 +167,10 @@ impl Readers {
 }
 
 impl ReadQueries for Readers {
-    /// Retries a query until a valid server answers or the timeout expires; reads are idempotent.
+    /// Repeats a query until a valid server answers or the timeout has passed. Reads have no side
+    /// effects.
     ///
-    /// A replaced primary answers too, with outdated data; but it completes no heartbeat.
+    /// A replaced primary answers too, with outdated data, but cannot complete a heartbeat.
     async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         let deadline = Instant::now() + READ_TIMEOUT;
         let unreached = |_| EngineError::Unavailable("the database cannot be reached".to_owned());
@@ -177,12 +178,12 @@ impl ReadQueries for Readers {
             tokio::time::timeout_at(deadline, self.last_beat.wait()).await.map_err(unreached)??;
             let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
             match tokio::time::timeout_at(deadline, question.put_to(&link)).await {
-                // Check the heartbeat first: one after the server check may come from the replacing
-                // server.
+                // The heartbeat is checked before the server. Otherwise a heartbeat of the new
+                // primary could make the answer of the old one look valid.
                 Ok(Ok(rows)) => match (self.last_beat.check(), self.servers.is_current(&link.link)) {
                     (Ok(_), true) => return Ok(rows),
                     (Err(_), true) => continue,
-                    // A replaced server may have answered while another was found.
+                    // A server that was replaced meanwhile may have answered.
                     (_, false) => link.link.abandon(),
                 },
                 Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {
@@ -200,7 +201,7 @@ impl ReadQueries for Readers {
     }
 }
 
-/// Runs queries; the interpretation of the answers is common.
+/// Runs queries. The default methods interpret the answers.
 pub(super) trait ReadQueries {
     fn ask(&self, question: Question<'_>) -> impl Future<Output = Result<Vec<Row>, EngineError>> + Send;
 
@@ -216,7 +217,7 @@ pub(super) trait ReadQueries {
 
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
         let from = match after {
-            // The smallest key above it.
+            // The smallest key greater than `after`.
             Some(after) if after >= prefix => [after, &[0]].concat(),
             _ => prefix.to_vec(),
         };
@@ -226,7 +227,7 @@ pub(super) trait ReadQueries {
     }
 
     async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
-        // No key is that long, so all sort before it.
+        // Greater than every key, because no key is that long.
         let end = end_of(prefix).unwrap_or_else(|| vec![u8::MAX; MAX_KEY_BYTES + 1]);
         let rows = self.ask(Question::Count { from: prefix, end: &end }).await?;
         let count: i64 = rows.first().map(|row| column(row, 0)).transpose()?.unwrap_or_default();
@@ -247,7 +248,7 @@ fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, index: usize)
     row.try_get(index).map_err(|error| EngineError::Unavailable(error.to_string()))
 }
 
-/// Returns the smallest key above all that start with `prefix`; `None` if there is none.
+/// Returns the smallest key greater than all keys with this prefix. `None` if there is none.
 fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix.get(..=last)?.to_vec();

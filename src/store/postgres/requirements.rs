@@ -1,11 +1,13 @@
-//! Requirements for a server, so that acknowledged data is durable.
-//! `synchronous_standby_names`: how many standbys a commit waits for, and out of which.
+//! Requirements that a server must meet so that acknowledged data is durable.
+//!
+//! Also parses `synchronous_standby_names`: how many standbys a commit waits for, and out of which.
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use crate::postgres::PostgresFault;
 
-/// Properties of the server, read at each connection: a role's settings change without a restart.
+/// Properties of the server. Read for each connection, because settings of a role change without a
+/// restart.
 pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline, \
      current_setting('server_version_num') AS version, current_setting('server_version') AS version_name, \
@@ -14,26 +16,28 @@ pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      current_setting('server_encoding') AS encoding, \
      ('x' || left(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint AS random";
 pub(super) const VERSION: &str = "SELECT version() AS version";
-/// The store, and any unlogged table of it. The first revision had no such column.
+/// The store, and one of its tables that is unlogged, if any. The first revision had no column
+/// `revision`.
 pub(super) const STORE: &str = "SELECT id, layout, coalesce(to_jsonb(store) ->> 'revision', '1') AS revision, (SELECT min(relname) FROM pg_class \
      WHERE oid IN ('record'::regclass, 'batch'::regclass, 'counter'::regclass, 'node'::regclass, 'guess'::regclass) \
      AND relpersistence <> 'p') AS unlogged FROM store";
 
-/// The first version with all used features: 14.
+/// Oldest version with all features that are used: PostgreSQL 14.
 const OLDEST: u32 = 140_000;
-/// Layout that `schema` creates.
+/// Layout of the tables that [`super::schema`] creates.
 ///
-/// A program works only with tables of its layout, and of its own or a newer revision. A revision's
-/// additions must not affect programs that do not know it.
+/// A program can only use tables of its own layout, and of its own or a newer revision. What a
+/// revision adds must not affect programs that do not know it.
 pub(super) const LAYOUT: &str = "1";
 pub(super) const REVISION: usize = ADDITIONS.len() + 1;
 
-/// Statements that upgrade the tables from each revision to the next. Only ever append.
+/// Statements that raise the tables from each revision to the next. May only be appended.
 ///
-/// Nodes of older versions run meanwhile: a new column has a default, and no statement of theirs
-/// may change its meaning. Each must be idempotent.
+/// Nodes of older versions run at the same time. So a new column needs a default, and must not
+/// change the meaning of their statements. Each statement must be idempotent.
 pub(super) const ADDITIONS: &[&str] = &[
-    // Nodes report the store formats that they serve. Those that did not report them served one.
+    // Nodes report which store formats they support. A node that does not report it supports format
+    // 7.
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS revision integer NOT NULL DEFAULT 1; \
      ALTER TABLE node ADD COLUMN IF NOT EXISTS reads_from integer NOT NULL DEFAULT 7, \
      ADD COLUMN IF NOT EXISTS reads_to integer NOT NULL DEFAULT 7",
@@ -49,7 +53,7 @@ pub(super) struct ServerFacts {
     full_page_writes: String,
     synchronous_commit: String,
     encoding: String,
-    /// Random number from the server, per connection.
+    /// Random number from the server, for this connection.
     pub(super) random: i64,
 }
 
@@ -60,7 +64,8 @@ pub(super) fn first_row(answer: Vec<SimpleQueryMessage>) -> Option<SimpleQueryRo
     })
 }
 
-/// Only PostgreSQL itself has working advisory locks and the required snapshot semantics.
+/// Returns whether the product is PostgreSQL itself. Compatible products lack advisory locks or the
+/// required snapshots.
 pub(super) fn is_postgresql(version: &str) -> bool {
     let others = ["CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
     version.starts_with("PostgreSQL ") && !others.iter().any(|other| version.contains(other))
@@ -73,7 +78,7 @@ impl ServerFacts {
         let word = |name: &str| text(name).ok_or_else(wrong);
         let is_standby = word("recovery")? == "t";
         let timeline = match text("timeline") {
-            // The first eight hexadecimal digits of a WAL file's name.
+            // The first eight hexadecimal digits of the name of a WAL file are its timeline.
             Some(timeline) => u32::from_str_radix(&timeline, 16).map_err(|_| wrong())?,
             None => 0,
         };
@@ -102,7 +107,7 @@ impl ServerFacts {
         if self.full_page_writes != "on" {
             return careless("full_page_writes", &self.full_page_writes, "on");
         }
-        // `off` acknowledges before the disk has the data, `local` before the standby has it.
+        // `off` acknowledges a commit before it is on the disk, `local` before the standby has it.
         if matches!(self.synchronous_commit.as_str(), "off" | "local") {
             return careless("synchronous_commit", &self.synchronous_commit, "on");
         }
@@ -113,26 +118,26 @@ impl ServerFacts {
     }
 }
 
-/// The parsed setting.
+/// Parsed `synchronous_standby_names`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StandbyRule {
     /// Number of standbys that must have a commit before it is acknowledged.
     pub(super) needed: usize,
-    /// Number of listed names; `None` for `*`, any standby.
+    /// Number of names in the list; `None` for `*`, which means any standby.
     named: Option<usize>,
 }
 
 impl StandbyRule {
-    /// Parses `[FIRST] N (a, b)`, `ANY N (a, b)` or `a, b`, as accepted by the server.
+    /// Parses `[FIRST] N (a, b)`, `ANY N (a, b)` or `a, b`, as the server does.
     ///
-    /// Returns `None` if it waits for no standby.
+    /// `None` if commits wait for no standby.
     pub(super) fn parse(setting: &str) -> Option<Self> {
         let setting = setting.trim();
         if setting.is_empty() {
             return None;
         }
         let counted = setting.strip_suffix(')').and_then(|setting| setting.split_once('('));
-        // A parenthesis in a name is quoted, and a number never is.
+        // Names with a parenthesis are quoted, but the number is not.
         let counted = counted.filter(|(before, _)| !before.contains('"')).and_then(|(before, names)| {
             let number = before.trim_start_matches(|char: char| char.is_ascii_alphabetic() || char.is_whitespace());
             Some((number.trim().parse().ok()?, names))
@@ -141,9 +146,9 @@ impl StandbyRule {
         Some(Self { needed, named: count(names) })
     }
 
-    /// Returns whether the loss of one standby stops all commits.
+    /// Returns whether the loss of one standby would stop all commits.
     ///
-    /// `there`: number of the listed standbys that follow now, if known.
+    /// `there` is the number of listed standbys that replicate now, if known.
     pub(super) fn has_no_spare(&self, there: Option<usize>) -> bool {
         self.named.is_some_and(|named| named <= self.needed) || there.is_some_and(|there| there <= self.needed)
     }

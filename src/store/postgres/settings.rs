@@ -16,46 +16,46 @@ use crate::format::FormatRange;
 use sealgate_config::{BeatDurability, ClusterConfig, Durability, PostgresConfig, read_longer_secret_file};
 
 const DEFAULT_PORT: u16 = 5432;
-/// Maximum length of the URL file; no password is that long.
+/// Maximum length of the file with the URL, in bytes.
 const MAX_URL_LENGTH: usize = 4096;
 
-/// Settings of a store over PostgreSQL.
+/// Settings of a store in PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct PostgresSettings {
-    /// `postgres://USER:PASSWORD@HOST[:PORT][,HOST…]/DATABASE`. Its hosts are tried concurrently.
+    /// `postgres://USER:PASSWORD@HOST[:PORT][,HOST…]/DATABASE`. All hosts are tried at once.
     pub url: SecretString,
-    /// CA certificates for the servers. Without them, every host must be this machine.
+    /// CA certificates for the servers. `None` is allowed only if every host is this machine.
     pub ca_file: Option<PathBuf>,
-    /// The node's name, unique per process. `None` for a command, which is not a node.
+    /// Name of the node, which only one process may use. `None` for a command, which is not a node.
     pub node: Option<String>,
-    /// Store formats that this program serves.
+    /// Store formats that this program supports.
     pub formats: FormatRange,
-    /// Whether a heartbeat waits for the standby.
+    /// Whether heartbeats wait for the standby.
     pub beat: BeatDurability,
-    /// Maximum age of the heartbeat on which decisions may depend.
+    /// Maximum age of the heartbeat that a decision uses.
     pub staleness: Duration,
-    /// This machine's clock, seconds since 1970, to compare with the database's; `None` skips the
-    /// check.
+    /// Returns the time of this machine in seconds since 1970, for comparison with the database's
+    /// clock. `None` disables the comparison.
     pub wall_clock: Option<fn() -> f64>,
-    /// Whether the operator accepts a server without a standby.
+    /// Whether the operator accepts a database without a standby.
     pub durability: Durability,
     /// Number of connections that write.
     pub writers: usize,
     /// Maximum number of queued commits.
     pub queue: usize,
-    /// Maximum time of a commit in the queue, and again in the database.
+    /// Maximum time of a commit in the queue, and the same time again in the database.
     pub commit_timeout: Duration,
-    /// Maximum time that a request waits for the counts of rate limits.
+    /// Maximum time for which a request waits for the counts of rate limits.
     pub count_timeout: Duration,
 }
 
 impl PostgresSettings {
-    /// Returns the settings of the configuration. Reads the URL's file.
+    /// Returns the settings for a configuration. Reads the file with the URL.
     ///
-    /// `cluster` is absent for a command, which is not a node.
+    /// `cluster` is `None` for a command, which is not a node.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn from_config(config: &PostgresConfig, cluster: Option<&ClusterConfig>) -> Result<Self, PostgresFault> {
         let url = read_longer_secret_file(&config.url_file, "the database's URL", MAX_URL_LENGTH);
         let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
@@ -91,7 +91,7 @@ impl PostgresSettings {
     }
 }
 
-/// One server of the URL, ready to connect to.
+/// One server of the URL, with everything needed to connect.
 #[derive(Clone)]
 pub(super) struct DatabaseServer {
     /// `HOST:PORT`, for logs.
@@ -106,16 +106,16 @@ impl fmt::Debug for DatabaseServer {
     }
 }
 
-/// Returns the servers that `settings` names.
+/// Returns the servers in the URL of `settings`.
 ///
 /// # Errors
-/// `Url`, `Ca`, `Unprotected`. They contain nothing of the URL except its hosts.
+/// `Url`, `Ca`, `Unprotected`. Their messages contain nothing of the URL except hosts.
 pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>, PostgresFault> {
     let url = settings.url.expose_secret().trim();
     if url.len() > MAX_URL_LENGTH {
         return Err(PostgresFault::Url("it is too long"));
     }
-    // The parser's message might repeat a part of it.
+    // The parser's error is dropped, because it might contain a part of the URL.
     let given = tokio_postgres::Config::from_str(url).map_err(|_| PostgresFault::Url("it cannot be parsed"))?;
     if !given.get_hostaddrs().is_empty() {
         return Err(PostgresFault::Url("hostaddr is not supported; write the addresses as hosts"));
@@ -132,7 +132,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
         let Host::Tcp(host) = host else {
             return Err(PostgresFault::Url("it names a Unix socket; write 127.0.0.1"));
         };
-        // A single port applies to all hosts, as in libpq.
+        // One port applies to all hosts, as in libpq.
         let ports = given.get_ports();
         let port = ports.get(index).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
         let name = format!("{host}:{port}");
@@ -150,7 +150,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
     Ok(servers)
 }
 
-/// Requires TLS, regardless of the URL; plaintext only on this machine.
+/// Requires TLS, whatever the URL says. Plain text is allowed only on this machine.
 fn protection(
     host: &str,
     client: Option<&ClientConfig>,
@@ -164,7 +164,7 @@ fn protection(
         config.ssl_mode(SslMode::Disable);
         return Ok(TlsChoice::none());
     };
-    // The default would continue in plaintext if the server has no TLS.
+    // With the default, the connection would continue in plain text if the server has no TLS.
     config.ssl_mode(SslMode::Require);
     Ok(TlsChoice::new(client.clone()))
 }

@@ -1,6 +1,7 @@
-//! Blocks of requests, which never exceed a key's limit per window, from one statement per batch.
+//! Shared rate limits: reserves blocks of the requests that a key may make in a window.
 //!
-//! The table is unlogged: a crash or a failover empties it, and current windows start anew.
+//! One statement reserves the blocks of a whole batch, and never exceeds a limit. The table is
+//! unlogged. A crash or a failover empties it, and the current windows start again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,13 +17,13 @@ use crate::cluster::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
 use crate::postgres::counts::{CountWork, SWEEP_ROWS};
 
 const KEYS: usize = 256;
-/// Number of sweeps after which the next one starts at the first row.
+/// Number of sweeps after which the next sweep starts at the first row again.
 const LOOKS_A_ROUND: u32 = 1800;
 
-/// Reserves blocks. `got` is the amount of the last request.
+/// Reserves blocks. `got` is the size of the last block that was reserved.
 ///
-/// A request gets its block; near the limit it gets only what it needs. Rows are in key order, so
-/// that two of these statements cannot deadlock.
+/// A request gets a whole block. Near the limit, it gets only what it needs. Rows are inserted in
+/// the order of their keys, so that two of these statements cannot deadlock.
 const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, needed) \
      SELECT ends, key, got, got, most, block, needed \
      FROM unnest($1::bigint[], $2::bytea[], $3::integer[], $4::integer[], $5::integer[], $6::integer[]) \
@@ -33,16 +34,17 @@ const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, n
          got = greatest(0, least(excluded.most - s.n, CASE WHEN excluded.most - s.n < $7 * excluded.block \
              THEN excluded.needed ELSE greatest(excluded.needed, excluded.block) END)) \
      RETURNING ends, key, n, got";
-/// Removes windows that ended a minute ago by the database's clock: no node is that late.
+/// Deletes windows that ended more than a minute ago by the database's clock. No node is that late.
 ///
-/// It starts where the last sweep ended, because dead rows remain until the table is vacuumed.
+/// It starts where the last sweep has ended, because deleted rows remain in the table until a
+/// vacuum.
 const SWEEP: &str = "WITH gone AS (DELETE FROM share WHERE (ends, key) IN (SELECT ends, key FROM share \
      WHERE ends >= $1 AND ends < extract(epoch FROM now())::bigint - 60 ORDER BY ends LIMIT $2 \
      FOR UPDATE SKIP LOCKED) RETURNING ends) SELECT count(*), max(ends) FROM gone";
-/// A standby does not need these rows, so do not wait for it.
+/// The rows need not be durable, so commits do not wait for the disk or the standby.
 const SESSION: &str = "SET synchronous_commit = off";
 
-/// A request and its reply channel.
+/// Request for a block, with the channel for its result.
 pub(super) struct ShareJob {
     wanted: BlockRequest,
     nodes: u32,
@@ -61,7 +63,7 @@ pub(super) struct ShareWork {
     looks: u32,
 }
 
-/// Requests a block.
+/// Reserves a block.
 pub(super) async fn reserve(
     queue: &Sender<ShareJob>,
     wanted: BlockRequest,
@@ -83,13 +85,13 @@ fn no_answer() -> NotCounted {
     NotCounted("the database does not answer in time")
 }
 
-/// Returns the grant of a request that needs `needed` of `left` remaining.
+/// Returns how much a request gets. It needs `needed`, and `left` is what remains of the limit.
 fn granted(left: u32, block: u32, needed: u32, nodes: u32) -> u32 {
     let wanted = if left < nodes.saturating_mul(block) { needed } else { needed.max(block) };
     wanted.min(left)
 }
 
-/// Gives each concurrent request one, and the rest to the first.
+/// Divides a block among concurrent requests: one for each, and the rest for the first.
 fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
     let asking = u32::try_from(askers).unwrap_or(u32::MAX);
     (0..asking).map(move |number| match number {
@@ -99,7 +101,7 @@ fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
 }
 
 impl ShareWork {
-    /// `timeout`: for one statement.
+    /// Creates the state. `timeout` applies to each statement.
     pub(super) fn new(timeout: Duration) -> Self {
         Self { timeout, swept_to: 0, looks: 0 }
     }
@@ -143,7 +145,7 @@ impl CountWork for ShareWork {
     type Job = ShareJob;
     type Prepared = ShareLink;
 
-    /// Its table is unlogged.
+    /// The table is unlogged, so standbys do not have it.
     const WAITS_FOR_STANDBY: bool = false;
 
     async fn prepare(link: Link) -> Result<ShareLink, Error> {
@@ -165,7 +167,7 @@ impl CountWork for ShareWork {
 
     async fn run(&mut self, prepared: &ShareLink, jobs: Vec<ShareJob>) -> bool {
         let mut groups = HashMap::<_, Vec<ShareJob>>::new();
-        // The callers of the others no longer wait.
+        // Skips requests whose callers have stopped waiting.
         for job in jobs.into_iter().filter(|job| !job.reply.is_closed()) {
             groups.entry((job.wanted.ends, job.wanted.key)).or_default().push(job);
         }

@@ -1,4 +1,4 @@
-//! Diagnosis of a database, for `sealgate check` and for warnings at a start.
+//! Diagnosis of a database, for `sealgate check` and for warnings at the start.
 
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,10 @@ const SETUP: &str = "SELECT current_user::text, current_setting('server_version'
      current_setting('synchronous_standby_names'), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), \
      current_setting('max_locks_per_transaction')::bigint, current_setting('max_connections')::bigint \
      + current_setting('max_prepared_transactions')::bigint, (SELECT count(*) FROM node WHERE NOT removed)";
-/// A role without privileges sees only the names. A base backup is not a standby.
+/// Standbys. Without privileges, the role sees only their names. A base backup is not a standby.
 const STANDBYS: &str = "SELECT application_name, host(client_addr), state, sync_state FROM pg_stat_replication \
      WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid";
-/// Required privileges of nodes and commands per table.
+/// Privileges that nodes and commands need on each table.
 const RIGHTS: &str = "SELECT t.name, to_regclass(t.name) IS NOT NULL, \
      coalesce((SELECT string_agg(wanted, ', ') FROM unnest(string_to_array(t.rights, ' ')) AS r(wanted) \
          WHERE NOT has_table_privilege(to_regclass(t.name), wanted)), ''), \
@@ -37,27 +37,27 @@ const RIGHTS: &str = "SELECT t.name, to_regclass(t.name) IS NOT NULL, \
          ('guess', 'SELECT INSERT UPDATE DELETE'), ('share', 'SELECT INSERT UPDATE DELETE')) AS t(name, rights)";
 const CLOCK: &str = "SELECT extract(epoch FROM clock_timestamp())::double precision";
 
-/// A standby server.
+/// Standby server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Standby {
     pub name: String,
     pub address: Option<String>,
-    /// `streaming` when it keeps up. `None` if the role may not see it; the next field likewise.
+    /// `streaming` if the standby keeps up. `None` if the role may not see it.
     pub state: Option<String>,
-    /// `sync`, `quorum`, `potential` or `async`
+    /// `sync`, `quorum`, `potential` or `async`. `None` if the role may not see it.
     pub sync_state: Option<String>,
 }
 
-/// The database's setup.
+/// Setup of the database.
 #[derive(Debug, Clone, Serialize)]
 pub struct Setup {
     pub version: String,
     pub role: String,
     pub synchronous_standby_names: String,
-    /// Whether the role may see the standbys' states.
+    /// Whether the role may see the state of the standbys.
     pub sees_standbys: bool,
     pub standbys: Vec<Standby>,
-    /// Number of nodes that have served and were not removed, at least one.
+    /// Number of nodes that have ever served and were not removed, at least one.
     pub nodes: i64,
     pub lock_slots: i64,
     pub lock_slots_needed: i64,
@@ -67,7 +67,7 @@ pub struct Setup {
     durability: Durability,
 }
 
-/// The diagnosis of a database.
+/// Diagnosis of a database.
 #[derive(Debug, Clone, Serialize)]
 pub struct Survey {
     /// `HOST:PORT` of the primary.
@@ -77,11 +77,12 @@ pub struct Survey {
     pub setup: Setup,
     #[serde(flatten)]
     pub formats: FormatSurvey,
-    /// Whether the role owns a table, which is unnecessary.
+    /// Whether the role owns a table, which is not necessary.
     pub owns_tables: bool,
-    /// Seconds by which the database's clock is ahead of this machine's; `None` without a clock.
+    /// Seconds by which the database's clock is ahead of this machine's; `None` if it was not
+    /// compared.
     pub clock_offset_seconds: Option<f64>,
-    /// Median of twenty.
+    /// Median of twenty round trips, in seconds.
     pub round_trip_seconds: f64,
 }
 
@@ -119,7 +120,7 @@ impl Setup {
         })
     }
 
-    /// Returns the number of standbys that can acknowledge commits; `None` if the role may not see
+    /// Returns the number of standbys that can acknowledge commits. `None` if the role may not see
     /// it.
     fn acknowledging(&self) -> Option<usize> {
         let acknowledges = |standby: &&Standby| {
@@ -129,7 +130,7 @@ impl Setup {
         self.sees_standbys.then(|| self.standbys.iter().filter(acknowledges).count())
     }
 
-    /// Returns why no write would be acknowledged now.
+    /// Returns the reason why no commit would be acknowledged now.
     fn fault(&self) -> Option<String> {
         let rule = StandbyRule::parse(&self.synchronous_standby_names)?;
         let there = self.acknowledging().filter(|there| *there < rule.needed)?;
@@ -140,7 +141,7 @@ impl Setup {
         ))
     }
 
-    /// Returns risks for future operation, with instructions.
+    /// Returns risks for later operation, each with what to do.
     pub fn warnings(&self) -> Vec<String> {
         let standby = match StandbyRule::parse(&self.synchronous_standby_names) {
             None if self.durability == Durability::External => None,
@@ -168,7 +169,7 @@ impl Setup {
                 self.lock_slots,
                 self.nodes,
                 self.lock_slots_needed,
-                // Rounded up.
+                // Division rounded up.
                 (self.lock_slots_needed - 1) / self.connections.max(1) + 1
             )
         });
@@ -177,7 +178,7 @@ impl Setup {
 }
 
 impl Survey {
-    /// Returns the errors that prevent operation under any configuration.
+    /// Returns errors that prevent operation.
     pub fn faults(&self) -> Vec<String> {
         let most = MAX_OFFSET.as_secs_f64() + self.round_trip_seconds;
         let clock = self.clock_offset_seconds.filter(|offset| offset.abs() > most).map(|offset| {
@@ -187,13 +188,13 @@ impl Survey {
     }
 }
 
-/// Diagnoses the database of `settings`. Writes nothing.
+/// Diagnoses the database. Writes nothing.
 ///
 /// # Errors
-/// Errors of a connection, and `Rights`.
+/// Errors of the connection, and `Rights`.
 pub async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
-    // First without the store: report missing privileges if the role may not read its tables.
+    // Connects without reading the tables first, because the role may lack privileges to read them.
     let owns_tables = answered(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
     let link = servers.connect(LinkPurpose::Serve).await?;
     let setup = Setup::ask(&link.client, settings).await?;
@@ -214,7 +215,7 @@ async fn answered<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error
     within(TIMEOUT, PostgresFault::Unreachable("it does not answer".to_owned()), asked).await
 }
 
-/// Returns whether the role owns a table, or an error for missing privileges.
+/// Returns whether the role owns a table, or the error that names its missing privileges.
 async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgres::Error> {
     let (mut owns, mut lacks, mut role, mut schema) = (false, Vec::new(), String::new(), String::new());
     for row in link.client.query(RIGHTS, &[]).await? {
@@ -234,7 +235,7 @@ async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgr
     Ok(Err(PostgresFault::Rights { lacks: lacks.join("; "), role, schema }))
 }
 
-/// Returns the median round trip, and the clock offset according to the fastest.
+/// Returns the median round trip, and the clock offset as measured by the fastest one.
 async fn round_trips(
     client: &Client,
     wall_clock: Option<fn() -> f64>,
@@ -294,7 +295,7 @@ mod tests {
         let of = |names: &str| survey(names, 0.0);
         assert_eq!(of("ANY 1 (a, b)").setup.warnings(), Vec::<String>::new());
         assert_eq!(of("FIRST 2 (a, b)").setup.warnings().len(), 1);
-        // The role cannot see that none of them follows.
+        // The role cannot see that no standby replicates.
         assert_eq!(of("a").faults(), Vec::<String>::new());
     }
 

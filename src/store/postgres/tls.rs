@@ -1,4 +1,4 @@
-//! TLS to the database: always verified, with SCRAM channel binding.
+//! TLS to the database. The certificate is always verified, and SCRAM is bound to the connection.
 
 use std::future::Future;
 use std::io;
@@ -19,10 +19,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::PostgresFault;
 use sealgate_system::named_certificate::NamedOrIssued;
 
-/// Creates the client configuration, which trusts only the CA certificates in the file and these
-/// certificates themselves.
+/// Creates the TLS configuration. It trusts the CA certificates in the file, which a server may
+/// also present itself.
 ///
-/// Public web CAs seldom sign a database's certificate.
+/// Public web authorities are not trusted, because they seldom sign the certificate of a database.
 ///
 /// # Errors
 /// `Ca`.
@@ -91,8 +91,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Named
 pub(super) struct DatabaseTls<S>(Box<client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for DatabaseTls<S> {
-    /// tls-server-end-point, RFC 5929 §4.1: the certificate under its signature's hash, SHA-256 if
-    /// that is weaker.
+    /// Returns the `tls-server-end-point` binding (RFC 5929 §4.1): the certificate's digest by the
+    /// hash function of its signature. SHA-256 replaces weaker functions.
     fn channel_binding(&self) -> ChannelBinding {
         let certificates = self.0.get_ref().1.peer_certificates();
         let digest = certificates.and_then(<[_]>::first).and_then(|certificate| end_point(certificate));
@@ -103,16 +103,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for DatabaseTls<S> {
 fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(match parsed.signature_algorithm.algorithm.to_id_string().as_str() {
-        // RSA with SHA-1 and SHA-256, ECDSA with SHA-256
+        // RSA with SHA-1 and SHA-256, ECDSA with SHA-256.
         "1.2.840.113549.1.1.5" | "1.2.840.113549.1.1.11" | "1.2.840.10045.4.3.2" => {
             Sha256::digest(certificate).to_vec()
         }
-        // RSA and ECDSA with SHA-384
+        // RSA and ECDSA with SHA-384.
         "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => Sha384::digest(certificate).to_vec(),
-        // RSA and ECDSA with SHA-512
+        // RSA and ECDSA with SHA-512.
         "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => Sha512::digest(certificate).to_vec(),
-        // RSA-PSS specifies its hash elsewhere and Ed25519 has none: undefined in the RFC, and in
-        // the server.
+        // RSA-PSS names its hash function elsewhere, and Ed25519 has none. The RFC and the server
+        // define no binding for these.
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
-//! An engine within one transaction, on its own connection.
+//! Engine that works within one transaction, on its own connection.
 //!
 //! A read transaction sees one snapshot of the store, however long it takes, and blocks no one. A
-//! write transaction is invisible before its commit ([`super::filling`]).
+//! write transaction is invisible until it is committed ([`super::filling`]).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,34 +25,36 @@ use super::{PostgresFault, formats};
 use crate::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
 use crate::format::FormatRange;
 
-/// Timeout after which the server is considered unreachable.
+/// Timeout of a statement. Then the server is considered unreachable.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The consumer of an export may pause. But an open snapshot prevents vacuuming, and a locked table
-/// blocks all nodes, so the server must soon detect that this machine is gone.
+/// Settings of the session. The receiver of an export may pause for long. But an open snapshot
+/// prevents vacuuming, and a locked table blocks all nodes. So the server must soon detect if this
+/// machine is gone.
 const SESSION: &str = "SET idle_in_transaction_session_timeout = '10min'; SET tcp_keepalives_idle = 10; \
      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 /// The snapshot is that of the first statement.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
-/// A row for the outcome of a commit; its writer is a connection, and batches are numbered from 1.
+/// Inserts the row by which the outcome of a commit can be found. Its number is 0, because batches
+/// start at 1.
 pub(super) const LEAVE: &str = "INSERT INTO batch (writer, number, refused) VALUES ($1, 0, $2)";
 
 const REMOVE: &str = "DELETE FROM record WHERE key = ANY($1)";
 const COPY: &str = "COPY record (key, value) FROM STDIN (FORMAT binary)";
 
-/// An engine within one transaction, which is rolled back on drop.
+/// Engine that works within one transaction. Dropping it rolls the transaction back.
 pub(super) struct TransactionEngine {
     pub(super) connection: ReadLink,
-    /// [`LEAVE`], prepared, so that the commit is sent in one round trip.
+    /// [`LEAVE`], prepared in advance so that the commit needs one round trip.
     pub(super) leave: Statement,
-    /// `None` for a read transaction.
+    /// `None` in a read transaction.
     pub(super) writes: Option<WriteStatements>,
     counters: Counters,
     formats: FormatRange,
-    /// Format of a store under construction; 0 before.
+    /// Format of a store under construction; 0 while it has none.
     format: AtomicU32,
-    /// Held for writing while comparing and writing: a transaction does not isolate its own
-    /// statements.
+    /// Locked for writing while records are compared and written. A transaction does not isolate
+    /// its own statements from each other.
     pub(super) turn: RwLock<()>,
 }
 
@@ -62,14 +64,15 @@ pub(super) struct WriteStatements {
 }
 
 impl WriteStatements {
-    /// Call it once the table is locked: preparing waits for the lock.
+    /// Prepares the statements. Must be called when the table is locked, because preparing waits
+    /// for the lock.
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         let (remove, copy) = tokio::try_join!(client.prepare(REMOVE), client.prepare(COPY))?;
         Ok(Self { remove, copy })
     }
 
     async fn write(&self, client: &Client, operation: &Operation) -> Result<(), Error> {
-        // COPY only inserts.
+        // COPY can only insert, so existing records are deleted first.
         let keys: Vec<&[u8]> = operation.writes.keys().map(Vec::as_slice).collect();
         client.execute(&self.remove, &[&keys]).await?;
         let puts = operation.writes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
@@ -82,7 +85,7 @@ impl WriteStatements {
 }
 
 impl TransactionEngine {
-    /// Begins no transaction on the new connection yet.
+    /// Connects, but begins no transaction yet.
     pub(super) async fn connect(servers: &Servers, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
         let connection = ReadLink::connect(servers).await?;
         let client = &connection.link.client;
@@ -99,22 +102,22 @@ impl TransactionEngine {
         })
     }
 
-    /// The turn must be held.
+    /// Runs a query. The caller must hold `turn`.
     async fn put(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         in_time(question.put_to(&self.connection)).await
     }
 }
 
-/// Returns an engine over a snapshot of the store in the database, which accepts no commits.
+/// Returns an engine for a snapshot of the store in the database. It accepts no commits.
 ///
 /// # Errors
-/// See [`PostgresFault`]; `Unreachable` also for a server whose standby does not respond.
+/// See [`PostgresFault`]. Also `Unreachable` if the standby of the server does not respond.
 pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, PostgresFault> {
     let engine = TransactionEngine::connect(&Servers::new(servers(settings)?), settings).await?;
     let link = &engine.connection.link;
     let begun = async {
-        // A replaced primary still answers reads. Its standbys follow another server, so none
-        // acknowledges this write.
+        // A replaced primary still answers reads. Its standbys follow another server, so this write
+        // is never acknowledged there.
         link.client.execute(&engine.leave, &[&link.random, &[0_i16; 0].as_slice()]).await?;
         link.client.batch_execute(BEGIN_SNAPSHOT).await
     };

@@ -1,7 +1,7 @@
-//! A writer: one connection, which sends each batch of queued commits as one pipelined transaction.
+//! Writer: sends each batch of queued commits as one pipelined transaction, on one connection.
 //!
-//! It answers once the server reports the transaction as durable. If the answer was lost, it
-//! determines the outcome.
+//! It returns the results when the server reports that the transaction is durable. If the answer
+//! was lost, it determines the outcome.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of, jittered};
 use crate::commit_turn::CommitTurn;
 use crate::engine::{CommitObserver, Counters, EngineError, Outcome, RerunCause};
 
-/// Timeout after which the server is considered unreachable: it may have been replaced.
+/// Timeout of one run of a batch. Then the server may have been replaced.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum number of retries after a rollback by the server.
+/// Maximum number of retries after rollbacks by the server.
 const RETRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// Interval at which abandoned commits are dropped while there is no heartbeat.
+/// Interval at which withdrawn commits are dropped while there is no heartbeat.
 const BEAT_PAUSE: Duration = Duration::from_millis(250);
 
-/// A commit and its reply channel.
+/// Queued commit, with the channel for its result.
 pub(super) struct PendingCommit {
     pub(super) operation: Operation,
     pub(super) turn: CommitTurn,
@@ -40,43 +40,43 @@ pub(super) struct BatchWriter {
     pub(super) observer: Arc<dyn CommitObserver>,
     pub(super) counters: Arc<Counters>,
     pub(super) last_beat: Arc<LastBeat>,
-    /// Maximum time of a batch, all attempts together.
+    /// Maximum time of a batch, for all runs together.
     pub(super) timeout: Duration,
     pub(super) link: Option<WriteLink>,
-    /// Commits taken from the queue and not started.
+    /// Commits that were taken from the queue but not started.
     pub(super) waiting: VecDeque<PendingCommit>,
 }
 
-/// A connection with a writer's prepared statements.
+/// Connection with prepared statements for batches.
 pub(super) struct WriteLink {
     link: Link,
     lock: Statement,
     apply: Statement,
     look_up: Statement,
-    /// Number of the last batch started on it.
+    /// Number of the last batch that was started on this connection.
     number: i64,
 }
 
-/// A run whose answer was lost.
+/// Returns the outcome of a run whose answer was lost.
 fn unknown(said: String) -> Ran {
     Ran::Unknown(RerunCause::Unknown, said)
 }
 
-/// Outcome of a run.
+/// Outcome of one run of a batch.
 enum Ran {
-    /// It is durable, and these operations were refused.
+    /// The batch is durable, except for these operations, which were refused.
     Done(Vec<i16>),
-    /// It was applied before, by a run whose answer was lost.
+    /// An earlier run, whose answer was lost, has already applied the batch.
     Earlier,
-    /// The server rolled it back because of a concurrent transaction.
+    /// The server rolled the batch back because of a concurrent transaction.
     Again,
-    /// Nothing was written, and a retry would not help.
+    /// Nothing was written, and another run would not help.
     Failed(EngineError),
-    /// It may have been applied.
+    /// The batch may have been applied.
     Unknown(RerunCause, String),
 }
 
-/// A batch with its identity, the same for each run.
+/// Batch, with writer and number, which identify it in all runs.
 struct Batch {
     commits: Vec<PendingCommit>,
     writer: i64,
@@ -114,14 +114,14 @@ impl WriteLink {
 }
 
 impl BatchWriter {
-    /// Works until the queue is closed and empty.
+    /// Processes commits until the queue is closed and empty.
     pub(super) async fn run(mut self) {
         loop {
             if self.waiting.is_empty() {
                 let Ok(first) = self.queue.recv().await else { return };
                 self.waiting.push_back(first);
             }
-            // Before starting anything: until then callers can withdraw their commits.
+            // Waits before any commit is started. Until then, callers can withdraw their commits.
             self.ready().await;
             while self.waiting.len() < BATCH_COMMITS
                 && let Ok(next) = self.queue.try_recv()
@@ -129,8 +129,8 @@ impl BatchWriter {
                 self.waiting.push_back(next);
             }
             let mut commits = batch::take(&mut self.waiting, |commit| &commit.operation);
-            // The callers of the others no longer wait, and got an error that says that nothing
-            // happened.
+            // Drops commits whose callers have stopped waiting. They got an error that says that
+            // nothing happened.
             commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
             if !commits.is_empty() {
                 self.write(commits).await;
@@ -139,10 +139,9 @@ impl BatchWriter {
         }
     }
 
-    /// Waits for a connection on which a commit can complete.
+    /// Waits until there is a connection on which a commit can complete.
     ///
-    /// Without a standby there is no heartbeat, and a commit would only occupy another server
-    /// process.
+    /// Without a standby, there is no heartbeat, and a commit would only occupy a server process.
     async fn ready(&mut self) {
         loop {
             self.connected().await;
@@ -150,7 +149,8 @@ impl BatchWriter {
                 return;
             }
             let beat = async {
-                // If a heartbeat would not help, time may: an operator can correct a clock.
+                // No heartbeat helps in this case, but an operator may, for example by correcting a
+                // clock.
                 if self.last_beat.wait().await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -196,7 +196,8 @@ impl BatchWriter {
         link.number += 1;
         let batch = Batch { commits, writer: link.link.random, number: link.number };
         let ended = self.run_to_the_end(&batch, started + self.timeout).await;
-        // Before answering, and also for an unknown outcome: an unnecessary increment is harmless.
+        // Incremented before the results are sent, even if the outcome is unknown: an unnecessary
+        // increment does no harm.
         let refused = |number: usize| match &ended {
             Ok(refused) => refused.iter().any(|one| usize::try_from(*one) == Ok(number)),
             Err(error) => !matches!(error, EngineError::Unknown),
@@ -220,7 +221,7 @@ impl BatchWriter {
         }
     }
 
-    /// Executes one run while its server may still answer.
+    /// Executes one run, as long as its server may still answer.
     async fn attempt(&self, link: &WriteLink, run: impl Future<Output = Ran>, deadline: Instant) -> Ran {
         let replaced = || unknown("another server was promoted".to_owned());
         let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
@@ -231,7 +232,7 @@ impl BatchWriter {
                 Ok(_) => replaced(),
                 Err(_) => unknown("the server did not answer in time".to_owned()),
             },
-            // A hanging server does not even close the connection.
+            // A server that hangs does not even close the connection.
             () = self.servers.superseded(&link.link) => replaced(),
         }
     }
@@ -258,7 +259,8 @@ impl BatchWriter {
                 }
                 Ran::Again => return Err(out_of_time(is_uncertain)),
                 Ran::Failed(error) => {
-                    // The error may be due to the server's state: the next batch reconnects.
+                    // The state of the server may have caused the error, so the next batch uses a
+                    // new connection.
                     self.link = None;
                     return Err(if is_uncertain { EngineError::Unknown } else { error });
                 }
@@ -277,8 +279,8 @@ impl BatchWriter {
 }
 
 impl WriteLink {
-    /// Executes one run in one round trip. `leave`: insert the batch's row even if nothing is
-    /// written.
+    /// Executes one run in one round trip. `leave` says whether to insert the row of the batch even
+    /// if nothing is written.
     async fn run(&self, batch: &Batch, leave: bool) -> Ran {
         let operations = || batch.commits.iter().map(|commit| &commit.operation);
         let (stripes, exclusive) = batch::locks(operations());
@@ -300,7 +302,7 @@ impl WriteLink {
             &moving,
             &moved,
         ];
-        // In this order: each is sent when it is first polled.
+        // `biased`, because each statement is sent when it is first polled.
         let (begun, locked, applied, ended) = tokio::join!(
             biased;
             client.batch_execute(BEGIN),
@@ -321,7 +323,7 @@ impl WriteLink {
         self.done(row.try_get(0))
     }
 
-    /// Reads the outcome of a batch that has inserted its row.
+    /// Reads the outcome of a batch whose row exists.
     async fn look_up(&self, batch: &Batch) -> Ran {
         self.link.take_warning();
         match self.link.client.query_opt(&self.look_up, &[&batch.writer, &batch.number]).await {
@@ -332,8 +334,8 @@ impl WriteLink {
     }
 
     fn done(&self, refused: Result<Vec<i16>, Error>) -> Ran {
-        // If an operator cancels a commit's wait for an absent standby, the server reports success
-        // for data that only the primary has.
+        // If an operator cancels the wait for an absent standby, the server reports success for
+        // data that only the primary has.
         if self.link.take_warning() {
             return Ran::Unknown(RerunCause::CancelledWait, "the wait for the standby was cancelled".to_owned());
         }
@@ -345,21 +347,21 @@ pub(super) fn said(error: &Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |said| format!("{} ({})", said.message(), said.code().code()))
 }
 
-/// Classifies an error before the end of a transaction.
+/// Classifies an error that occurred before the end of a transaction.
 fn judge(error: &Error) -> Ran {
     let Some(code) = error.code() else { return unknown(said(error)) };
     let again = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::LOCK_NOT_AVAILABLE];
     if again.contains(&code) {
         return Ran::Again;
     }
-    // From `batch`: in other tables, the locks rule out duplicate keys.
+    // The row of the batch already exists. In other tables, the locks prevent duplicate keys.
     if *code == SqlState::UNIQUE_VIOLATION {
         return Ran::Earlier;
     }
     if *code == SqlState::DISK_FULL || *code == SqlState::READ_ONLY_SQL_TRANSACTION {
         return Ran::Failed(EngineError::Unwritable(said(error)));
     }
-    // The server or the connection stops: the next server may have applied it.
+    // The server or the connection has stopped. The commit may have been applied.
     if matches!(code.code().get(..2), Some("57" | "08")) {
         return unknown(said(error));
     }

@@ -1,7 +1,7 @@
-//! Copies of a store's files, for backups: complete or absent.
+//! Copies of a store's files, for backups. A copy is complete, or it does not exist.
 //!
-//! Each entry of a copy is compared with the stored digest ([`super::watermark`]) before it is
-//! reported.
+//! Before a copy is reported, all its entries are compared with the stored digest
+//! ([`super::watermark`]).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -20,32 +20,32 @@ use crate::engine::EngineError;
 use crate::sled::{CopyVerifier, Options};
 use sealgate_config::SledConfig;
 
-/// sled's cache while a copy is verified, in bytes.
+/// Size of sled's cache while a copy is verified, in bytes.
 const CACHE_BYTES: u64 = 16 << 20;
-/// Timeout of a verifying process.
+/// Timeout of the process that verifies a copy.
 const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// File in the store's directory whose modification time is that of the last verified backup.
 const LAST_BACKUP: &str = "last-backup";
 
-/// The command of that process: [`look_through`] and a line of output.
+/// Command that runs [`look_through`] in a separate process. It prints one line.
 pub(super) const VERIFY_COPY: &str = "verify-copy";
 
-/// Copies the files of the store in `from`, which must not be written, to `to`, which must not
+/// Copies the files of the store in `from` to `to`. Nothing may write to `from`, and `to` must not
 /// exist.
 ///
-/// `reserve` bytes remain free there: it may be the store's own disk. The copy is durable on
-/// return.
+/// `reserve` bytes remain free on the disk of `to`, which may also be the store's disk. The copy is
+/// durable when this returns.
 ///
 /// # Errors
-/// One line; nothing is left at `to`.
+/// One line. Nothing remains at `to`.
 pub(super) fn copy(from: &Path, to: &Path, reserve: u64) -> io::Result<()> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", to.display()));
     let files = files(from)?;
     DirBuilder::new().mode(0o700).create(to).map_err(named)?;
     let copied = copy_files(&files, from, to, reserve);
     if copied.is_err() {
-        // It contains only files created above.
+        // The directory contains only files that were created above.
         let _ = fs::remove_dir_all(to);
     }
     copied.map_err(named)
@@ -79,7 +79,7 @@ fn copy_files(files: &[PathBuf], from: &Path, to: &Path, reserve: u64) -> io::Re
     Ok(())
 }
 
-/// Returns the names of a store's files, without lock, sockets and unfinished sled files.
+/// Returns the names of a store's files, without lock files, sockets and unfinished files of sled.
 fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(store)? {
@@ -97,14 +97,14 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns whether a file is about the store at its place, and not part of a copy.
+/// Returns whether a file concerns this store only, so that copies must not contain it.
 fn is_of_this_store(name: &Path) -> bool {
     name == Path::new("lock") || name == Path::new(LAST_BACKUP)
 }
 
 /// Records that the store in `store` has just been copied to `to`.
 pub(super) fn record(store: &Path, to: &Path) -> io::Result<()> {
-    // The modification time alone counts, so that other tools can set it (touch).
+    // Only the modification time matters, so that other tools can set it with `touch`.
     let mut file = OpenOptions::new();
     let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(store.join(LAST_BACKUP))?;
     writeln!(file, "{}", to.display())?;
@@ -114,7 +114,7 @@ pub(super) fn record(store: &Path, to: &Path) -> io::Result<()> {
 /// Returns the time of the last verified backup of the store in this directory, if there is one.
 ///
 /// # Errors
-/// The kernel's, such as a missing permission.
+/// Those of the operating system, such as a missing permission.
 pub fn last_backup(store: &Path) -> io::Result<Option<SystemTime>> {
     match fs::metadata(store.join(LAST_BACKUP)) {
         Ok(metadata) => metadata.modified().map(Some),
@@ -125,7 +125,7 @@ pub fn last_backup(store: &Path) -> io::Result<Option<SystemTime>> {
 
 /// Opens a copy, which must have been made after batch `sequence`, and verifies its digest.
 ///
-/// Returns the number of records. Removes a copy that fails.
+/// Returns the number of records. Removes the copy if the verification fails.
 pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Result<usize, EngineError> {
     let verified = match process {
         CopyVerifier::Here => look_through(copy, sequence),
@@ -137,10 +137,11 @@ pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Resul
     verified.map_err(EngineError::NoCopy)
 }
 
-/// Verifies in a separate process: sled reads a copy into memory, which a server would retain.
+/// Verifies a copy in a separate process. sled reads a copy into memory, and a server would not
+/// release that memory.
 fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
     let fault = |error: io::Error| format!("the verification process failed: {error}");
-    // The running program, even if a newer one has replaced its file.
+    // The running program, even if its file was replaced by a newer version.
     let mut process = Command::new("/proc/self/exe")
         .args([VERIFY_COPY, "--sequence", &sequence.to_string(), "--directory"])
         .arg(copy)
@@ -151,10 +152,10 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
         .spawn()
         .map_err(fault)?;
     let started = Instant::now();
-    // Its output is a line, which fits into the pipe's buffer.
+    // The process prints one line, which fits into the buffer of the pipe.
     while process.try_wait().map_err(fault)?.is_none() {
         if started.elapsed() > VERIFY_TIMEOUT {
-            // It may have ended just now.
+            // The process may have ended just now.
             let _ = process.kill();
             let _ = process.wait();
             return Err(format!("its verification took longer than {} s", VERIFY_TIMEOUT.as_secs()));
@@ -170,10 +171,10 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
     }
 }
 
-/// Verifies the digest of a copy; returns the number of records.
+/// Verifies the digest of a copy and returns the number of records.
 pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
     let store = SledConfig { path: copy.to_owned(), cache_bytes: CACHE_BYTES, reserve_bytes: 0, queue: 1 };
-    // The operator chooses the place of a backup, which may be volatile.
+    // Operators choose where backups are stored. That file system may be volatile.
     let options = Options { allow_volatile: true, ..Options::default() };
     let opened = opening::open(&store, options).map_err(|error| error.to_string())?;
     let found = opened.progress.sequence;

@@ -1,4 +1,4 @@
-//! The store's disk: whether it retains data, and free space.
+//! Disk of the store: whether its file system keeps data, and how much space is free.
 
 use std::fs::File;
 use std::io;
@@ -9,19 +9,19 @@ use rustix::io::Errno;
 
 use crate::engine::EngineError;
 
-/// Durability of acknowledged data on a file system.
+/// Whether a file system keeps acknowledged data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DiskDurability {
     Kept,
-    /// Depends on lower layers; the text names the file system.
+    /// Depends on another file system below. The text is the name of this one.
     Doubtful(&'static str),
-    /// Volatile, or acknowledges a sync too early; the text names the file system.
+    /// The file system is volatile, or acknowledges a sync too early. The text is its name.
     Lost(&'static str),
 }
 
-/// Returns the durability of the file system of `directory`.
+/// Returns whether the file system of `directory` keeps acknowledged data.
 pub(super) fn keeping(directory: &File) -> io::Result<DiskDurability> {
-    // The magic number has 32 bits; the field's type differs by machine, and may be sign-extended.
+    // The magic number has 32 bits. On some machines, the field is longer and sign-extended.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -31,7 +31,7 @@ pub(super) fn keeping(directory: &File) -> io::Result<DiskDurability> {
     Ok(keeping_of(magic))
 }
 
-/// Numbers of linux/magic.h and statfs(2).
+/// Uses the magic numbers of linux/magic.h and statfs(2).
 fn keeping_of(magic: u32) -> DiskDurability {
     match magic {
         0x0102_1994 => DiskDurability::Lost("tmpfs"),
@@ -48,27 +48,27 @@ fn keeping_of(magic: u32) -> DiskDurability {
     }
 }
 
-/// Returns the free space for users other than root.
+/// Returns the free space for users other than root, in bytes.
 pub(super) fn free_bytes(room: &StatVfs) -> u64 {
     room.f_bavail.saturating_mul(room.f_frsize)
 }
 
-/// State of a store's disk, for an operator.
+/// State of a store's disk, for operators.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskState {
-    /// Space for users other than root.
+    /// Free space for users other than root, in bytes.
     pub free_bytes: u64,
-    /// Files that can still be created; `None` if the file system has no limit.
+    /// Number of files that can still be created. `None` if the file system has no limit.
     pub free_files: Option<u64>,
     pub is_read_only: bool,
-    /// File system that does not keep acknowledged data, such as `tmpfs`.
+    /// Name of the file system, such as `tmpfs`, if it does not keep acknowledged data.
     pub loses_data: Option<&'static str>,
 }
 
-/// Returns the state of the disk that this directory is on.
+/// Returns the state of the disk on which this directory is.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the operating system.
 pub fn disk_state(directory: &Path) -> io::Result<DiskState> {
     let directory = File::open(directory)?;
     let room = fstatvfs(&directory)?;
@@ -84,10 +84,10 @@ pub fn disk_state(directory: &Path) -> io::Result<DiskState> {
     })
 }
 
-/// sled's settings file, which always exists and is not locked.
+/// Settings file of sled, which always exists and is never locked.
 const PROBE: &str = "conf";
 
-/// Free space of the store's disk.
+/// Disk of the store, with the space that must remain free.
 #[derive(Debug)]
 pub(super) struct Disk {
     directory: File,
@@ -95,14 +95,14 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Monitors the disk of `directory`, of which `reserve_bytes` must remain free.
+    /// Creates the checks for the disk of `directory`. `reserve_bytes` must remain free there.
     ///
-    /// sled does not survive a failed write, so the disk must never be so full that one fails.
+    /// sled does not survive a failed write, so no write may fail because the disk is full.
     pub(super) fn new(directory: File, reserve_bytes: u64) -> Self {
         Self { directory, reserve_bytes }
     }
 
-    /// Returns the reserve, in bytes.
+    /// Returns how many bytes must remain free.
     pub(super) fn reserve_bytes(&self) -> u64 {
         self.reserve_bytes
     }
@@ -110,17 +110,18 @@ impl Disk {
     /// Checks whether a batch may be written now.
     ///
     /// # Errors
-    /// `Unwritable` below the reserve and on a read-only disk, `Unavailable` when the kernel
-    /// reports an error.
+    /// `Unwritable` if too little space is free or the disk is read-only. `Unavailable` if the
+    /// operating system reports an error.
     pub(super) fn writable(&self) -> Result<(), EngineError> {
         let room = fstatvfs(&self.directory)
             .map_err(|error| EngineError::Unavailable(format!("its disk does not answer: {error}")))?;
         if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
         }
-        // After a device error, ext4 refuses writes without reporting it above (Linux 6.18), but no
-        // file can be opened for writing. A sync of the directory would show it too, and cost a
-        // barrier. Other errors, such as too many open files, do not concern the disk.
+        // After a device error, ext4 refuses writes but does not report itself as read-only (Linux
+        // 6.18). Then no file can be opened for writing, which this tests. A sync of the directory
+        // would fail too, but costs a barrier. Other errors, such as too many open files, do not
+        // concern the disk.
         if openat(&self.directory, PROBE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).err() == Some(Errno::ROFS) {
             let cause = "its disk became read-only, possibly after a device error; stop sealgate and check the disk";
             return Err(EngineError::Unwritable(cause.to_owned()));
@@ -137,7 +138,7 @@ impl Disk {
     }
 }
 
-/// Makes a file or the names in a directory durable.
+/// Makes a file, or the names in a directory, durable.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

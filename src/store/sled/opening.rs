@@ -1,7 +1,7 @@
-//! Opening of the store, and its checks before the first record is read.
+//! Opening of the store, with the checks before the first record is read.
 //!
-//! The order matters. First the lock, so that nothing is removed under a running process; then the
-//! cleanup after a crash; then sled; then proof that a flush reaches the disk.
+//! The order matters. The lock comes first, so that nothing is removed while another process runs.
+//! Then follow the cleanup after a crash, sled, and the proof that a flush reaches the disk.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -20,13 +20,13 @@ use crate::barrier;
 use crate::sled::Options;
 use sealgate_config as config;
 
-/// The layout that `records` describes, with the state for verification.
+/// Layout of the tree that `records` describes, with the state for verification.
 const FORMAT: &[u8] = &[2];
-/// The same without that state.
+/// The same layout without that state.
 const OLDER_FORMAT: &[u8] = &[1];
-/// Timeout for another process to release the store.
+/// Maximum time to wait until another process releases the store.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
-/// Timeout for sled's threads to release a database just closed in this process.
+/// Maximum time to wait until sled's threads in this process have closed an earlier database.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Error of opening the store.
@@ -39,10 +39,10 @@ pub enum OpenError {
     #[error("other users can read the store's directory {path} (mode {mode:o}); run: chmod 700 {path}")]
     Exposed {
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the directory.
         mode: u32,
     },
-    /// The file system would lose acknowledged records.
+    /// The file system could lose acknowledged records.
     #[error(
         "the store's directory {path} is on {file_system}, which may lose committed data; set store.path to \
          a local disk"
@@ -51,26 +51,26 @@ pub enum OpenError {
     #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
     Locked {
         path: PathBuf,
-        /// The other process's ID, from the lock file.
+        /// ID of the other process, from the lock file.
         process: Option<u32>,
     },
     /// The files are not a complete database.
     #[error("the store {path} is damaged ({cause}); restore a backup, and keep a copy of the directory as it is")]
     Damaged { path: PathBuf, cause: String },
-    /// It can be opened, but has lost saved data.
+    /// The database can be opened, but has lost acknowledged changes.
     #[error(
         "the store {path} has lost committed changes ({loss}) and is not opened, because revoked or disabled \
          items could be active again; restore a backup, or move the directory away and keep the rest with: \
          sealgate restore --accept-loss --from MOVED"
     )]
     Lost { path: PathBuf, loss: Loss },
-    /// The files belong to another program or a newer version.
+    /// Another program or a newer version has written the files.
     #[error("the store {path} was not written by this or an older version of sealgate; use the version that wrote it")]
     Foreign { path: PathBuf },
-    /// The target of a new store is not empty.
+    /// The directory for a new store is not empty.
     #[error("the store's directory {path} is not empty; move it away first")]
     Occupied { path: PathBuf },
-    /// The source of a restore is not a store.
+    /// The source of a restore has no store.
     #[error("{path} has no backup of a store")]
     NoBackup { path: PathBuf },
     /// A flush did not reach the disk.
@@ -79,25 +79,25 @@ pub enum OpenError {
          install another build"
     )]
     Barrier,
-    /// The writer's thread did not start.
+    /// The thread of the writer cannot be started.
     #[error("cannot start the store's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")]
     Thread { error: io::Error },
 }
 
-/// Evidence that a store has lost saved data.
+/// Evidence that a store has lost acknowledged changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// The end of sled's log is gone.
+    /// The end of sled's log is missing.
     #[error("its newest change is number {found}, but number {saved} was committed")]
     Older {
-        /// The newest change in it.
+        /// Number of the newest change in the store.
         found: u64,
-        /// The newest that was acknowledged.
+        /// Number of the newest change that was acknowledged.
         saved: u64,
     },
     #[error("the {found} entries that can be read differ from the {saved} entries that were saved")]
     Altered { found: u64, saved: u64 },
-    /// The expected digest is missing.
+    /// The digest with which the entries must be compared is missing.
     #[error("its digest is missing")]
     Stateless,
     /// The watermark file is missing, or both of its entries are damaged.
@@ -113,13 +113,13 @@ pub(super) struct Opened {
     pub(super) database: Db,
     pub(super) directory: File,
     pub(super) progress: WriterProgress,
-    /// Whether the store was verified, and not just initialized for later verification.
+    /// Whether the content was verified. False if verification has only been set up now.
     pub(super) is_proven: bool,
-    /// Held while the database is open.
+    /// Held as long as the database is open.
     pub(super) lock: File,
 }
 
-/// Opens or creates the database in `store.path`.
+/// Opens the database in `store.path`, or creates it.
 pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opened, OpenError> {
     let path = store.path.as_path();
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
@@ -132,8 +132,8 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
     check_file_system(path, &directory, options)?;
     let lock = take_lock(path)?;
     remove_unfinished_snapshots(path).map_err(fault)?;
-    // sled panics on some damage. Use a separate thread: the server ends when its main thread
-    // panics.
+    // Some damage makes sled panic. A separate thread is used, because a panic of the main thread
+    // ends the server.
     let (database, progress, is_proven) = thread::scope(|scope| {
         let thread = thread::Builder::new().name("store-opening".to_owned());
         let opening = thread.spawn_scoped(scope, || take_up(path, store.cache_bytes, options.accept_loss));
@@ -144,15 +144,15 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
     Ok(Opened { database, directory, progress, is_proven, lock })
 }
 
-/// Opens the database, verifies it, and verifies that a flush reaches the disk.
+/// Opens the database, verifies its content, and checks that a flush reaches the disk.
 ///
-/// Returns whether its previous content was verified.
+/// Also returns whether the previous content was verified.
 fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, WriterProgress, bool), OpenError> {
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
     let mark = Watermark::read(path).map_err(fault)?;
     let database = open_database(path, cache_bytes)?;
-    // sled does not sync its files on creation; a power failure in the first minutes would leave a
-    // `conf` that it refuses.
+    // sled does not sync the files that it creates. A power failure in the first minutes would
+    // leave a `conf` file that sled refuses.
     sync(&path.join("conf")).and_then(|()| sync(&path.join("db"))).and_then(|()| sync(path)).map_err(fault)?;
     let layout = layout(path, &database)?;
     // Reads every entry, so that unreadable ones are found now and not by a later request.
@@ -164,7 +164,7 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Writ
         Err(_) if accept_loss => beyond(known, mark),
         Err(loss) => return Err(OpenError::Lost { path: path.to_owned(), loss }),
     };
-    // The file must exist before the tree refers to it.
+    // The watermark file must exist before the tree is marked as verified.
     let mut watermark = Watermark::open(path, mark).map_err(fault)?;
     let state = State { sequence, before: found, after: found };
     let written = database.insert(own_key("state"), state.to_bytes());
@@ -213,8 +213,8 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
     loop {
         match lock.try_lock() {
             Ok(()) => break,
-            // A process that has just ended may still be closing its files, and a child process
-            // holds them until its program is loaded.
+            // A process that has just ended may still be closing its files. A child process keeps
+            // them open until its program is loaded.
             Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_TIMEOUT => {
                 thread::sleep(Duration::from_millis(10));
             }
@@ -232,9 +232,9 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
 
 /// Removes unfinished snapshots.
 ///
-/// A process killed while sled wrote a snapshot leaves `snap.….generating`. sled considers it the
-/// newest snapshot and reports corruption forever; without it, sled reads the finished snapshot and
-/// the log.
+/// If a process is killed while sled writes a snapshot, `snap.….generating` remains. sled takes it
+/// for the newest snapshot and reports corruption every time. Without it, sled reads the last
+/// finished snapshot and the log.
 fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -254,8 +254,8 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
     loop {
         match config.open() {
             Ok(database) => return Ok(database),
-            // This process has the lock, so no other one is here: sled's own threads still close an
-            // earlier database.
+            // This process has the store's lock, so the threads of an earlier database in this
+            // process are still closing.
             Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
                 if started.elapsed() > RELEASE_TIMEOUT {
                     return Err(OpenError::Locked { path: path.to_owned(), process: None });
@@ -270,7 +270,7 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Empty,
-    /// Of a program without verification.
+    /// Written by a program without verification.
     Older,
     Current,
 }
@@ -279,7 +279,7 @@ fn layout(path: &Path, database: &Db) -> Result<Layout, OpenError> {
     match database.get(own_key("format")).map_err(|error| fault_of(path, error))? {
         Some(format) if format == FORMAT => Ok(Layout::Current),
         Some(format) if format == OLDER_FORMAT => Ok(Layout::Older),
-        // The state of a new store is written first.
+        // The state of a new store is written before its format.
         None if database.iter().keys().all(|key| key.is_ok_and(|key| key == own_key("state"))) => Ok(Layout::Empty),
         _ => Err(OpenError::Foreign { path: path.to_owned() }),
     }
@@ -290,11 +290,12 @@ fn state(path: &Path, database: &Db) -> Result<Option<State>, OpenError> {
     Ok(state.and_then(|bytes| State::read(&bytes)))
 }
 
-/// Returns the number of the newest batch, if no acknowledged data is missing.
+/// Returns the number of the newest batch, if no acknowledged change is missing.
 fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Result<u64, Loss> {
     let sequence = match (layout, state) {
         (Layout::Empty | Layout::Older, _) if mark == Mark::Absent => return Ok(0),
-        // Killed while it initialized verification; otherwise everything since is gone.
+        // The process was killed while it set up verification. Otherwise, all data since then is
+        // missing.
         (Layout::Empty | Layout::Older, _) => 0,
         (Layout::Current, None) => return Err(Loss::Stateless),
         (Layout::Current, Some(state)) => {
@@ -315,10 +316,10 @@ fn beyond(state: Option<State>, mark: Mark) -> u64 {
     state.map_or(0, |state| state.sequence).max(acknowledged).saturating_add(1)
 }
 
-/// Writes a record and checks that the flush reached the barrier.
+/// Writes a record and checks that the flush has reached the disk barrier.
 ///
-/// The flush also makes durable what a killed process wrote and did not sync: reads show it from
-/// now on, so it must not vanish again.
+/// The flush also makes durable what a killed process has written without a sync. Such data can be
+/// read from now on, so it must not disappear later.
 fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
     let fault = |error| fault_of(path, error);
     let openings = database.get(own_key("openings")).map_err(fault)?;
@@ -332,7 +333,7 @@ fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// A full disk or a missing permission is not damage.
+/// Converts an error of sled. A full disk or a missing permission is not reported as damage.
 fn fault_of(path: &Path, error: sled::Error) -> OpenError {
     let path = path.to_owned();
     match error {

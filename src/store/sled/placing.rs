@@ -1,7 +1,7 @@
 //! Creation of a store from a backup or an export.
 //!
-//! It is built in a separate directory and renamed as a whole, so that no server opens a partial
-//! one.
+//! The store is built in another directory and then renamed, so that no server opens an incomplete
+//! store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use super::disk::sync;
 use super::opening::{self, OpenError};
 use sealgate_config as config;
 
-/// A store under construction. It is removed if dropped before [`NewStore::finish`].
+/// A store under construction. If it is dropped before [`NewStore::finish`], it is removed.
 #[derive(Debug)]
 pub struct NewStore {
     place: PathBuf,
@@ -21,10 +21,10 @@ pub struct NewStore {
 }
 
 impl NewStore {
-    /// Begins an empty one for `store.path`, which must be absent or empty.
+    /// Begins an empty store for `store.path`, which must not exist or be empty.
     ///
     /// # Errors
-    /// `Occupied`, `Locked` when another process builds one, `Directory`.
+    /// `Occupied`, `Directory`, and `Locked` if another process is building a store there.
     pub fn begin(store: &config::SledConfig) -> Result<Self, OpenError> {
         let place = store.path.clone();
         let fault = |path: &Path| {
@@ -38,7 +38,7 @@ impl NewStore {
         name.push(".new");
         let path = place.with_file_name(name);
         if path.exists() {
-            // Left by a killed process, unless that still runs.
+            // A killed process has left this directory, unless that process still runs.
             let _lock = opening::take_lock(&path)?;
             fs::remove_dir_all(&path).map_err(fault(&path))?;
         }
@@ -48,17 +48,17 @@ impl NewStore {
         Ok(Self { place, building: config::SledConfig { path, ..store.clone() }, finished: false })
     }
 
-    /// Begins one with the records of the backup in `from`.
+    /// Begins a store with the records of the backup in `from`.
     ///
     /// # Errors
-    /// As [`NewStore::begin`]; `NoBackup`; `Locked` when a process has `from` open.
+    /// As [`NewStore::begin`], and `NoBackup`, and `Locked` if a process has opened `from`.
     pub fn copy_of(from: &Path, store: &config::SledConfig) -> Result<Self, OpenError> {
         if !from.join("db").is_file() || !from.join("conf").is_file() {
             return Err(OpenError::NoBackup { path: from.to_owned() });
         }
         let fault = |error| OpenError::Directory { path: from.to_owned(), error };
-        // A directory in use cannot be copied. A backup may be read-only, so the lock is only
-        // tested.
+        // A store in use cannot be copied. A backup may be read-only, so the lock is tested but not
+        // taken.
         let lock = match File::open(from.join("lock")) {
             Ok(lock) => Some(lock),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -77,15 +77,15 @@ impl NewStore {
         Ok(new)
     }
 
-    /// Returns the settings for opening it during construction.
+    /// Returns the settings with which the store is opened while it is built.
     pub fn settings(&self) -> &config::SledConfig {
         &self.building
     }
 
-    /// Moves it to its place. Its engine must be closed.
+    /// Moves the store to its final path. Its engine must be closed.
     ///
     /// # Errors
-    /// `Occupied` when something was created there meanwhile, `Directory`.
+    /// `Occupied` if something was created at that path meanwhile, `Directory`.
     pub fn finish(mut self) -> Result<(), OpenError> {
         let placed = sync(&self.building.path).and_then(|()| fs::rename(&self.building.path, &self.place));
         match placed {
@@ -104,13 +104,13 @@ impl NewStore {
 impl Drop for NewStore {
     fn drop(&mut self) {
         if !self.finished {
-            // The next attempt removes the rest.
+            // If this fails, the next attempt removes the rest.
             let _ = fs::remove_dir_all(&self.building.path);
         }
     }
 }
 
-/// Returns whether a path is absent or an empty directory.
+/// Returns whether the path does not exist or is an empty directory.
 fn is_vacant(path: &Path) -> io::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none()),

@@ -1,10 +1,12 @@
 //! Layout of records in sled's only tree.
 //!
-//! sled moves a page beyond 128 KiB to a separate file, which it never syncs: a power failure would
-//! lose the page with all its records. A page has about 16 records and sometimes a few more, so the
-//! data under one key must be small. A longer value is split into pieces, named by a hash of key
-//! and value. So the pieces of two versions never mix, and a reader that misses one has met a
-//! rewrite and reads again.
+//! sled moves a page longer than 128 KiB to a separate file, which it never syncs. A power failure
+//! would lose that page with all its records. A page has about 16 records, sometimes a few more, so
+//! each entry must be short.
+//!
+//! A longer value is split into pieces. Their keys contain a hash of the record's key and value, so
+//! pieces of two versions never mix. If a reader does not find a piece, the record was rewritten
+//! meanwhile, and the reader starts again.
 
 use std::collections::HashMap;
 
@@ -14,28 +16,28 @@ use sled::{Batch, Db, IVec, Tree};
 use super::watermark::{Digest, State};
 use crate::engine::{EngineError, Key, Value};
 
-/// First byte of a record's key in the tree.
+/// First byte of the tree's keys for records.
 const RECORD: u8 = 0;
-/// First byte of a piece's key in the tree; the hash and the piece's number follow.
+/// First byte of the tree's keys for pieces. The hash and the number of the piece follow.
 const PIECE: u8 = 1;
-/// First byte of the engine's own keys. No other key sorts after them.
+/// First byte of the engine's own keys, which sort after all others.
 const OWN: u8 = 2;
 
-/// First byte of a stored whole value: the value follows.
+/// First byte of an unsplit value. The value follows.
 const WHOLE: u8 = 0;
-/// First byte of a stored split value: its length and the hash that names its pieces follow.
+/// First byte of a split value. Its length and the hash in the keys of its pieces follow.
 const CUT: u8 = 1;
 
-/// Maximum length of an unsplit value, and the length of a piece, in bytes.
+/// Maximum length of an unsplit value and of a piece, in bytes.
 const PIECE_BYTES: usize = 2048;
-/// Maximum number of rewrites a reader may meet. Each costs a writer a disk flush, so more are an
-/// error.
+/// Maximum number of attempts to read a record that is rewritten meanwhile. Each rewrite includes a
+/// flush to disk, so more attempts mean an error.
 const READ_ATTEMPTS: usize = 8;
 
-/// Keys and values in the tree; a key without a value is removed.
+/// Keys of the tree and their new values. `None` removes the key.
 pub(super) type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// The records in the tree. Cheap to clone.
+/// Records in the tree. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Records {
     tree: Tree,
@@ -57,7 +59,7 @@ impl Records {
         Err(EngineError::Damaged("parts of a record are missing".to_owned()))
     }
 
-    /// Returns up to `limit` records with `prefix`, strictly after the key `after`.
+    /// Returns up to `limit` records whose keys start with `prefix` and are greater than `after`.
     pub(super) fn scan(
         &self,
         prefix: &[u8],
@@ -66,15 +68,14 @@ impl Records {
     ) -> Result<Vec<(Key, Value)>, EngineError> {
         let prefix = record_key(prefix);
         let start = match after.map(record_key) {
-            // The first key after another is that key and a zero byte.
+            // The smallest key greater than `after`.
             Some(mut after) if after >= prefix => {
                 after.push(0);
                 after
             }
             _ => prefix.clone(),
         };
-        // No other call into sled during the iteration, which could deadlock. Pieces are read
-        // afterwards.
+        // Calls to sled during the iteration could deadlock, so pieces are read afterwards.
         let mut rows = Vec::new();
         for row in self.tree.range(start..).take(limit) {
             let (key, stored) = row.map_err(unreadable)?;
@@ -90,7 +91,7 @@ impl Records {
                 Some(value) => Some(value),
                 None => self.get(&key)?,
             };
-            // A record removed meanwhile is left out.
+            // A record that was removed meanwhile is omitted.
             records.extend(value.map(|value| (key, value)));
         }
         Ok(records)
@@ -106,7 +107,7 @@ impl Records {
         Ok(count)
     }
 
-    /// Adds the writes that replace the stored value of `key`, or remove it.
+    /// Adds the writes that replace the value of `key`, or that remove the record.
     pub(super) fn replace(&self, writes: &mut Writes, key: &[u8], value: Option<&Value>) -> Result<(), EngineError> {
         let record = record_key(key);
         let old = self.tree.get(&record).map_err(unreadable)?;
@@ -126,10 +127,10 @@ impl Records {
         Ok(())
     }
 
-    /// Returns the digest of the tree without the engine's own keys. Reads everything.
+    /// Returns the digest of all entries except the engine's own. Reads all of them.
     ///
     /// # Errors
-    /// sled's: an entry cannot be read.
+    /// An error of sled if an entry cannot be read.
     pub(super) fn digest(&self) -> Result<Digest, sled::Error> {
         let mut digest = Digest::default();
         for entry in self.tree.range(..[OWN]) {
@@ -139,9 +140,9 @@ impl Records {
         Ok(digest)
     }
 
-    /// Returns the digest after these writes, given the digest `before`.
+    /// Returns the digest after these writes. `before` is the digest without them.
     pub(super) fn digest_after(&self, before: Digest, writes: &Writes) -> Result<Digest, EngineError> {
-        // A piece may be removed and written again: the last write wins.
+        // A piece may be removed and written again. Only the last write counts.
         let last: HashMap<&[u8], Option<&Vec<u8>>> =
             writes.iter().map(|(key, value)| (key.as_slice(), value.as_ref())).collect();
         let mut digest = before;
@@ -156,7 +157,8 @@ impl Records {
         Ok(digest)
     }
 
-    /// Applies all writes or none, in order, with the tree's state; durable only after a flush.
+    /// Applies all writes or none, in order, together with the state. They are durable after a
+    /// flush.
     ///
     /// # Errors
     /// `Unavailable`. The content of the tree is unknown then.
@@ -165,9 +167,9 @@ impl Records {
         if writes.len() == 1
             && let Some((key, value)) = writes.pop()
         {
-            // One write is atomic by itself, and costs one disk barrier instead of two for a batch.
-            // sled's log keeps the order: after a crash, a retained write implies a retained state,
-            // and the state alone describes the previous content.
+            // A single write is atomic by itself. It costs one disk barrier, and a batch costs two.
+            // sled's log keeps the order: if the write survives a crash, so does the state. If only
+            // the state survives, it describes the previous content.
             self.tree.insert(own_key("state"), state.to_bytes()).map_err(unwritable)?;
             match value {
                 Some(value) => self.tree.insert(key, value),
@@ -185,15 +187,15 @@ impl Records {
             }
             self.tree.apply_batch(batch).map_err(unwritable)?;
         }
-        // sled splits an overfull page at its next read. Done now, the coming flush covers it
-        // without a separate barrier, and no reader has to write.
+        // sled splits an overfull page when it is next read. If that happens here, the following
+        // flush includes it, and readers need not write.
         for key in keys {
             self.tree.contains_key(key).map_err(unreadable)?;
         }
         Ok(())
     }
 
-    /// Returns the value of `stored`; `None` when a piece is missing.
+    /// Returns the value of a stored entry. `None` if one of its pieces is missing.
     fn assemble(&self, stored: &IVec) -> Result<Option<Value>, EngineError> {
         match stored.split_first() {
             Some((&WHOLE, value)) => Ok(Some(value.to_vec())),
@@ -213,7 +215,7 @@ impl Records {
     }
 }
 
-/// A value split into pieces.
+/// Value that is split into pieces.
 struct Cut {
     length: u32,
     hash: [u8; 32],
@@ -246,12 +248,12 @@ impl Cut {
     }
 }
 
-/// Keys and values are limited far below 4 GiB before.
+/// Other code limits keys and values to far less than 4 GiB.
 fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-/// Returns the engine's own key of this name.
+/// Returns the engine's own key with this name.
 pub(super) fn own_key(name: &str) -> Vec<u8> {
     with_first(OWN, name.as_bytes())
 }

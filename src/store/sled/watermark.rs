@@ -1,17 +1,17 @@
 //! Verification that a store has lost no data.
 //!
-//! sled treats damage to its log as the end of the log after a crash: it silently opens an earlier
-//! state, or omits a part. A revoked token would work again. So the writer numbers its batches and
-//! maintains a digest of all entries:
+//! sled takes damage in its log for the end of the log after a crash. It then opens an earlier
+//! state, or omits a part, without an error. A revoked token would be valid again. So the writer
+//! numbers its batches and maintains a digest of all entries, in two places:
 //!
-//! - in the tree, [`State`]: the number of the batch, and the digest before and after it. It is
-//!   logged before or within the batch, so that wherever a crash truncates the log, the entries
-//!   have one of the two digests;
-//! - next to sled's files, [`Watermark`]: the number of the newest batch that may have been
-//!   acknowledged. It is written after the flush and before the answers.
+//! - [`State`], in the tree: the number of the newest batch, and the digests before and after it.
+//!   It is logged before the batch or within it. So the entries have one of the two digests,
+//!   wherever a crash truncates the log.
+//! - [`Watermark`], in a file of its own: the number of the newest batch that may have been
+//!   acknowledged. It is written after the flush, and before the results are sent.
 //!
-//! An opening reads every entry. Another digest means that entries are missing or altered; a number
-//! below the watermark means that acknowledged changes are lost.
+//! When a store is opened, every entry is read. If the digest differs, entries are missing or
+//! altered. If the number is smaller than the watermark, acknowledged changes are lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -22,16 +22,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::disk::sync;
 
-/// Name of the file in the store's directory.
+/// Name of the watermark file in the store's directory.
 const FILE: &str = "watermark";
-/// Size of an entry in bytes, which a disk writes atomically.
+/// Size of an entry in bytes. Disks write that much atomically.
 const SLOT_BYTES: usize = 512;
-/// Distance of the two entries, in bytes: each has its own page.
+/// Distance between the two entries, in bytes. Each has its own page.
 const SLOT_DISTANCE: u64 = 4096;
-/// Prefix of an entry.
+/// First line of an entry.
 const TITLE: &str = "sealgate watermark 1";
 
-/// The number of entries and the sum of their hashes, independent of their order.
+/// Number of entries and sum of their hashes. Independent of their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Digest {
     entries: u64,
@@ -44,7 +44,7 @@ impl Digest {
         self.sum = self.sum.wrapping_add(hash(key, value));
     }
 
-    /// Removes an entry, which it must contain.
+    /// Removes an entry that was added before.
     pub(super) fn remove(&mut self, key: &[u8], value: &[u8]) {
         self.entries = self.entries.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(hash(key, value));
@@ -60,7 +60,7 @@ impl Digest {
         bytes.extend_from_slice(&self.sum.to_be_bytes());
     }
 
-    /// Parses a digest, and returns the remaining bytes.
+    /// Parses a digest and returns it with the remaining bytes.
     fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (entries, rest) = bytes.split_first_chunk()?;
         let (sum, rest) = rest.split_first_chunk()?;
@@ -76,13 +76,13 @@ fn hash(key: &[u8], value: &[u8]) -> u128 {
     hash.finalize().first_chunk().map_or(0, |half| u128::from_be_bytes(*half))
 }
 
-/// State of the tree at its newest batch.
+/// State of the tree after its newest batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) sequence: u64,
-    /// Digest of the entries before it.
+    /// Digest of the entries before the batch.
     pub(super) before: Digest,
-    /// Digest of the entries after it.
+    /// Digest of the entries after the batch.
     pub(super) after: Digest,
 }
 
@@ -103,8 +103,8 @@ impl State {
         rest.is_empty().then_some(Self { sequence: u64::from_be_bytes(*sequence), before, after })
     }
 
-    /// Returns the number of the batch that resulted in the digest `found`; `None` if it never
-    /// occurred.
+    /// Returns the number of the batch after which the digest was `found`. `None` if the state has
+    /// no such digest.
     pub(super) fn sequence_of(&self, found: Digest) -> Option<u64> {
         if found == self.after {
             return Some(self.sequence);
@@ -115,15 +115,15 @@ impl State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// There is no such file.
+    /// The file does not exist.
     Absent,
     Unreadable,
-    /// The newest batch that may have been acknowledged.
+    /// Number of the newest batch that may have been acknowledged.
     Acknowledged(u64),
 }
 
-/// The watermark file. It has two entries, written in turn: an interrupted write damages only the
-/// older.
+/// Watermark file. Its two entries are written in turn, so that an interrupted write can only
+/// damage the older one.
 #[derive(Debug)]
 pub(super) struct Watermark {
     file: File,
@@ -147,7 +147,7 @@ impl Watermark {
         Ok(slots.into_iter().flatten().max().map_or(Mark::Unreadable, Mark::Acknowledged))
     }
 
-    /// Opens it for writing; creates it atomically if it is absent.
+    /// Opens the file for writing. If there is no valid file, creates it atomically.
     pub(super) fn open(directory: &Path, mark: Mark) -> io::Result<Self> {
         let path = directory.join(FILE);
         if !matches!(mark, Mark::Acknowledged(_)) {
@@ -165,19 +165,19 @@ impl Watermark {
         Ok(Self { file, older: if first <= second { 0 } else { SLOT_DISTANCE } })
     }
 
-    /// Records that this batch may be acknowledged. Durable on return.
+    /// Records that this batch may be acknowledged. Durable when this returns.
     ///
     /// # Errors
-    /// The kernel's; the content of the file is unknown then.
+    /// Those of the operating system. The content of the file is unknown then.
     pub(super) fn raise(&mut self, sequence: u64) -> io::Result<()> {
         self.file.write_all_at(&line(sequence), self.older)?;
         self.older = SLOT_DISTANCE - self.older;
-        // The length is unchanged, so only this page is written.
+        // The length of the file is unchanged, so only this page is written.
         self.file.sync_data()
     }
 }
 
-/// Reads both entries; `None` for an unreadable one.
+/// Reads both entries. `None` stands for an unreadable one.
 fn slots(file: &File) -> io::Result<[Option<u64>; 2]> {
     let mut slots = [None; 2];
     for (slot, at) in slots.iter_mut().zip([0, SLOT_DISTANCE]) {
@@ -204,7 +204,7 @@ fn parse(bytes: &[u8]) -> Option<u64> {
     (line(sequence) == bytes).then_some(sequence)
 }
 
-/// Progress of the writer, and its record.
+/// Progress of the writer, with its watermark.
 pub(super) struct WriterProgress {
     /// Number of the newest batch.
     pub(super) sequence: u64,
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Absent);
         let mut watermark = Watermark::open(directory.path(), Mark::Absent).unwrap();
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(0));
-        // In turn, independent of the numbers.
+        // The entries are written in turn, whatever their numbers.
         for sequence in [1, 3, 5] {
             watermark.raise(sequence).unwrap();
             assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(sequence));

@@ -1,8 +1,9 @@
-//! The thread that changes the database.
+//! Thread that changes the database.
 //!
-//! It takes the queued commits, decides each in turn against the tree and the changes before it,
-//! writes one batch, flushes once, and then answers all. The flush is expensive, so it is shared. A
-//! refusal waits for the flush too, since it may depend on a change that is not durable yet.
+//! It takes the queued commits, decides on each in turn, writes one batch, flushes once, and then
+//! sends all results. A decision uses the tree and the changes of earlier commits in the batch. The
+//! flush is shared because it is expensive. A refusal waits for it too, because it may depend on a
+//! change that is not durable yet.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,32 +24,32 @@ use crate::commit_turn::CommitTurn;
 use crate::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
 use sealgate_system::log;
 
-/// Maximum number of commits per batch. Readers stall for about 10 µs per record of a batch.
+/// Maximum number of commits in a batch. Readers wait for about 10 µs per record of a batch.
 const BATCH_COMMITS: usize = 256;
-/// Maximum number of single-record commits that are written without a sled batch.
+/// Maximum number of single-record commits that are written without a batch of sled.
 ///
-/// A batch costs a second disk barrier, some 12 KiB on ext4. But each single commit writes the
-/// state again, so for many of them a batch is cheaper.
+/// A batch of sled costs a second disk barrier and some 12 KiB on ext4. But without a batch, each
+/// commit writes the state again. So for many commits, a batch is cheaper.
 const LONE_COMMITS: usize = 16;
-/// Number of records per batch, after which no further commit is added. sled's memory grows with
-/// it.
+/// Maximum number of records in a batch, after which no commit is added. It limits the memory that
+/// sled uses.
 const BATCH_RECORDS: usize = 512;
-/// Number of value bytes per batch, likewise.
+/// Maximum number of value bytes in a batch, after which no commit is added.
 const BATCH_BYTES: usize = 1 << 20;
-/// The process's exit status when the disk fails.
+/// Exit status of the process if the disk fails.
 const EXIT_DISK_FAILED: i32 = 70;
 
-/// A commit and its reply channel.
+/// Queued commit, with the channel for its result.
 pub(super) struct Commit {
     pub(super) changes: Changes,
     pub(super) turn: CommitTurn,
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
 
-/// A copy to be made between two batches.
+/// Request to copy the files between two batches.
 pub(super) struct Copy {
     pub(super) directory: PathBuf,
-    /// Reply channel for the number of the newest batch in it.
+    /// Channel for the number of the newest batch in the copy.
     pub(super) reply: oneshot::Sender<Result<u64, EngineError>>,
 }
 
@@ -66,12 +67,12 @@ pub(super) struct Writer {
     pub(super) jobs: Receiver<Job>,
     pub(super) observer: Arc<dyn CommitObserver>,
     pub(super) counters: Arc<Counters>,
-    /// Whether a failure removes the files, for a store under construction.
+    /// Whether a failure removes the files, because the store is under construction.
     pub(super) discard: bool,
 }
 
 impl Writer {
-    /// Works until the queue is closed and empty.
+    /// Processes jobs until the queue is closed and empty.
     pub(super) fn run(mut self) {
         let (path, discard) = (self.path.clone(), self.discard);
         let work = AssertUnwindSafe(|| {
@@ -99,8 +100,8 @@ impl Writer {
         stop(cause, self.discard.then_some(self.path.as_path()))
     }
 
-    /// Returns `first` and further queued commits within a batch's limits, and a job of another
-    /// kind that ended it.
+    /// Returns `first` and more queued commits, within the limits of a batch. Also returns a job of
+    /// another kind, if that has ended the batch.
     fn drain(&self, first: Commit) -> (Vec<Commit>, Option<Job>) {
         let (mut records, mut bytes) = weight(&first.changes);
         let (mut commits, mut following) = (vec![first], None);
@@ -118,16 +119,16 @@ impl Writer {
             bytes += more_bytes;
             commits.push(next);
         }
-        // The callers of the others no longer wait, and got an error that says that nothing
-        // happened.
+        // Drops commits whose callers have stopped waiting. They got an error that says that
+        // nothing happened.
         commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
         (commits, following)
     }
 
-    /// Copies the files while there are no commits.
+    /// Copies the files. No commit is written meanwhile.
     ///
     /// A reader may still make sled rewrite a page at the end of the log. A copy with a part of
-    /// that equals the state after a crash, and can be opened.
+    /// that page looks like a store after a crash, and can be opened.
     fn copy(&self, copy: Copy) {
         if copy.reply.is_closed() {
             return;
@@ -156,8 +157,7 @@ impl Writer {
             Step { records: &self.records, overlay: HashMap::new(), lone: Some(Vec::new()), moves: Vec::new() };
         let answers: Vec<_> = commits.into_iter().map(|commit| (commit.reply, step.decide(commit.changes))).collect();
         let Step { overlay, lone, moves, .. } = step;
-        // Without a change there is nothing to flush: the tree was durable at the beginning of the
-        // step.
+        // Without changes there is nothing to flush. The tree was durable before this batch.
         if !overlay.is_empty()
             && let Err(error) = self.apply(&overlay, lone, &moves)
         {
@@ -177,24 +177,24 @@ impl Writer {
         moves: &[Counter],
     ) -> Result<(), EngineError> {
         if let Some(lone) = lone.filter(|lone| lone.len() <= LONE_COMMITS) {
-            // One after another, in order: each is atomic, and may depend on the one before.
+            // Written one after another, because each is atomic and may depend on the previous one.
             for (key, value) in lone {
                 self.write_down([(&key, &value)])?;
             }
         } else {
             self.write_down(overlay)?;
         }
-        // From here on readers see the changes. Not before: a reader with the new sum and the old
-        // records would cache them. Not after the flush: with a hanging disk, revoked access would
-        // stay cached.
+        // Readers see the changes from here on. Earlier, a reader could cache old records with the
+        // new counters. After the flush would be too late: while a disk hangs, revoked access would
+        // remain cached.
         self.counters.advance(moves);
         self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
-        // Not before: the tree must never be older than the watermark.
+        // After the flush, because the tree must never be older than the watermark.
         let raised = self.progress.watermark.raise(self.progress.sequence);
         raised.map_err(|error| EngineError::Unavailable(format!("its watermark cannot be written: {error}")))
     }
 
-    /// Applies these changes atomically. Durable only after a flush.
+    /// Applies these changes atomically. They are durable after a flush.
     fn write_down<'c>(
         &mut self,
         changes: impl IntoIterator<Item = (&'c Key, &'c Option<Value>)>,
@@ -211,11 +211,11 @@ impl Writer {
     }
 }
 
-/// A batch under construction: later commits see the changes of earlier ones.
+/// Batch under construction. Later commits see the changes of earlier ones.
 struct Step<'a> {
     records: &'a Records,
     overlay: HashMap<Key, Option<Value>>,
-    /// The changes in order, while each commit has changed one record.
+    /// Changes in order, as long as no commit has changed more than one record. Otherwise `None`.
     lone: Option<Vec<(Key, Option<Value>)>>,
     moves: Vec<Counter>,
 }
@@ -250,16 +250,16 @@ impl Step<'_> {
     }
 }
 
-/// Returns the number of records and bytes that `changes` writes.
+/// Returns the numbers of records and of value bytes that `changes` writes.
 fn weight(changes: &Changes) -> (usize, usize) {
     (changes.put.len() + changes.delete.len(), changes.put.iter().map(|(_, value)| value.len()).sum())
 }
 
 /// Ends the process after a failed write or flush.
 ///
-/// The content of the disk is unknown: the kernel may have dropped the data and would report a
-/// second flush as successful. Only reopening the files shows it. A store under construction is
-/// removed.
+/// The content of the disk is unknown. The kernel may have dropped the data, and would report
+/// success for another flush. Only opening the files again shows their content. A store under
+/// construction is removed.
 fn stop(cause: &str, discarded: Option<&Path>) -> ! {
     if let Some(path) = discarded {
         let _ = fs::remove_dir_all(path);

@@ -1,4 +1,4 @@
-//! Links and codes that were mailed to users: one record per user.
+//! Links and codes that were e-mailed to users: one record per user.
 
 use crate::engine::{Changes, Expect, Key};
 use crate::format::record::Loaded;
@@ -13,11 +13,11 @@ use sealgate_domain::factors::Factors;
 use sealgate_domain::mail::WaitingMail;
 use sealgate_domain::user::{Subject, User};
 
-/// Additional changes of a commit that changes a user's e-mail address.
+/// Further changes of a commit that changes a user's e-mail address.
 #[derive(Debug)]
 pub struct AddressLeft {
     pub mails: Vec<WaitingMail>,
-    /// Updates the user's links.
+    /// Changes the user's links.
     pub links: fn(&mut AccountLinks),
 }
 
@@ -26,8 +26,8 @@ impl Store {
         self.load(table::account_links(subject)).await
     }
 
-    /// Changes a user's mailed links, retrying on conflicts, in one commit with the e-mails that
-    /// carry them.
+    /// Changes the e-mailed links of a user and queues the e-mails that contain them, in one
+    /// commit. Retries on conflicts.
     pub async fn change_account_links<T: Send>(
         &self,
         subject: Subject,
@@ -47,10 +47,10 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Replaces an e-mail after its user was looked up, in one commit with the links in the new
-    /// ones.
+    /// Replaces an e-mail by the e-mails in `others`, and changes the links that they contain, in
+    /// one commit.
     ///
-    /// A conflict means that another sender holds the e-mail.
+    /// Returns `Conflict` if another sender has taken the e-mail.
     pub async fn replace_mail_and_change_links(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -76,10 +76,11 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Replaces a user and their mailed links in one commit, with name entries and notifications.
+    /// Replaces a user and their e-mailed links in one commit, with index entries and
+    /// notifications.
     ///
     /// Returns `Conflict` if another request used the link first, or if the e-mail address or
-    /// username is taken. Opens the revocation, if any, in the same commit.
+    /// username is taken. If there is a revocation, the same commit opens it.
     pub async fn put_user_and_links(
         &self,
         (user, next_user): (&Loaded<User>, &User),
@@ -117,9 +118,9 @@ impl Store {
         self.commit_with_mails(opened(changes, revocation)?, mails).await
     }
 
-    /// Renames as [`Store::rename_user`] does, together with further changes.
+    /// Renames a user like [`Store::rename_user`], with further changes in the same commit.
     ///
-    /// `left` returns these for the old and new state of the user, if there are any.
+    /// `left` returns these changes, if there are any, for the old and the new user.
     pub async fn rename_user_and_tell(
         &self,
         subject: Subject,
@@ -152,7 +153,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Adds all of these invited users with their mailed links, or none.
+    /// Adds all invited users with their e-mailed links, or none of them.
     pub async fn add_invited(
         &self,
         invited: &[(User, AccountLinks)],
@@ -170,9 +171,10 @@ impl Store {
         })
     }
 
-    /// Stores that a user accepted the invitation, with their passkey if they registered one.
+    /// Stores that a user has accepted the invitation, and the passkey if the user has registered
+    /// one.
     ///
-    /// Of two concurrent requests, one gets a conflict.
+    /// If two requests do that at once, one gets `Conflict`.
     pub async fn accept_invitation(
         &self,
         (user, next_user): (&Loaded<User>, &User),
@@ -187,14 +189,14 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Returns the user with the bytes of the record.
+    /// Returns the user, with the bytes of the record.
     pub async fn user_record(&self, subject: Subject) -> Result<Option<Loaded<User>>, StoreError> {
         self.load(table::user(subject)).await
     }
 
-    /// Returns the changes that invalidate a user's mailed links, if there are any.
+    /// Returns the changes that invalidate a user's e-mailed links.
     ///
-    /// A damaged record opens no link, and must not prevent a revocation.
+    /// No link works with an unreadable record. Such a record must not prevent a revocation.
     pub(crate) async fn links_taken_back(&self, subject: Subject) -> Result<Changes, StoreError> {
         let loaded = match self.account_links(subject).await {
             Ok(Some(loaded)) => loaded,
@@ -206,7 +208,7 @@ impl Store {
         links_changes(Some(&loaded), &next)
     }
 
-    /// Invalidates a user's mailed links: see [`AccountLinks::take_back`].
+    /// Invalidates a user's e-mailed links: see [`AccountLinks::take_back`].
     pub(crate) async fn take_links_back(&self, subject: Subject) -> Result<(), StoreError> {
         if self.account_links(subject).await?.is_none() {
             return Ok(());
@@ -233,7 +235,7 @@ fn user_and_links_changes(
     Ok(changes)
 }
 
-/// Returns the changes from one record to the other. An empty record is removed.
+/// Returns the changes that replace the record by `next`. An empty record is removed.
 fn links_changes(loaded: Option<&Loaded<AccountLinks>>, next: &AccountLinks) -> Result<Changes, StoreError> {
     Ok(match loaded {
         Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },

@@ -1,7 +1,9 @@
-//! Records of the audit log: written in batches, read newest first, trimmed from the oldest end.
+//! Records of the audit log. They are written in batches and read newest first. The oldest are
+//! removed.
 //!
-//! Each record has index entries by user, client and age. Events that anyone can cause have a
-//! separate age index, so that a flood of them evicts only events of the same kind.
+//! Each record has index entries by user, client and age. Events that unauthenticated clients can
+//! cause have an age index of their own, so that a flood of them only removes events of the same
+//! kind.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -18,22 +20,24 @@ use sealgate_domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Events per commit: with index entries, about half of the sled engine's batch limit.
+/// Number of events in a commit. With index entries, that is about half of a batch of the sled
+/// engine.
 const STEP: usize = 64;
 
-/// Maximum number of records that one page reads, matching or not.
+/// Maximum number of records that are read for one page, whether they match or not.
 const MAX_EXAMINED: usize = 4096;
 
-/// Maximum number of a user's newest records read to find a sign-in.
+/// Maximum number of a user's newest records that are read to find a sign-in.
 const MAX_FOR_SIGN_IN: usize = 64;
 
-/// The share of records for events that anyone can cause: one in this many.
+/// Events that unauthenticated clients can cause may use at most this fraction of the records:
+/// 1/10.
 const ANYBODYS_SHARE: usize = 10;
 
-/// How long a count is valid if other nodes add records too.
+/// Time for which a count is valid if other nodes add records too.
 const COUNT: Duration = Duration::from_mins(5);
 
-/// A stored event.
+/// Event of the audit log, with its ID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub id: AuditId,
@@ -41,12 +45,12 @@ pub struct AuditRecord {
     pub event: AuditEvent,
 }
 
-/// A page of events, newest first.
+/// Page of events, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
-    /// The events. May be empty although there are more, if few match the filter.
+    /// May be empty although there are more events, if few of them match the filter.
     pub records: Vec<AuditRecord>,
-    /// Event to continue after; `None` when there are no more.
+    /// Event after which the next page starts; `None` on the last page.
     pub next: Option<AuditId>,
 }
 
@@ -54,7 +58,7 @@ impl Store {
     /// Stores these events durably. Storing an event again has no effect.
     ///
     /// # Errors
-    /// When the store fails; some of them may have been stored.
+    /// If the store fails. Some of the events may have been stored.
     pub async fn keep_audit(&self, events: &[AuditRecord]) -> Result<(), StoreError> {
         for events in events.chunks(STEP) {
             let mut changes = Changes::default();
@@ -62,7 +66,7 @@ impl Store {
                 changes.put.push((table::audit(*id), record::encode(event)?));
                 changes.put.extend(entries(*id, event).map(|entry| (entry, Vec::new())));
             }
-            // An event is recorded even if the session in which it occurred has ended.
+            // Stored as the server's own work, even if the session of the event has ended.
             self.for_server().write(changes).await?;
             for AuditRecord { event, .. } in events {
                 self.trail.kept[usize::from(event.is_anybodys())].fetch_add(1, Ordering::Relaxed);
@@ -71,12 +75,13 @@ impl Store {
         Ok(())
     }
 
-    /// Returns up to `limit` events that match the filter, newest first, older than `after`.
+    /// Returns up to `limit` events that match the filter and are older than `after`, newest first.
     ///
-    /// Reads a bounded number of records: a page may have fewer than `limit` and still a `next`.
+    /// Reads a limited number of records. So a page may have fewer than `limit` events although
+    /// there are more.
     ///
     /// # Errors
-    /// When the store fails. An unreadable record is left out.
+    /// If the store fails. Unreadable records are omitted.
     pub async fn audit_page(
         &self,
         filter: &AuditFilter,
@@ -88,7 +93,7 @@ impl Store {
             (None, Some(client)) => table::of_client(client, Indexed::Audit),
             (None, None) => table::all(Table::Audit),
         };
-        // Skip events that are too new without reading them: IDs sort newest first.
+        // Newer events are skipped without reading them, because newer IDs sort first.
         let oldest_unwanted = filter.until.map(|until| AuditId::new(until, 0));
         let (mut records, mut last, mut looked_at) = (Vec::new(), after.max(oldest_unwanted), 0);
         while looked_at < MAX_EXAMINED {
@@ -100,7 +105,7 @@ impl Store {
             looked_at += rows.len();
             let ids: Vec<AuditId> =
                 rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes).collect();
-            // Read at most as many records at once as are wanted.
+            // Reads at most as many records at once as are requested.
             for ids in ids.chunks(limit.clamp(1, PAGE)) {
                 for (id, event) in ids.iter().copied().zip(self.audit_events(ids).await?) {
                     if filter.since.is_some_and(|since| id.at() < since) {
@@ -119,7 +124,7 @@ impl Store {
         Ok(AuditPage { records, next: last })
     }
 
-    /// Returns a user's last sign-in, according to a few of their newest events.
+    /// Returns the time of a user's last sign-in, if it is among their newest events.
     pub async fn last_sign_in(&self, subject: Subject) -> Result<Option<UnixTime>, StoreError> {
         let prefix = table::of_user(subject, Indexed::Audit);
         let rows = self.engine.scan(&prefix, None, MAX_FOR_SIGN_IN).await?;
@@ -134,7 +139,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Returns `None` for each event that is gone or damaged, so that it does not hide the others.
+    /// Returns the events with these IDs. `None` stands for one that was removed or is damaged.
     async fn audit_events(&self, ids: &[AuditId]) -> Result<Vec<Option<AuditEvent>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::audit(*id)).collect();
         let found = self.engine.get_many(&keys).await?;
@@ -150,12 +155,12 @@ impl Store {
         Ok(events.collect())
     }
 
-    /// Removes up to `most` events that are older than `keep`, or the oldest beyond `most_kept`.
+    /// Removes up to `most` events: those older than `keep`, and the oldest ones above `most_kept`.
     ///
-    /// Returns the number of removed events; `most` means that there may be more.
+    /// Returns the number of removed events. If it is `most`, there may be more.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn trim_audit(
         &self,
         fence: &Fence,
@@ -174,8 +179,8 @@ impl Store {
 
     /// Counts the audit log if the count is unknown or outdated.
     ///
-    /// It runs here and not at the start, which would delay it. Other nodes add records too, so the
-    /// count is valid for a short time only.
+    /// That does not happen at the start, because it would delay the start. Other nodes add records
+    /// too, so a count is valid only for a short time.
     async fn count_trail(&self) -> Result<(), StoreError> {
         let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT;
         let known = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +228,7 @@ impl Store {
                 changes.delete.extend([table::audit(id), age]);
             }
             if self.commit(fence.around(changes)).await? == Committed::Conflict {
-                // Another node does it now.
+                // Another node has acquired the lease and does this now.
                 return Ok(removed);
             }
             let kept = &self.trail.kept[index];

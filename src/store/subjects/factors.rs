@@ -1,13 +1,11 @@
-//! Factors: one record per user, and a derived index from credentials to users.
+//! Second factors and passkeys: one record per user, and an index from credentials to users.
 //!
-//! Sealed secrets of authenticator apps, and the key of the recovery codes' hashes.
+//! Secrets of authenticator apps are sealed. Each is bound to its user and app, so it cannot be
+//! unsealed from another record. The key of the recovery codes' hashes is derived from the data
+//! key.
 //!
-//! Each secret is bound to its user and app. Copied to another user's record or to another app of
-//! the same user, it cannot be unsealed.
-//!
-//! The host for which security keys and passkeys are registered (WebAuthn's RP ID).
-//!
-//! Browsers offer them for that host only, so under another host they cannot be used.
+//! Also the relying party ID of WebAuthn: the host for which keys are registered. Browsers offer
+//! keys only for that host.
 
 use zeroize::Zeroizing;
 
@@ -34,25 +32,25 @@ use sealgate_domain::webauthn::{CredentialId, UserHandle};
 pub enum FactorsChanged<T> {
     /// The result of the change, and the new record.
     Yes(T, Box<Factors>),
-    /// A credential to be added belongs to a user already; nothing changed.
+    /// A credential to be added already belongs to a user. Nothing was changed.
     CredentialTaken,
 }
 
 impl Store {
-    /// Returns the factors of this user, if there ever were any.
+    /// Returns the factors of a user, if there ever were any.
     pub async fn factors(&self, subject: Subject) -> Result<Option<Loaded<Factors>>, StoreError> {
         self.load(table::factors(subject)).await
     }
 
-    /// Returns the owner of a credential.
+    /// Returns the user to whom a credential belongs.
     pub async fn owner_of_credential(&self, id: &CredentialId) -> Result<Option<Subject>, StoreError> {
         let found = self.load::<Subject>(credential_key(id)).await?;
         Ok(found.map(|found| found.value))
     }
 
-    /// Changes a user's factors, retrying the change on conflicts.
+    /// Changes a user's factors. Repeats `change` on conflicts.
     ///
-    /// An unchanged record is not written. `handle`: random, for a first record.
+    /// An unchanged record is not written. `handle` must be random. It is used for a new record.
     pub async fn change_factors<T: Send>(
         &self,
         subject: Subject,
@@ -62,7 +60,7 @@ impl Store {
         self.change_factors_and(subject, handle, None, change).await
     }
 
-    /// Changes a user's factors as [`Store::change_factors`] does, and opens the revocation in the
+    /// Changes a user's factors like [`Store::change_factors`], and opens the revocation in the
     /// same commit.
     pub async fn change_factors_with<T: Send>(
         &self,
@@ -100,9 +98,9 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Replaces a user's factors, in one commit with the progress of a pending request.
+    /// Replaces a user's factors and the progress of a pending request, in one commit.
     ///
-    /// If two requests present the same code or answer, one gets a conflict.
+    /// If two requests contain the same code or WebAuthn response, one gets a conflict.
     pub async fn put_factors(
         &self,
         before: Option<&Loaded<Factors>>,
@@ -123,7 +121,7 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Removes all factors and credential entries of a user who is being deleted.
+    /// Removes the factors and the credential index entries of a user who is being deleted.
     pub(crate) async fn remove_factors(&self, subject: Subject) -> Result<(), StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.factors(subject).await? else { return Ok(()) };
@@ -137,7 +135,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns up to `limit` users' factors in order of their `sub`, after `after`.
+    /// Returns the factors of up to `limit` users whose `sub` is greater than `after`, in order.
     pub async fn all_factors(&self, after: Option<Subject>, limit: usize) -> Result<Vec<Factors>, StoreError> {
         let after = after.map(table::factors);
         let page: Vec<Loaded<Factors>> = self.page(&table::all(Table::Factors), after.as_deref(), limit).await?;
@@ -145,7 +143,7 @@ impl Store {
     }
 }
 
-/// Returns the changes from one record to the other, with the credential index.
+/// Returns the changes that replace the record by `next`, with the credential index.
 pub(crate) fn factors_changes(before: Option<&Loaded<Factors>>, next: &Factors) -> Result<Changes, StoreError> {
     let mut changes = match before {
         Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
@@ -168,22 +166,23 @@ fn credential_key(id: &CredentialId) -> Key {
     table::credential(&SecretHash::for_secret(id.as_bytes()))
 }
 
-/// Returns a user's entries in the credential index.
+/// Returns the keys of a user's entries in the credential index.
 pub(crate) fn credential_keys(factors: &Factors) -> Vec<Key> {
     factors.keys.iter().map(|key| credential_key(&key.credential.id)).collect()
 }
 
-/// Returns the entries of `next` that `before` lacks.
+/// Returns the keys of the entries that `next` has and `before` has not.
 fn added(before: Option<&Factors>, next: &Factors) -> Vec<Key> {
     let known = before.map(credential_keys).unwrap_or_default();
     credential_keys(next).into_iter().filter(|key| !known.contains(key)).collect()
 }
 
 impl Store {
-    /// Seals the secret of this user's app. `nonce`: random, never used again.
+    /// Seals the secret of an authenticator app of this user. `nonce` must be random and never used
+    /// again.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] without a data key.
+    /// [`SealError::NoKey`] if there is no data key.
     pub fn seal_factor(
         &self,
         subject: Subject,
@@ -195,10 +194,12 @@ impl Store {
         sealing.sealer.seal(&table::factor_secret(subject, factor), nonce, secret)
     }
 
-    /// Unseals the secret of this user's app. On an error the factor remains; use another factor.
+    /// Unseals the secret of an authenticator app of this user. After an error, the user needs
+    /// another factor.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] without a data key; [`SealError::OtherKey`], [`SealError::Altered`].
+    /// [`SealError::NoKey`] if there is no data key, [`SealError::OtherKey`],
+    /// [`SealError::Altered`].
     pub fn open_factor(
         &self,
         subject: Subject,
@@ -209,9 +210,10 @@ impl Store {
         sealing.sealer.open(&table::factor_secret(subject, factor), sealed)
     }
 
-    /// Returns the key of the recovery codes' hashes; `None` without a data key.
+    /// Returns the key of the recovery codes' hashes. `None` if there is no data key.
     ///
-    /// It is derived from the data key, so codes made under another token's data key do not match.
+    /// The key is derived from the data key. Codes that were created under another data key do not
+    /// match.
     pub fn recovery_key(&self) -> Option<&RecoveryKey> {
         self.sealing.as_ref().map(|sealing| sealing.sealer.recovery_key())
     }
@@ -222,7 +224,7 @@ impl Store {
     }
 }
 
-/// A key that was removed from a user's factors.
+/// Security key or passkey that was removed from a user's factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyAbandoned {
     pub subject: Subject,
@@ -231,12 +233,12 @@ pub struct KeyAbandoned {
 }
 
 impl Store {
-    /// Returns the host for which keys are registered; `None` before a server has run.
+    /// Returns the host for which keys are registered. `None` before the first start of a server.
     pub async fn relying_party(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::relying_party()).await?.map(|loaded| loaded.value))
     }
 
-    /// Returns the host for which keys are registered, if any user has one.
+    /// Returns the host for which keys are registered. `None` if no user has a key.
     pub async fn keys_of(&self) -> Result<Option<String>, StoreError> {
         if self.engine.scan(&table::all(Table::Credential), None, 1).await?.is_empty() {
             return Ok(None);
@@ -244,7 +246,7 @@ impl Store {
         self.relying_party().await
     }
 
-    /// Sets the host for which keys are registered. Call it before any registration.
+    /// Sets the host for which keys are registered. Must be called before any registration.
     pub async fn set_relying_party(&self, host: &str) -> Result<(), StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let next = host.to_owned();
@@ -260,7 +262,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Counts the users with a security key or passkey. Reads all records: not for requests.
+    /// Counts the users with a security key or passkey. Reads all records, so requests must not use
+    /// it.
     pub async fn people_with_keys(&self) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None);
         loop {
@@ -271,9 +274,9 @@ impl Store {
         }
     }
 
-    /// Removes all users' security keys and passkeys, a page of users per call.
+    /// Removes the security keys and passkeys of all users, a page of users in each call.
     ///
-    /// Returns the removed keys; empty at the end. For a store that is not served yet.
+    /// Returns the removed keys, and an empty list at the end. The store must not be served yet.
     pub async fn abandon_keys(&self) -> Result<Vec<KeyAbandoned>, StoreError> {
         let mut after = None;
         loop {
@@ -358,7 +361,7 @@ mod tests {
             RecoveryCodes::new(store_7.recovery_key().unwrap(), anna(), &random, UnixTime::from_seconds(1));
         assert!(kept.without(again.recovery_key().unwrap(), anna(), &codes[0]).is_some());
         assert!(kept.without(store_8.recovery_key().unwrap(), anna(), &codes[0]).is_none());
-        // The codes' key is derived, not the data key itself.
+        // The key of the codes' hashes is derived from the data key and differs from it.
         assert!(kept.without(&RecoveryKey::new(&[7; 32]), anna(), &codes[0]).is_none());
     }
 }

@@ -1,7 +1,8 @@
-//! Forms that a user submitted after their sign-in had ended, stored until they return.
+//! Forms that a user submitted after the sign-in had ended. They are stored until the user has
+//! signed in.
 //!
-//! Forms can contain anything, so they are sealed. Anyone can create them, so their total is
-//! bounded and the oldest is evicted.
+//! Forms can contain anything, so they are sealed. Unauthenticated clients can create them, so
+//! their number is limited, and old forms are evicted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,23 +24,23 @@ use sealgate_domain::user::Subject;
 /// Maximum size of a stored form's body, in bytes.
 pub const MAX_FORM_BYTES: usize = 64 * 1024;
 
-/// Maximum length of a target: the gate's limit for path and query.
+/// Maximum length of a target in bytes: the gateway's limit for path and query.
 const MAX_TARGET_BYTES: usize = 8 * 1024;
 
-/// Maximum number of the oldest forms from which one is chosen for eviction.
+/// Maximum number of oldest forms from which one is chosen for eviction.
 ///
-/// With only the oldest, concurrent evictions would conflict over the same record.
+/// If only the oldest one could be evicted, concurrent evictions would conflict.
 const CANDIDATES: usize = 32;
 
-/// A form addressed to an application.
+/// Form that a user has submitted to an application.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Form {
-    /// Its sender, if known. No other user gets it back.
+    /// User who submitted the form, if known. No other user gets the form.
     pub person: Option<Subject>,
     pub app: String,
     /// Path and query of the request, unchanged.
     pub target: String,
-    /// The body, `application/x-www-form-urlencoded`, unchanged.
+    /// Body (`application/x-www-form-urlencoded`), unchanged.
     pub body: Vec<u8>,
 }
 
@@ -63,7 +64,7 @@ struct FormRecord {
     form: Sealed,
 }
 
-/// The parts of a form except the body. It precedes the body, which then needs no escaping.
+/// Parts of a form except the body. They are written before the body, so that it needs no escaping.
 #[derive(Serialize, Deserialize)]
 struct Head {
     person: Option<Subject>,
@@ -81,7 +82,7 @@ impl Store {
         Ok(self)
     }
 
-    /// Returns whether forms are stored: there is a data key and the limit is not zero.
+    /// Returns whether forms can be stored: there is a data key, and the limit is not zero.
     pub fn keeps_forms(&self) -> bool {
         self.sealing.as_ref().is_some_and(|sealing| sealing.most_forms > 0)
     }
@@ -93,12 +94,12 @@ impl Store {
 
     /// Stores a form for the browser with this binding.
     ///
-    /// `id`: hash of the token that the browser must present to get it back. `nonce`: random.
-    /// Returns false if the form is not stored because it is too large or there is no data key.
+    /// `id` is the hash of the token with which the browser can fetch the form. `nonce` must be
+    /// random. Returns false if the form is too long, or if forms cannot be stored.
     ///
     /// # Errors
-    /// [`StoreError::TooManyForms`] when the limit is reached and none could be evicted; when the
-    /// store fails.
+    /// [`StoreError::TooManyForms`] if the limit is reached and no form can be evicted. Other
+    /// errors if the store fails.
     pub async fn keep_form(
         &self,
         browser: &SecretHash,
@@ -113,7 +114,8 @@ impl Store {
         }
         let key = table::form(browser, id);
         let sealed = sealing.sealer.seal(&key, nonce, &plain(form)?)?;
-        // Reserve first: concurrent requests would all see the last free place.
+        // Incremented before writing. Otherwise, concurrent requests could all see the last free
+        // place.
         let begun = self.forms.begin(1);
         if begun.before >= sealing.most_forms
             && let Err(error) = self.drop_an_old_form(sealing.most_forms, usize::from(nonce[0])).await
@@ -133,12 +135,13 @@ impl Store {
         written.map(|()| true)
     }
 
-    /// Returns and removes the form stored for this browser under this ID.
+    /// Returns and removes the form that was stored for this browser under this ID.
     ///
-    /// Of two concurrent requests, one gets it.
+    /// If two requests do that at once, only one gets the form.
     ///
     /// # Errors
-    /// [`StoreError::Sealed`] when it cannot be unsealed; it is removed then. When the store fails.
+    /// [`StoreError::Sealed`] if the form cannot be unsealed. It is removed nevertheless. Other
+    /// errors if the store fails.
     pub async fn take_form(
         &self,
         browser: &SecretHash,
@@ -170,7 +173,7 @@ impl Store {
     /// Removes all forms of a browser.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn drop_forms(&self, browser: &SecretHash) -> Result<(), StoreError> {
         if self.sealing.is_none() {
             return Ok(());
@@ -184,7 +187,8 @@ impl Store {
                 let mut delete = vec![loaded.key().clone()];
                 delete.extend(entries(loaded.value.expires_at, loaded.key()));
                 let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-                // A conflict means that it was fetched concurrently: a form never changes.
+                // A conflict means that another request has fetched the form, because forms never
+                // change.
                 if self.commit(changes).await? == Committed::Yes {
                     self.form_gone();
                 }
@@ -200,7 +204,8 @@ impl Store {
         for (age, _) in ages.iter().cycle().skip(start).take(ages.len()) {
             let Some((key, expires_at)) = table::form_of_age(age) else { continue };
             let Some(loaded) = self.load::<FormRecord>(key.clone()).await? else {
-                // Fetched concurrently, or a dangling entry, which must not block evictions.
+                // The form was fetched meanwhile, or its entry remained by mistake. It must not
+                // prevent evictions.
                 self.write(Changes { delete: vec![age.clone()], ..Changes::default() }).await?;
                 continue;
             };

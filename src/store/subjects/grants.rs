@@ -1,5 +1,6 @@
-//! Codes, grants and revoked access tokens.
-//! Reports of processes about their answers to refreshes: one record per process.
+//! Authorization codes, consents, grants and revoked access tokens.
+//!
+//! Also the reports of processes on their responses to refreshes: one record per process.
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Filter of grants: all given fields must match.
+/// Filter of grants. All fields that are set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantFilter {
     pub subject: Option<Subject>,
@@ -36,13 +37,13 @@ impl GrantFilter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantPage {
-    /// The grants. May be empty although there are more, if few match the filter.
+    /// May be empty although there are more grants, if few of them match the filter.
     pub grants: Vec<Grant>,
-    /// Grant to continue after; `None` when there are no more.
+    /// Grant after which the next page starts; `None` on the last page.
     pub next: Option<GrantId>,
 }
 
-/// Numbers of a user's ended sessions and grants.
+/// Numbers of sessions and grants that were ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     pub sessions: usize,
@@ -56,7 +57,7 @@ impl fmt::Display for Ended {
 }
 
 impl Store {
-    /// Stores a new code under its hash, with the consent given for it.
+    /// Stores a new code under its hash, with the consent that the user gave for it.
     pub async fn issue_code(
         &self,
         hash: &SecretHash,
@@ -77,9 +78,9 @@ impl Store {
         self.load(table::code(hash)).await
     }
 
-    /// Consumes a code and stores its grant, in one commit.
+    /// Marks a code as used and stores its grant, in one commit.
     ///
-    /// Two redemptions of one code cannot both succeed. The code is retained until its expiry, so
+    /// So two redemptions of one code cannot both succeed. The code is kept until it expires, so
     /// that a replay is detected.
     pub async fn redeem_code(&self, code: &Loaded<Code>, grant: &Grant) -> Result<Committed, StoreError> {
         let used = Code { state: CodeState::Redeemed { grant: grant.id }, ..code.value.clone() };
@@ -92,9 +93,9 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Consumes a code for a session of the gate, without tokens.
+    /// Removes a code for which the gateway starts a session, without tokens.
     ///
-    /// It is removed, so that two redemptions cannot both succeed and a replay finds nothing.
+    /// So two redemptions cannot both succeed, and a replay finds no code.
     pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
         let delete = vec![code.key().clone(), table::expiry(code.value.expires_at, code.key())];
         self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete, ..Changes::default() }).await
@@ -105,12 +106,12 @@ impl Store {
         self.load(table::grant(id)).await
     }
 
-    /// Replaces a loaded grant with its next state.
+    /// Replaces a loaded grant.
     pub async fn update_grant(&self, loaded: &Loaded<Grant>, next: &Grant) -> Result<Committed, StoreError> {
         self.commit(record::replace(loaded, next)?).await
     }
 
-    /// Ends a grant, retrying on conflicts. Returns whether it was active.
+    /// Ends a grant. Retries on conflicts. Returns whether the grant was active.
     pub async fn end_grant(&self, id: GrantId, why: EndReason, now: UnixTime) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.grant(id).await? else { return Ok(false) };
@@ -127,7 +128,7 @@ impl Store {
     /// Ends all grants of a user. Returns how many were active.
     ///
     /// # Errors
-    /// When the store fails; ended grants stay ended, and the call can be repeated.
+    /// If the store fails. Grants that were ended remain so, and the call can be repeated.
     pub async fn end_grants_of_user(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
         self.end_grants(&GrantFilter { subject: Some(user), ..GrantFilter::default() }, why, now).await
     }
@@ -135,7 +136,7 @@ impl Store {
     /// Ends all grants of a client. Returns how many were active.
     ///
     /// # Errors
-    /// When the store fails; ended grants stay ended, and the call can be repeated.
+    /// If the store fails. Grants that were ended remain so, and the call can be repeated.
     pub async fn end_grants_of_client(
         &self,
         client: &ClientId,
@@ -145,11 +146,11 @@ impl Store {
         self.end_grants(&GrantFilter { client: Some(client.clone()), ..GrantFilter::default() }, why, now).await
     }
 
-    /// Removes a consent and ends this user's grants with this client. Returns how many were
-    /// active.
+    /// Removes a user's consent to a client and ends the grants of that user and client. Returns
+    /// how many were active.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn withdraw_consent(&self, user: Subject, client: &ClientId, now: UnixTime) -> Result<usize, StoreError> {
         self.write(Changes { delete: vec![table::consent(user, client)], ..Changes::default() }).await?;
         let filter = GrantFilter { subject: Some(user), client: Some(client.clone()), session: None };
@@ -159,7 +160,7 @@ impl Store {
     /// Ends all grants that match the filter. Returns how many were active.
     ///
     /// # Errors
-    /// When the store fails; ended grants stay ended, and the call can be repeated.
+    /// If the store fails. Grants that were ended remain so, and the call can be repeated.
     pub async fn end_grants(&self, filter: &GrantFilter, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
         let (mut ended, mut after) = (0, None);
         loop {
@@ -174,8 +175,8 @@ impl Store {
         }
     }
 
-    /// Returns the active grants that match the filter among the `limit` after `after`, in order of
-    /// their IDs.
+    /// Reads `limit` grants after `after`, in order of their IDs. Returns those that are active and
+    /// match the filter.
     pub async fn grants(
         &self,
         filter: &GrantFilter,
@@ -185,8 +186,8 @@ impl Store {
         let prefix = match (filter.subject, &filter.client) {
             (Some(subject), _) => table::of_user(subject, Indexed::Grant),
             (None, Some(client)) => table::of_client(client, Indexed::Grant),
-            // There is no index by session: operators rarely need it, and each refresh would have
-            // to write it.
+            // There is no index by session, because every refresh would have to write it and
+            // operators rarely need it.
             (None, None) => table::all(Table::Grant),
         };
         let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
@@ -200,7 +201,8 @@ impl Store {
         Ok(GrantPage { grants, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
-    /// Returns up to `limit` consents of a user, in order of the clients' IDs, after `after`.
+    /// Returns up to `limit` consents of a user to clients whose ID is greater than `after`, in
+    /// order.
     pub async fn consents_page(
         &self,
         user: Subject,
@@ -217,14 +219,14 @@ impl Store {
         Ok(self.load(table::consent(user, client)).await?.map(|loaded| loaded.value))
     }
 
-    /// Revokes one access token until its expiry.
+    /// Revokes a single access token until it expires.
     pub async fn revoke_token(&self, jti: &str, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::revoked_token(jti);
         let put = vec![(table::expiry(expires_at, &key), Vec::new()), (key, record::encode(&expires_at)?)];
         self.write(Changes { put, ..Changes::default() }).await
     }
 
-    /// Returns whether an access token was revoked individually.
+    /// Returns whether this access token was revoked individually.
     pub async fn is_token_revoked(&self, jti: &str) -> Result<bool, StoreError> {
         Ok(self.engine.get(&table::revoked_token(jti)).await?.is_some())
     }
@@ -241,7 +243,7 @@ pub(crate) fn entries(grant: &Grant) -> impl Iterator<Item = Key> {
 }
 
 impl Store {
-    /// Replaces the report of a process. `is_listed`: the expiry index has it already.
+    /// Replaces the report of a process. `is_listed` says that the expiry index already has it.
     pub async fn report_answers(
         &self,
         process: ProcessId,

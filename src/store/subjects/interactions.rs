@@ -1,8 +1,10 @@
-//! Pending requests of users, and sign-ins that the gate has started.
+//! Pending requests of users at the provider (interactions), and sign-ins that the gateway has
+//! started.
 //!
-//! Anyone can create both, so both are bounded: in total, per browser, and per user who has signed
-//! in or chosen an account. At the total limit, the oldest one without progress is evicted, or else
-//! the oldest. A flood shortens the time that users have to type their password, but blocks no one.
+//! Unauthenticated clients can create both. So both are limited: in total, per browser, and per
+//! user who has signed in or chosen an account. At the total limit, the oldest one without progress
+//! is evicted, or else the oldest. So a flood shortens the time for typing a password, but blocks
+//! no one.
 
 use std::time::Duration;
 
@@ -18,68 +20,71 @@ use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Maximum number of open sign-ins per browser, one per tab. The oldest is evicted.
+/// Maximum number of open sign-ins of a browser, one for each tab. The oldest is evicted.
 ///
-/// Requests at the provider and attempts at the gate count separately.
+/// Interactions at the provider and sign-ins at the gateway count separately.
 const MAX_TABS: usize = 8;
 
-/// Maximum number of a user's pending sign-ins in all browsers. Otherwise one account could use up
-/// the total.
+/// Maximum number of pending sign-ins of a user in all browsers. Otherwise, one account could use
+/// up the total.
 const MAX_PENDING_OF_USER: usize = 32;
 
-/// How long a request is retained after its expiry.
+/// Time for which a request is kept after it has expired.
 ///
-/// A sign-in page left open overnight still finds the user's destination, and starts a new request.
-/// Retained records count like all others.
+/// If a sign-in page was left open overnight, the user's destination is still known and a new
+/// request is started. Kept records count towards the limits.
 const LINGER: Duration = Duration::from_hours(12);
 
-/// Returns until when a request with this expiry is retained.
+/// Returns the time until which a request with this expiry is kept.
 pub(crate) fn kept_until(expires_at: UnixTime) -> UnixTime {
     expires_at.plus(LINGER)
 }
 
-/// Maximum number of expiry entries read to evict one: a few per minute of an interaction's life.
+/// Maximum number of entries of the expiry index that are read to find one for eviction.
 const MAX_EXAMINED: usize = 256;
 
-/// Number of the oldest ones from which one is chosen for eviction.
+/// Maximum number of oldest records from which one is chosen for eviction.
 ///
-/// With only the oldest, concurrent evictions would conflict over the same record.
+/// If only the oldest one could be evicted, concurrent evictions would conflict.
 const CANDIDATES: usize = 32;
 
-/// A sign-in that the gate has started for a browser that requested an application's page.
+/// Sign-in that the gateway has started for a browser that requested a page of an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignInAttempt {
-    /// Hash of the browser's binding cookie.
+    /// Hash of the cookie that binds the sign-in to the browser.
     pub browser: SecretHash,
     pub app: String,
     /// Requested path and query, unchanged.
     pub wanted: String,
-    /// PKCE verifier (RFC 7636). Useless alone: only the browser gets the code.
+    /// PKCE verifier (RFC 7636). It is useless without the code, which only the browser gets.
     pub verifier: String,
     pub expires_at: UnixTime,
-    /// Context classes of which the sign-in must reach one; any when empty.
+    /// Context classes, one of which the sign-in must reach. If empty, every level is sufficient.
     pub acr: Vec<String>,
-    /// Token for the form stored for this sign-in; valid only in this browser.
+    /// Token of the form that was stored for this sign-in. Only this browser can use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
-    /// Sequence number within the browser, set by the store. The lowest is evicted first.
+    /// Sequence number within the browser, which the store sets. The lowest is evicted first.
     #[serde(default)]
     pub number: u32,
 }
 
 impl Store {
-    /// Stores a pending request. Evicts the browser's oldest one if it has too many.
+    /// Stores a pending request. Evicts the oldest ones of the browser and of the user if they have
+    /// too many.
     ///
     /// # Errors
-    /// [`StoreError::TooManyInteractions`] when the total limit is reached and none can be evicted;
-    /// when the store fails.
+    /// [`StoreError::TooManyInteractions`] if the total limit is reached and nothing can be
+    /// evicted. Other errors if the store fails.
     pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
         let prefix = table::interactions(&interaction.browser);
         let mut open: Vec<Loaded<Interaction>> = self.page(&prefix, None, MAX_TABS * 2).await?;
-        // Not by time: after a clock was set back, the newest would appear as the oldest.
+        // Not sorted by time, because after a clock was set back, the newest would look like the
+        // oldest.
         open.sort_by_key(|loaded| loaded.value.number);
         for oldest in open.iter().take((open.len() + 1).saturating_sub(MAX_TABS)) {
-            // A conflict means that the other tab has just finished it, which removes it too.
+            // A conflict means that another tab has just completed this request, which removes it
+            // too.
             let _ = self.drop_interaction(oldest).await?;
         }
         let key = table::interaction(&interaction.browser, id);
@@ -92,9 +97,9 @@ impl Store {
         self.begin_waiting(key, &interaction, interaction.expires_at, entry, interaction.created_at).await
     }
 
-    /// Stores a sign-in started by the gate. It counts as an interaction.
+    /// Stores a sign-in that the gateway has started. It counts like an interaction in the total.
     ///
-    /// Evicts the browser's oldest one if it has too many.
+    /// Evicts the oldest ones of the browser if it has too many.
     ///
     /// # Errors
     /// As [`Store::begin_interaction`].
@@ -116,8 +121,8 @@ impl Store {
         self.begin_waiting(key, &attempt, attempt.expires_at, None, now).await
     }
 
-    /// Reserves a place, then writes. In the other order, concurrent requests would all see the
-    /// last free place.
+    /// Increments the total and then writes the record. In the other order, concurrent requests
+    /// could all see the last free place.
     async fn begin_waiting(
         &self,
         key: Key,
@@ -147,7 +152,7 @@ impl Store {
         written
     }
 
-    /// Evicts one of the oldest, preferably one without progress.
+    /// Evicts one of the oldest records, preferably one without progress.
     async fn make_room(&self, choice: u8, now: UnixTime) -> Result<(), StoreError> {
         let candidates = self.oldest(now).await?;
         let start = usize::from(choice) % candidates.len().max(1);
@@ -160,10 +165,11 @@ impl Store {
         Err(StoreError::TooManyInteractions)
     }
 
-    /// Returns the removals of a few of the oldest, conditional on no concurrent progress.
+    /// Returns the changes that remove each of the oldest records, if they have no progress
+    /// meanwhile.
     ///
-    /// The expiry index orders them by minute and table; other tables' entries are skipped without
-    /// reading.
+    /// The expiry index has them in the order of minute and table. Entries of other tables are
+    /// skipped without reading them.
     async fn oldest(&self, now: UnixTime) -> Result<Vec<Changes>, StoreError> {
         let (mut idle, mut pending, mut after) = (Vec::new(), Vec::new(), None::<Key>);
         for _ in 0..MAX_EXAMINED {
@@ -187,7 +193,8 @@ impl Store {
         Ok(if idle.is_empty() { pending } else { idle })
     }
 
-    /// Returns the removal of this entry's record, and whether it has no progress or has expired.
+    /// Returns the changes that remove the record of this expiry entry, and whether the record has
+    /// no progress or has expired.
     async fn removal_of_waiting(
         &self,
         entry: &Key,
@@ -198,7 +205,8 @@ impl Store {
         let found = if record.first() == Some(&(Table::Interaction as u8)) {
             self.load::<Interaction>(record.to_vec()).await?.map(|found| {
                 delete.extend(pending_entry(found.key(), &found.value));
-                // A user has signed in or chosen an account, and would have to start again.
+                // With progress, a user has signed in or chosen an account, and would have to start
+                // again.
                 let is_idle = found.value.progress == Progress::default() || found.value.expires_at <= now;
                 (is_idle, found.unchanged())
             })
@@ -208,7 +216,7 @@ impl Store {
         Ok(found.map(|(is_idle, expect)| (is_idle, Changes { expect: vec![expect], delete, ..Changes::default() })))
     }
 
-    /// Evicts a user's oldest pending sign-ins until there is room for one more.
+    /// Evicts the oldest pending sign-ins of a user until one more is allowed.
     async fn make_room_for_user(&self, user: Subject) -> Result<(), StoreError> {
         let entries = self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await?;
         let superfluous = (entries.len() + 1).saturating_sub(MAX_PENDING_OF_USER);
@@ -218,19 +226,19 @@ impl Store {
                 None => None,
             };
             match found {
-                // A conflict means that it has just progressed or finished.
+                // A conflict means that the request has just progressed or was completed.
                 Some(oldest) => drop(self.drop_interaction(&oldest).await?),
-                // Left over by a node that does not maintain these entries.
+                // A node of an older version does not maintain these entries.
                 None => self.write(Changes { delete: vec![entry], ..Changes::default() }).await?,
             }
         }
         Ok(())
     }
 
-    /// Takes back the proofs of a user's pending sign-ins, which start again with the password.
+    /// Discards what a user has proved in pending sign-ins. They start again with the password.
     ///
-    /// A sign-in that waits for its second step is no session, and would otherwise be completed
-    /// after all sessions have ended.
+    /// A sign-in that waits for its second step is not a session. So it could otherwise be
+    /// completed after all sessions were ended.
     pub async fn end_partial_sign_ins(&self, user: Subject) -> Result<(), StoreError> {
         for (entry, _) in self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await? {
             let Some(key) = table::interaction_of_pending(&entry) else { continue };
@@ -271,12 +279,12 @@ impl Store {
         self.commit(progress_changes(loaded, next)?).await
     }
 
-    /// Removes an answered request. Of two racing answers, one succeeds.
+    /// Removes a request that was answered. If two answers arrive at once, only one succeeds.
     pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at, pending_entry(loaded.key(), &loaded.value)).await
     }
 
-    /// Returns the sign-in that the gate has started in this browser with this state.
+    /// Returns the sign-in that the gateway has started in this browser under this state.
     pub async fn attempt(
         &self,
         browser: &SecretHash,
@@ -285,12 +293,12 @@ impl Store {
         self.load(table::sign_in_attempt(browser, state)).await
     }
 
-    /// Consumes a started sign-in. Of two racing callbacks, one succeeds.
+    /// Removes a sign-in that was completed. If two callbacks arrive at once, only one succeeds.
     pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at, None).await
     }
 
-    /// Removes a record with its expiry entry. A remaining entry would be uncounted until its time.
+    /// Removes a record and its expiry entry.
     async fn drop_waiting<T: Sync>(
         &self,
         loaded: &Loaded<T>,
@@ -311,7 +319,7 @@ impl Store {
         self.interactions.gone();
     }
 
-    /// Counts requests and attempts together; garbage collection decrements for both.
+    /// Counts interactions and started sign-ins together, because they share one total.
     pub(crate) async fn count_interactions(&self) -> Result<usize, StoreError> {
         Ok(self.count(Table::Interaction).await? + self.count(Table::SignInAttempt).await?)
     }
@@ -322,18 +330,18 @@ impl Store {
     }
 }
 
-/// The user who has signed in, or was chosen, for a request.
+/// Returns the user who has signed in to a request or was chosen for it.
 fn user_of(progress: &Progress) -> Option<Subject> {
     progress.partial.as_ref().map(|partial| partial.subject).or(progress.account)
 }
 
-/// Returns the index entry of a user's pending sign-in; `None` without progress.
+/// Returns the index entry of a user's pending sign-in. `None` if there is no user yet.
 pub(crate) fn pending_entry(key: &Key, interaction: &Interaction) -> Option<Key> {
     let user = user_of(&interaction.progress)?;
     Some(table::pending_sign_in(user, interaction.created_at, key))
 }
 
-/// Returns the changes from one state to the other, with the index entry.
+/// Returns the changes that replace the interaction by `next`, with its index entry.
 pub(crate) fn progress_changes(loaded: &Loaded<Interaction>, next: &Interaction) -> Result<Changes, StoreError> {
     let mut changes = record::replace(loaded, next)?;
     let (before, after) = (pending_entry(loaded.key(), &loaded.value), pending_entry(loaded.key(), next));

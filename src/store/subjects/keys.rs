@@ -1,13 +1,12 @@
-//! States of the signing keys: one record, because a rotation changes two keys atomically.
+//! Signing keys, data keys and the admission of new nodes.
 //!
-//! The data keys that seal records, as wrapped by the token. Exports include them.
-//!
-//! Without that token they are useless. If several nodes share a store, it also records which data
-//! key they use: the first that one of them generated.
-//!
-//! Requests of new nodes, and the encrypted data keys sent to them.
-//!
-//! Both exist for minutes, and are useless in another store.
+//! - The key ring: states of the signing keys, in one record, because a rotation changes two keys
+//!   atomically.
+//! - The data keys that seal records, as wrapped by tokens. Without such a token they are useless.
+//!   Exports include them. If several nodes share a store, it also has the ID of the data key that
+//!   they use: the first one that a node generated.
+//! - Requests of new nodes for the data key, and the encrypted data keys for them. Both are kept
+//!   for minutes, and are useless in another store.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,13 +20,13 @@ use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use sealgate_domain::secret::{base64url, from_base64url};
 
 impl Store {
-    /// Returns the announced keys as seen by this node; an empty ring before the first start.
+    /// Returns the key ring as this node sees it. Empty before the first start.
     pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
         let ring: Option<KeyRing> = self.load(table::key_ring()).await?.map(|loaded| loaded.value);
         Ok(ring.unwrap_or_default().of_node(self.node.as_deref()))
     }
 
-    /// Returns a number that grows when the ring changes. Read it before the ring.
+    /// Returns a number that grows when the key ring changes. Read it before the key ring.
     pub fn keys_counter(&self) -> u64 {
         self.engine.counters().value(Counter::Keys)
     }
@@ -37,8 +36,8 @@ impl Store {
         Ok(self.engine.live_nodes().await?)
     }
 
-    /// Changes the key ring, retrying on conflicts. Returns the new ring; on an error it is
-    /// unchanged.
+    /// Changes the key ring. Retries on conflicts. Returns the new ring, or the error of `change`,
+    /// after which the ring is unchanged.
     pub async fn change_key_ring(
         &self,
         change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
@@ -51,7 +50,7 @@ impl Store {
             if let Err(fault) = change(&mut next) {
                 return Ok(Err(fault));
             }
-            // Store the ring without the view of a node.
+            // The stored ring contains the keys of all nodes.
             let kept = next.clone().of_node(None);
             let changes = match &loaded {
                 Some(_) if before == next => return Ok(Ok(next)),
@@ -66,7 +65,7 @@ impl Store {
     }
 }
 
-/// Maximum number of wrapping keys. A token is replaced a few times in a store's life.
+/// Maximum number of wrapping keys. A token is replaced only a few times.
 const MAX_DATA_KEYS: usize = 256;
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -95,24 +94,25 @@ impl Store {
             .collect()
     }
 
-    /// Stores a wrapped data key in addition to those of other wrapping keys.
+    /// Stores a data key that this wrapping key has wrapped. Those of other wrapping keys remain.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] when this wrapping key has one already; when the store fails.
+    /// [`StoreError::Contended`] if this wrapping key already has one. Other errors if the store
+    /// fails.
     pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         self.write(record::create(table::data_key(wrapping_id), &record)?).await
     }
 
-    /// Returns the ID of the cluster's data key; `None` before it is generated.
+    /// Returns the ID of the cluster's data key. `None` if it was not generated yet.
     pub async fn cluster_data_key(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::data_key_id()).await?.map(|loaded| loaded.value))
     }
 
-    /// Stores the cluster's first data key, wrapped, and its ID.
+    /// Stores the first data key of the cluster, wrapped, and its ID.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] when there is one already; when the store fails.
+    /// [`StoreError::Contended`] if there already is one. Other errors if the store fails.
     pub async fn keep_first_data_key(&self, wrapping_id: &str, wrapped: &[u8], id: &str) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         let mut changes = record::create(table::data_key_id(), &id.to_owned())?;
@@ -120,34 +120,35 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Records the ID of the cluster's data key, for a store that was filled by an import.
+    /// Records the ID of the cluster's data key, in a store that an import has filled.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] when one is recorded already; when the store fails.
+    /// [`StoreError::Contended`] if an ID was already recorded. Other errors if the store fails.
     pub async fn note_cluster_data_key(&self, id: &str) -> Result<(), StoreError> {
         self.write(record::create(table::data_key_id(), &id.to_owned())?).await
     }
 }
 
 impl Store {
-    /// Returns this node's request.
+    /// Returns the request of a new node.
     pub async fn node_request(&self, node: &str) -> Result<Option<NodeRequest>, StoreError> {
         Ok(self.load(table::node_request(node)).await?.map(|loaded| loaded.value))
     }
 
-    /// Stores a node's request, replacing its previous one.
+    /// Stores the request of a new node. Replaces its previous request.
     pub async fn keep_node_request(&self, request: &NodeRequest) -> Result<(), StoreError> {
         let put = vec![(table::node_request(&request.node), record::encode(request)?)];
         let delete = vec![table::data_key_envelope(&request.node)];
         self.write(Changes { put, delete, ..Changes::default() }).await
     }
 
-    /// Returns the answer sent to this node.
+    /// Returns the encrypted data key for a new node.
     pub async fn data_key_envelope(&self, node: &str) -> Result<Option<DataKeyEnvelope>, StoreError> {
         Ok(self.load(table::data_key_envelope(node)).await?.map(|loaded| loaded.value))
     }
 
-    /// Stores the answer to a node's request. Returns false if the node has replaced the request.
+    /// Stores the encrypted data key for a new node. Returns false if the node has replaced its
+    /// request.
     pub async fn send_data_key(&self, request: &NodeRequest, envelope: &DataKeyEnvelope) -> Result<bool, StoreError> {
         let loaded: Option<Loaded<NodeRequest>> = self.load(table::node_request(&request.node)).await?;
         let Some(loaded) = loaded.filter(|loaded| loaded.value == *request) else { return Ok(false) };
@@ -156,10 +157,11 @@ impl Store {
             == Committed::Yes)
     }
 
-    /// Stores the data key as wrapped by the node's own token, and removes the request.
+    /// Stores the data key as wrapped by the new node's own token, and removes the request.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] when this wrapping key has one already; when the store fails.
+    /// [`StoreError::Contended`] if this wrapping key already has one. Other errors if the store
+    /// fails.
     pub async fn keep_received_data_key(
         &self,
         node: &str,
@@ -172,9 +174,8 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Returns the ID of this store's data key, and the data key encrypted to this public key.
-    ///
-    /// `None` without a data key.
+    /// Returns the ID of this store's data key, and the data key encrypted for this public key.
+    /// `None` if there is no data key.
     ///
     /// # Errors
     /// [`NotEncrypted`] if the public key is invalid.

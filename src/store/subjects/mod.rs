@@ -1,4 +1,4 @@
-//! Operations on the domain's objects, by subject.
+//! Operations on domain objects, by subject.
 
 pub(crate) mod account_links;
 pub(crate) mod app_passwords;

@@ -1,4 +1,4 @@
-//! Rate limit of notifications: one at once, then at most one an hour, with a count.
+//! Rate limit of notifications: the first is sent at once, then at most one an hour with a count.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use sealgate_domain::user::Subject;
 /// Minimum interval between two e-mails about the same kind of event.
 const APART: Duration = Duration::from_hours(1);
 
-/// State of a user's notifications of one kind.
+/// State of the notifications of one kind to a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct NoticeCount {
     subject: Subject,
     notice: Notice,
     /// Earliest time of the next e-mail.
     next_at: UnixTime,
-    /// The e-mail queued for that time, and its number of events.
+    /// The e-mail that is queued for that time, and the number of events that it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting: Option<(MailId, u32)>,
     expires_at: UnixTime,
@@ -31,10 +31,11 @@ struct NoticeCount {
 impl Store {
     /// Queues a notification to a user. Returns false if the outbox is full.
     ///
-    /// `mail` creates the e-mail from an existing or new ID, the due time and the number of events.
+    /// `mail` creates the e-mail. Its arguments are the ID of the e-mail to replace, if any, the
+    /// due time and the number of events.
     ///
     /// # Errors
-    /// When the store fails, and the errors of `mail`.
+    /// If the store fails, and the errors of `mail`.
     pub async fn add_notice(
         &self,
         (subject, notice): (Subject, Notice),
@@ -56,7 +57,7 @@ impl Store {
                 (record::replace(waiting, &mail(Some(id), next_at, count)?)?, None, Some((id, count)))
             } else {
                 if known.is_some() {
-                    // It was sent.
+                    // The queued e-mail was sent.
                     next_at = next_at.plus(APART);
                 }
                 let is_first = now >= next_at;
@@ -137,7 +138,7 @@ mod tests {
             told(&store, now, number).await;
         }
         assert_eq!(waiting(&store).await, [(1000, 1), (4600, 3)]);
-        // Both were sent. The next hour begins with the second.
+        // Both were sent. The next hour begins with the second one.
         for mail in store.waiting_mails(None, 10).await.unwrap() {
             assert_eq!(store.replace_mail(&mail, &[]).await.unwrap(), Committed::Yes);
         }

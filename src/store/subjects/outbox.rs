@@ -1,8 +1,8 @@
-//! The outbox: queued e-mails, undeliverable e-mails, and records of sent ones.
+//! Outbox: queued e-mails, undeliverable e-mails, and records of sent e-mails.
 //!
-//! An e-mail is committed together with its cause. A sender leases it first by moving its due time,
-//! so that another sender retries it if the first one stops. So an e-mail is sent at least once;
-//! all copies have one `Message-ID`.
+//! An e-mail is committed together with the change that causes it. A sender first leases it by
+//! moving its due time, so that another sender retries if this one stops. So an e-mail is sent at
+//! least once. All copies have the same `Message-ID`.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use sealgate_domain::user::Subject;
 /// Maximum number of queued e-mails.
 pub(crate) const MAX_WAITING: usize = 10_000;
 
-/// Maximum number of stored undeliverable e-mails. The oldest is evicted.
+/// Maximum number of undeliverable e-mails. When it is reached, the oldest is removed.
 const MAX_TOMBSTONES: usize = 1_000;
 
 /// Numbers of e-mails in the outbox at one moment.
@@ -30,11 +30,11 @@ const MAX_TOMBSTONES: usize = 1_000;
 pub struct OutboxCounts {
     pub waiting: usize,
     pub dead: usize,
-    /// When the oldest queued e-mail was created.
+    /// Creation time of the oldest queued e-mail.
     pub oldest: Option<UnixTime>,
 }
 
-/// Used and free capacity of the outbox, in e-mails.
+/// Used and free capacity of the outbox, as numbers of e-mails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutboxRoom {
     pub waiting: usize,
@@ -42,10 +42,10 @@ pub struct OutboxRoom {
 }
 
 impl Store {
-    /// Creates a sealed e-mail that is due at once. `nonce`: random.
+    /// Creates a sealed e-mail that is due now. The nonce must be random.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] without a data key.
+    /// [`SealError::NoKey`] if there is no data key.
     pub fn new_mail(
         &self,
         (id, nonce): (MailId, [u8; NONCE_BYTES]),
@@ -62,23 +62,23 @@ impl Store {
     /// Unseals the text of an e-mail.
     ///
     /// # Errors
-    /// When it cannot be unsealed or parsed.
+    /// If the text cannot be unsealed or parsed.
     pub fn open_mail(&self, mail: &WaitingMail) -> Result<MailMessage, SealError> {
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         let plain = sealing.sealer.open(&table::mail_text(mail.id), &mail.message)?;
         serde_json::from_slice(&plain).map_err(|_| SealError::Altered)
     }
 
-    /// Returns the keyed hash of a mailed code. `bound_to`: its user and purpose.
+    /// Returns the keyed hash of an e-mailed code. `bound_to` contains its user and purpose.
     ///
     /// # Errors
-    /// [`SealError::NoKey`] without a data key.
+    /// [`SealError::NoKey`] if there is no data key.
     pub fn code_hash(&self, bound_to: &[u8], code: &str) -> Result<SecretHash, SealError> {
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         Ok(sealing.sealer.code_hash(bound_to, code))
     }
 
-    /// Returns whether the outbox has capacity for `more` e-mails.
+    /// Returns whether `more` e-mails can be queued.
     pub fn has_room_for_mail(&self, more: usize) -> bool {
         more <= self.outbox_room().free
     }
@@ -98,8 +98,8 @@ impl Store {
         Ok(self.commit_with_mails(changes, mails).await? == Committed::Yes)
     }
 
-    /// Does the work of [`Store::add_mail`] without storing, so that response times do not reveal
-    /// the refusal.
+    /// Does the same work as [`Store::add_mail`] but stores nothing, so that response times do not
+    /// reveal the refusal.
     pub async fn add_no_mail(&self, mail: &WaitingMail) -> Result<(), StoreError> {
         record::encode(mail)?;
         let key = table::waiting_mail(mail.due_at, mail.id);
@@ -107,7 +107,7 @@ impl Store {
         self.write(Changes { expect, delete: vec![key], ..Changes::default() }).await
     }
 
-    /// Commits changes together with their e-mails.
+    /// Commits changes that include these e-mails, and counts the e-mails.
     pub(crate) async fn commit_with_mails(
         &self,
         changes: Changes,
@@ -121,7 +121,7 @@ impl Store {
         committed
     }
 
-    /// Returns up to `most` due e-mails, the earliest due first.
+    /// Returns up to `most` e-mails that are due, in the order of their due times.
     pub async fn due_mail(&self, now: UnixTime, most: usize) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
         let mut rows = self.engine.scan(&table::all(Table::Outbox), None, most).await?;
         rows.retain(|(key, _)| table::mail_due_at(key).is_some_and(|due| due <= now));
@@ -129,7 +129,7 @@ impl Store {
         for (key, bytes) in rows {
             match record::decode::<WaitingMail>(&key, bytes) {
                 Ok(mail) => due.push(mail),
-                // It would block the head of the queue forever.
+                // An e-mail that cannot be decoded would block the head of the queue forever.
                 Err(error) => {
                     tracing::error!(%error, "removed a message from the outbox that cannot be decoded");
                     self.write(Changes { delete: vec![key], ..Changes::default() }).await?;
@@ -139,9 +139,9 @@ impl Store {
         Ok(due)
     }
 
-    /// Returns up to `most` due e-mails after this one for which a user waits.
+    /// Returns up to `most` due e-mails after this one for which a user is waiting.
     ///
-    /// Reads all due e-mails after it.
+    /// May read all due e-mails.
     pub async fn awaited_mail_behind(
         &self,
         after: &Loaded<WaitingMail>,
@@ -162,7 +162,8 @@ impl Store {
         }
     }
 
-    /// Leases an e-mail for sending within `lease`. Returns `None` if another sender holds it.
+    /// Leases an e-mail to one sender for the duration `lease`. `None` if another sender has leased
+    /// it.
     pub async fn take_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -172,7 +173,8 @@ impl Store {
         self.move_mail(mail, mail.value.taken(now, lease)).await
     }
 
-    /// Replaces a leased e-mail, with another due time. Returns `None` if it was taken meanwhile.
+    /// Replaces a queued e-mail, possibly with another due time. `None` if another sender has
+    /// leased it meanwhile.
     pub async fn move_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -196,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Replaces an e-mail with others, after its user was looked up.
+    /// Replaces an e-mail by others, after its recipient was looked up.
     pub async fn replace_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -207,7 +209,7 @@ impl Store {
         self.commit_without_mail(changes, others).await
     }
 
-    /// Commits the removal of an e-mail and its replacements.
+    /// Commits changes that remove an e-mail and add `others`, and counts the e-mails.
     pub(crate) async fn commit_without_mail(
         &self,
         changes: Changes,
@@ -220,7 +222,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Records that an e-mail was sent.
+    /// Replaces an e-mail by the record that it was sent.
     pub async fn mail_was_sent(&self, mail: &Loaded<WaitingMail>, sent: &SentMail) -> Result<Committed, StoreError> {
         let key = table::sent_mail(sent.at, sent.id);
         let mut changes = removal(mail);
@@ -229,7 +231,8 @@ impl Store {
         self.commit_without_mail(changes, &[]).await
     }
 
-    /// Moves an e-mail to the undeliverable ones. Evicts the oldest of these if there are too many.
+    /// Moves an e-mail to the undeliverable ones. Removes the oldest of those if there are too
+    /// many.
     pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
         let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_TOMBSTONES).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
@@ -244,7 +247,7 @@ impl Store {
         self.commit_without_mail(changes, &[]).await
     }
 
-    /// Returns up to `limit` queued e-mails in order of due time, after `after`.
+    /// Returns up to `limit` queued e-mails after `after`, in the order of their due times.
     pub async fn waiting_mails(
         &self,
         after: Option<&WaitingMail>,
@@ -253,7 +256,7 @@ impl Store {
         self.waiting_mails_after(after.map(|mail| (mail.due_at, mail.id)), limit).await
     }
 
-    /// Returns the same after this due time and ID.
+    /// Returns up to `limit` queued e-mails after this due time and ID, in the same order.
     pub async fn waiting_mails_after(
         &self,
         after: Option<(UnixTime, MailId)>,
@@ -263,7 +266,7 @@ impl Store {
         self.readable(&table::all(Table::Outbox), after, limit).await
     }
 
-    /// Returns up to `limit` undeliverable e-mails, the oldest first, after this time and ID.
+    /// Returns up to `limit` undeliverable e-mails after this time and ID, oldest first.
     pub async fn dead_mails(
         &self,
         after: Option<(UnixTime, MailId)>,
@@ -274,7 +277,7 @@ impl Store {
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Returns up to `limit` records of sent e-mails, the newest first, after this time and ID.
+    /// Returns up to `limit` records of sent e-mails after this time and ID, newest first.
     pub async fn sent_mails(
         &self,
         after: Option<(UnixTime, MailId)>,
@@ -285,7 +288,7 @@ impl Store {
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Makes a queued or undeliverable e-mail due now. Returns false if there is none with this ID.
+    /// Makes a queued or undeliverable e-mail due now. Returns false if no such e-mail has this ID.
     pub async fn retry_mail(&self, id: MailId, now: UnixTime) -> Result<bool, StoreError> {
         if let Some(waiting) = self.find_waiting(id).await? {
             let next = WaitingMail { due_at: now, ..waiting.value.clone() };
@@ -300,7 +303,7 @@ impl Store {
         Ok(self.commit_with_mails(changes, std::slice::from_ref(&mail)).await? == Committed::Yes)
     }
 
-    /// Removes a queued or undeliverable e-mail. Returns false if there is none with this ID.
+    /// Removes a queued or undeliverable e-mail. Returns false if no such e-mail has this ID.
     pub async fn drop_mail(&self, id: MailId) -> Result<bool, StoreError> {
         if let Some(waiting) = self.find_waiting(id).await? {
             return Ok(self.commit_without_mail(removal(&waiting), &[]).await? == Committed::Yes);
@@ -309,9 +312,9 @@ impl Store {
         Ok(self.commit(removal(&dead)).await? == Committed::Yes)
     }
 
-    /// Removes a user's queued e-mails of this kind, whose content became invalid.
+    /// Removes the queued e-mails of this kind to a user, because their content has become invalid.
     ///
-    /// Reads the whole outbox: not for unauthenticated requests.
+    /// Reads the whole outbox, so unauthenticated requests must not use it.
     pub async fn drop_mails_of(&self, subject: Subject, kind: MailKind) -> Result<(), StoreError> {
         let mut after = None::<WaitingMail>;
         loop {
@@ -319,7 +322,7 @@ impl Store {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.value.clone());
             for mail in page.iter().filter(|mail| mail.value.subject == Some(subject) && mail.value.kind == kind) {
-                // A conflict means that it was sent or removed concurrently.
+                // A conflict means that the e-mail was sent or removed meanwhile.
                 let _ = self.commit_without_mail(removal(mail), &[]).await?;
             }
         }
@@ -342,10 +345,10 @@ impl Store {
         Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
     }
 
-    /// Counts the e-mails in the outbox. Reads all of them: not for requests.
+    /// Counts the e-mails in the outbox. Reads all of them, so requests must not use it.
     ///
-    /// If this process is alone on the store, the count also resets the tally, because a command
-    /// may have queued or sent e-mails without the server.
+    /// If this process is alone on the store, also corrects the total, because a command may have
+    /// queued or sent e-mails.
     pub async fn count_outbox(&self) -> Result<OutboxCounts, StoreError> {
         let (mut waiting, mut oldest, mut after) = (0, None::<UnixTime>, None::<Key>);
         loop {
@@ -363,9 +366,9 @@ impl Store {
         Ok(OutboxCounts { waiting, dead, oldest })
     }
 
-    /// Returns up to `limit` records under a prefix, without unreadable ones.
+    /// Returns up to `limit` records under a prefix. Unreadable ones are omitted.
     ///
-    /// One damaged e-mail must not block others or the start of the program.
+    /// One damaged e-mail must prevent neither other e-mails nor the start of the program.
     async fn readable<T: DeserializeOwned>(
         &self,
         prefix: &[u8],
@@ -389,7 +392,7 @@ impl Store {
     }
 }
 
-/// Adds e-mails to a commit.
+/// Adds e-mails to the changes of a commit.
 pub(crate) fn add_mails(changes: &mut Changes, mails: &[WaitingMail]) -> Result<(), StoreError> {
     for mail in mails {
         let key = table::waiting_mail(mail.due_at, mail.id);
@@ -450,7 +453,7 @@ mod tests {
         let again = store.due_mail(at(160), 10).await.unwrap().pop().unwrap();
         assert_eq!(again.value.id, taken.value.id);
         let again = store.take_mail(&again, at(160), LEASE).await.unwrap().unwrap();
-        // The first sender, whose lease expired, can no longer change it.
+        // The lease of the first sender has expired, so it can no longer change the e-mail.
         let sent = SentMail::new(&taken.value, "250 ok", at(161));
         assert_eq!(store.mail_was_sent(&taken, &sent).await.unwrap(), Committed::Conflict);
         assert_eq!(store.mail_was_sent(&again, &sent).await.unwrap(), Committed::Yes);
@@ -503,13 +506,13 @@ mod tests {
         ];
         let put = keys.into_iter().map(|key| (key, b"?".to_vec())).collect();
         before.write(Changes { put, ..Changes::default() }).await.unwrap();
-        // Simulate a restart.
+        // A new store on the same engine simulates a restart.
         let store = Store::open(engine, 10).await.unwrap();
         let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
         assert!(store.add_mail(&[waiting(&store, 1, at(50)), waiting(&store, 2, at(60))]).await.unwrap());
         let counts = store.count_outbox().await.unwrap();
         assert_eq!(counts, OutboxCounts { waiting: 4, dead: 1, oldest: Some(at(50)) });
-        // Also if it is alone on a page.
+        // Unreadable e-mails are also skipped if they fill a page.
         assert_eq!(store.waiting_mails(None, 1).await.unwrap()[0].value.created_at, at(50));
         let due = store.due_mail(at(100), 10).await.unwrap();
         let sent = SentMail::new(&due[0].value, "250 ok", at(100));

@@ -1,6 +1,6 @@
-//! Self-registrations that are not confirmed yet.
+//! Self-registrations of users whose e-mail address is not confirmed yet.
 //!
-//! Their total is bounded: at the limit, no new one can be started until some are removed.
+//! Their number is limited. At the limit, no registration can start until others are removed.
 
 use crate::engine::{Changes, Expect};
 use crate::format::record::Loaded;
@@ -16,19 +16,19 @@ use sealgate_domain::pending_registration::PendingRegistration;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::User;
 
-/// Maximum number. The service sends up to 60 such e-mails a minute, and each one lives for an
-/// hour.
+/// Maximum number of pending registrations. The server sends at most 60 such e-mails a minute, and
+/// a registration is kept for an hour.
 const MAX_PENDING: usize = 10_000;
 
 impl Store {
-    /// Returns whether another one can be started.
+    /// Returns whether another registration can start.
     pub fn has_room_for_registration(&self) -> bool {
         self.pending_registrations.known() < MAX_PENDING && self.has_room_for_mail(1)
     }
 
-    /// Stores one together with the e-mail that carries its code.
+    /// Stores a registration together with the e-mail that contains its code.
     ///
-    /// `id`: hash of the browser's token. Returns false at the limit.
+    /// `id` is the hash of the browser's token. Returns false if a limit is reached.
     pub async fn begin_registration(
         &self,
         id: &SecretHash,
@@ -38,7 +38,8 @@ impl Store {
         if !self.has_room_for_mail(1) {
             return Ok(false);
         }
-        // Reserve first: concurrent requests would all see the last free place.
+        // Incremented before writing. Otherwise, concurrent requests could all see the last free
+        // place.
         let begun = self.pending_registrations.begin(1);
         if begun.before >= MAX_PENDING {
             begun.give_back();
@@ -62,8 +63,8 @@ impl Store {
         }
     }
 
-    /// Does the work of [`Store::begin_registration`] without storing, so that response times do
-    /// not reveal the refusal.
+    /// Does the same work as [`Store::begin_registration`] but stores nothing, so that response
+    /// times do not reveal the refusal.
     pub async fn begin_no_registration(
         &self,
         id: &SecretHash,
@@ -76,7 +77,7 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Returns the one with this hash of the browser's token.
+    /// Returns the registration whose browser token has this hash.
     pub async fn pending_registration(
         &self,
         id: &SecretHash,
@@ -84,7 +85,7 @@ impl Store {
         self.load(table::pending_registration(id)).await
     }
 
-    /// Replaces its state.
+    /// Replaces a registration.
     pub async fn change_registration(
         &self,
         loaded: &Loaded<PendingRegistration>,
@@ -93,7 +94,7 @@ impl Store {
         self.commit(record::replace(loaded, next)?).await
     }
 
-    /// Moves it to another ID, which invalidates the browser's previous token.
+    /// Moves a registration to another ID, so that the browser's previous token is no longer valid.
     pub async fn move_registration(
         &self,
         loaded: &Loaded<PendingRegistration>,
@@ -105,7 +106,7 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Removes one.
+    /// Removes a registration.
     pub async fn drop_registration(&self, loaded: &Loaded<PendingRegistration>) -> Result<Committed, StoreError> {
         let committed = self.commit(removal(loaded)).await?;
         if committed == Committed::Yes {
@@ -114,11 +115,11 @@ impl Store {
         Ok(committed)
     }
 
-    /// Creates the account, with the passkey if there is one, and removes the registration, in one
+    /// Creates the account, with its passkey if there is one, and removes the registration, in one
     /// commit.
     ///
-    /// A conflict means that the e-mail address or passkey is taken, or that the account was
-    /// created already.
+    /// Returns `Conflict` if the e-mail address or the passkey is taken, or if the account was
+    /// already created.
     pub async fn finish_registration(
         &self,
         loaded: &Loaded<PendingRegistration>,
@@ -137,7 +138,8 @@ impl Store {
         Ok(committed)
     }
 
-    /// Counts them and resets the tally: other processes may have removed some.
+    /// Counts the registrations and corrects the total, because other processes may have removed
+    /// some.
     pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
         if !self.is_shared() {
             self.pending_registrations.set(self.count(Table::PendingRegistration).await?);
@@ -157,7 +159,7 @@ fn creation(id: &SecretHash, pending: &PendingRegistration) -> Result<Changes, S
     Ok(changes)
 }
 
-/// Removes the record with its expiry entry.
+/// Returns the changes that remove a registration and its expiry entry.
 fn removal(loaded: &Loaded<PendingRegistration>) -> Changes {
     let expect: Vec<Expect> = vec![loaded.unchanged()];
     let delete = vec![loaded.key().clone(), table::expiry(loaded.value.expires_at, loaded.key())];
@@ -193,7 +195,7 @@ mod tests {
         assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
         assert!(!store.has_room_for_registration());
         assert!(!store.begin_registration(&ids[1], &pending(), &mail(2)).await.unwrap());
-        // Under another ID it occupies the same place.
+        // Under another ID, the registration still counts once.
         let loaded = store.pending_registration(&ids[0]).await.unwrap().unwrap();
         assert_eq!(store.move_registration(&loaded, &ids[1], &pending()).await.unwrap(), Committed::Yes);
         assert!(store.pending_registration(&ids[0]).await.unwrap().is_none());

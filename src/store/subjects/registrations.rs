@@ -1,7 +1,8 @@
-//! Self-registered clients: initial access tokens, their limit, and removal of unused ones.
+//! Self-registered clients: initial access tokens, the limit of clients, and removal of unused
+//! clients.
 //!
-//! Anyone can create them if registration is open. Their number is tracked, because counting would
-//! read all of them at each request.
+//! If registration is open, unauthenticated clients can create them. Their number is tracked,
+//! because counting would read all of them for each request.
 
 use std::time::Duration;
 
@@ -14,21 +15,22 @@ use sealgate_domain::client::{Client, SelfRegistration};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 
-/// Number of clients per commit: see the sled engine on the size of a batch.
+/// Number of clients per commit. The sled engine limits the size of a batch.
 const STEP: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Registered {
     Added,
-    /// The ID was taken, or the initial access token was used concurrently.
+    /// The ID is taken, or another request has used the initial access token.
     Lost,
-    /// The limit is reached.
+    /// The limit of self-registered clients is reached.
     Full,
 }
 
 impl Store {
-    /// Stores the hash of an initial access token (RFC 7591 §3) until it is used or expires.
+    /// Stores the hash of an initial access token (RFC 7591 §3), until the token is used or
+    /// expires.
     pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::once(hash);
         let mut changes = record::create(key.clone(), &expires_at)?;
@@ -36,22 +38,22 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Returns whether an initial access token is valid, without consuming it.
+    /// Returns whether an initial access token is valid. Does not use it up.
     pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
         let loaded = self.load::<UnixTime>(table::once(hash)).await?;
         Ok(loaded.is_some_and(|loaded| now < loaded.value))
     }
 
-    /// Adds a client unless `most` are self-registered, and consumes the initial access token.
-    ///
-    /// Both happen in one commit.
+    /// Adds a client and uses up the initial access token, in one commit. `most` is the limit of
+    /// self-registered clients.
     pub async fn register_client(
         &self,
         client: &Client,
         initial_token: Option<&SecretHash>,
         most: usize,
     ) -> Result<Registered, StoreError> {
-        // Reserve first: concurrent requests would all see the last free place.
+        // Incremented before writing. Otherwise, concurrent requests could all see the last free
+        // place.
         let begun = self.registrations.begin(1);
         if begun.before >= most {
             begun.give_back();
@@ -87,8 +89,8 @@ impl Store {
         })
     }
 
-    /// Records that a client is about to receive its first token, so that it is retained. Returns
-    /// false if it was removed.
+    /// Records that a client is about to receive its first token, so that it is not removed as
+    /// unused. Returns false if it was removed already.
     pub async fn note_use(&self, client: &Client) -> Result<bool, StoreError> {
         if client.registration.as_ref().is_none_or(|own| own.used) {
             return Ok(true);
@@ -101,10 +103,10 @@ impl Store {
         Ok(self.change_client(&client.id, used).await?.is_some())
     }
 
-    /// Counts the self-registered clients, and sets the deadline `unused` for those that lack one.
+    /// Counts the self-registered clients, and sets the deadline `unused` for those without one.
     ///
-    /// Clients of an older program lack it if their use is unknown. Runs at a start, before this
-    /// process serves; other nodes may be serving.
+    /// Clients of an older program have no deadline if it is unknown whether they were used. Runs
+    /// at the start, before this process serves. Other nodes may be serving.
     pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
         let (mut count, mut after, mut conflicts) = (0, None::<Key>, 0);
         loop {
@@ -113,7 +115,7 @@ impl Store {
             let last = last.clone();
             let (on_page, changes) = with_deadlines(rows, now, unused)?;
             if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
-                // Another node has changed one of them: retry this page.
+                // Another node has changed a client on this page, so the page is read again.
                 conflicts += 1;
                 if conflicts == MAX_CONFLICTS {
                     return Err(StoreError::Contended);
@@ -152,14 +154,15 @@ impl Store {
     }
 }
 
-/// Returns the number of self-registered clients, and the changes that set missing deadlines.
+/// Returns the number of self-registered clients in these rows, and changes that set missing
+/// deadlines.
 fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
     let (mut count, mut changes) = (0, Changes::default());
     for (key, bytes) in rows {
         let loaded: Loaded<Client> = match record::decode(&key, bytes) {
             Ok(loaded) => loaded,
             Err(error) => {
-                // An unreadable client does not affect others.
+                // An unreadable client must not affect others.
                 tracing::error!(%error, "a client cannot be read");
                 continue;
             }
@@ -176,8 +179,8 @@ fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> R
             changes.expect.extend(next.expect);
             changes.put.extend(next.put);
         }
-        // Also if it has an entry: it may have been approved when that was due, and unapproved
-        // since.
+        // Also if there was an entry: the client may have been approved when that entry was due,
+        // and unapproved since.
         changes.put.push((table::expiry(until, &key), Vec::new()));
     }
     Ok((count, changes))

@@ -15,16 +15,16 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
 use sealgate_domain::username::Username;
 
-/// Outcome of a change of a user's e-mail address or username.
+/// Outcome of changing a user's e-mail address or username.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum RenameOutcome {
     Renamed(Box<User>),
     /// There is no such user.
     Absent,
-    /// Another user has the e-mail address; nothing changed.
+    /// Another user has the e-mail address. Nothing was changed.
     EmailTaken,
-    /// Another user has the username; nothing changed.
+    /// Another user has the username. Nothing was changed.
     UsernameTaken,
 }
 
@@ -33,24 +33,24 @@ pub enum RenameOutcome {
 #[must_use]
 pub enum AddOutcome {
     Added,
-    /// A record with that ID, e-mail address or username exists; nothing changed.
+    /// A record with this ID, e-mail address or username exists. Nothing was changed.
     Exists,
 }
 
-/// Maximum number of users that one search reads.
+/// Maximum number of users that are read for one search.
 const MAX_EXAMINED: usize = 4096;
 
-/// Users that match a search.
+/// Page of users that match a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsersFound {
-    /// The matches. May be empty although there are more users to read.
+    /// May be empty although there are more users, if few of them match.
     pub users: Vec<User>,
-    /// User to continue after; `None` when all users were read.
+    /// User after whom the next page starts; `None` if all users were read.
     pub next: Option<Subject>,
 }
 
 impl Store {
-    /// Returns the client with this ID, enabled or not.
+    /// Returns the client with this ID, even if it is disabled.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         Ok(self.load(table::client(id)).await?.map(|loaded| loaded.value))
     }
@@ -62,7 +62,7 @@ impl Store {
         })
     }
 
-    /// Changes a client, retrying on conflicts. Returns its new state, or `None` if there is no
+    /// Changes a client. Retries on conflicts. Returns the new client, or `None` if there is no
     /// such client.
     pub async fn change_client(
         &self,
@@ -80,19 +80,19 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Removes a client and ends its grants, so that a later client with the same ID inherits
-    /// nothing.
+    /// Removes a client and ends its grants, so that a later client with the same ID does not get
+    /// them.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
-        // The record first: without it no new grant can be created while the old ones are ended.
+        // The record is removed first, so that no grant can be created while grants are ended.
         let existed = self.remove_client(id).await?;
         self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         Ok(existed)
     }
 
-    /// Removes only a client's record, retrying on conflicts.
+    /// Removes only the record of a client. Retries on conflicts.
     async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
@@ -106,19 +106,19 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns up to `limit` clients in order of their IDs, after `after`.
+    /// Returns up to `limit` clients whose ID is greater than `after`, in order.
     pub async fn clients(&self, after: Option<&ClientId>, limit: usize) -> Result<Vec<Client>, StoreError> {
         let after = after.map(table::client);
         let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Returns the user with this `sub`, enabled or not.
+    /// Returns the user with this `sub`, even if disabled.
     pub async fn user(&self, subject: Subject) -> Result<Option<User>, StoreError> {
         Ok(self.load(table::user(subject)).await?.map(|loaded| loaded.value))
     }
 
-    /// Returns the user with this e-mail address, enabled or not.
+    /// Returns the user with this e-mail address, even if disabled.
     pub async fn user_by_email(&self, email: &Email) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::email(&email.lookup_key())).await? {
             Some(found) => self.user(found.value).await,
@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Returns the user with this username, enabled or not.
+    /// Returns the user with this username, even if disabled.
     pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::username(&username.lookup_key())).await? {
             Some(found) => self.user(found.value).await,
@@ -134,9 +134,9 @@ impl Store {
         }
     }
 
-    /// Returns the user whose e-mail address or username has this lookup key, enabled or not.
+    /// Returns the user whose e-mail address or username has this lookup key, even if disabled.
     ///
-    /// No name is both an address and a username.
+    /// No name can be both an e-mail address and a username.
     pub async fn user_by_lookup_key(&self, key: &SecretHash) -> Result<Option<User>, StoreError> {
         let mut found = self.load::<Subject>(table::email(key)).await?;
         if found.is_none() {
@@ -148,9 +148,9 @@ impl Store {
         }
     }
 
-    /// Returns the user with this typed e-mail address or username, enabled or not.
+    /// Returns the user with this typed e-mail address or username, even if disabled.
     ///
-    /// No name is both an address and a username.
+    /// No name can be both an e-mail address and a username.
     pub async fn user_by_sign_in_name(&self, typed: &str) -> Result<Option<User>, StoreError> {
         match (Email::parse(typed), Username::typed(typed)) {
             (Some(email), _) => self.user_by_email(&email).await,
@@ -167,7 +167,8 @@ impl Store {
     pub async fn add_users(&self, users: &[User]) -> Result<AddOutcome, StoreError> {
         let mut changes = Changes::default();
         for (number, user) in users.iter().enumerate() {
-            // Encoding takes microseconds per user; yield to other tasks on this thread.
+            // Encoding a user takes microseconds. The task yields now and then, so that others can
+            // run.
             if number % PAGE == PAGE - 1 {
                 tokio::task::yield_now().await;
             }
@@ -187,9 +188,9 @@ impl Store {
         })
     }
 
-    /// Changes a user, retrying on conflicts. Returns the new state.
+    /// Changes a user. Retries on conflicts. Returns the new user.
     ///
-    /// `sub`, e-mail address and username must not change.
+    /// Changes to `sub`, e-mail address and username are ignored.
     pub async fn change_user(
         &self,
         subject: Subject,
@@ -198,9 +199,9 @@ impl Store {
         self.change_user_and(subject, None, change).await
     }
 
-    /// Changes a user including e-mail address and username, retrying on conflicts.
+    /// Changes a user, possibly with another e-mail address or username. Retries on conflicts.
     ///
-    /// `sub` must not change. A released name becomes available to others.
+    /// Changes to `sub` are ignored. Other users can take a name that becomes free.
     pub async fn rename_user(
         &self,
         subject: Subject,
@@ -209,8 +210,8 @@ impl Store {
         self.rename_user_and_tell(subject, change, |_, _| None).await
     }
 
-    /// Returns the changes to a user and its name entries, or the outcome if another user has a new
-    /// name.
+    /// Returns the changes to a user and the index entries of the names, or the outcome if another
+    /// user has a new name.
     pub(crate) async fn rename_changes(
         &self,
         loaded: &Loaded<User>,
@@ -231,7 +232,7 @@ impl Store {
     /// Removes a user with all sessions, grants and consents.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn delete_user(&self, subject: Subject, now: UnixTime) -> Result<bool, StoreError> {
         let revocation = self.new_revocation(subject, EndReason::Administrator, now);
         if !self.remove_user(&revocation).await? {
@@ -250,9 +251,10 @@ impl Store {
         }
     }
 
-    /// Removes a user's record and name entries, retrying on conflicts.
+    /// Removes the record of a user and the index entries of the names. Retries on conflicts.
     ///
-    /// A name that is assigned concurrently must not remain as a dangling entry.
+    /// If another request changes a name at the same time, the entry of the new name is removed
+    /// too.
     async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };
@@ -265,16 +267,18 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns up to `limit` users in order of their `sub`, after `after`.
+    /// Returns up to `limit` users whose `sub` is greater than `after`, in order.
     pub async fn users(&self, after: Option<Subject>, limit: usize) -> Result<Vec<User>, StoreError> {
         let after = after.map(table::user);
         let page: Vec<Loaded<User>> = self.page(&table::all(Table::User), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Returns up to `limit` users that match a search ([`User::answers_to`]), in order of their
-    /// `sub`.
+    /// Returns up to `limit` users after `after` that match a search ([`User::answers_to`]), in the
+    /// order of their `sub`.
     ///
+    /// Reads a limited number of users, so a page may have fewer than `limit` although there are
+    /// more.
     /// Reads a bounded number of users: there may be a `next` with fewer than `limit` matches.
     pub async fn find_users(
         &self,
@@ -304,7 +308,7 @@ impl Store {
     }
 }
 
-/// Returns the changes that add a user with its name entries.
+/// Returns the changes that add a user with the index entries of the names.
 pub(crate) fn user_creation(user: &User) -> Result<Changes, StoreError> {
     let mut changes = record::create(table::user(user.sub), user)?;
     for name in names(user) {
@@ -314,7 +318,8 @@ pub(crate) fn user_creation(user: &User) -> Result<Changes, StoreError> {
     Ok(changes)
 }
 
-/// Returns the changes of a user's name entries. A conflict means that another user has a new name.
+/// Returns the changes to the index entries of a user's names. They conflict if another user has a
+/// new name.
 pub(crate) fn names_changes(before: &User, after: &User) -> Result<Changes, StoreError> {
     let (before, names) = (names(before), names(after));
     let mut changes = Changes::default();
@@ -326,7 +331,7 @@ pub(crate) fn names_changes(before: &User, after: &User) -> Result<Changes, Stor
     Ok(changes)
 }
 
-/// Returns the index entries of a user's names.
+/// Returns the keys of the index entries of a user's names.
 pub(crate) fn names(user: &User) -> Vec<Key> {
     let username = user.username.as_ref().map(|username| table::username(&username.lookup_key()));
     [table::email(&user.email.lookup_key())].into_iter().chain(username).collect()

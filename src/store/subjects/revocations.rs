@@ -1,8 +1,8 @@
-//! Revocations end all access of an account.
+//! Revocation of all access of a user.
 //!
-//! That is many records, and a crash may occur after the commit that causes it, such as a password
-//! change or the disabling of an account. So that commit also stores an open revocation, which the
-//! next start or garbage collection executes.
+//! A revocation changes many records, and the process may crash after the commit that requires it,
+//! such as a password change. So that commit also stores an open revocation. If it is not
+//! completed, the next start or garbage collection completes it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 
-/// Delay before garbage collection executes an unfinished revocation: enough for many thousands of
+/// Delay before garbage collection completes a revocation. It is sufficient for many thousands of
 /// records.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// An order to end all of a user's sessions, grants, application passwords and mailed links.
+/// Order to end all sessions, grants, application passwords and e-mailed links of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocation {
     pub subject: Subject,
     pub why: EndReason,
     pub at: UnixTime,
-    /// Distinguishes two of the same second: finishing one must not close the other.
+    /// Distinguishes revocations of the same second: completing one must not close another.
     pub(crate) number: u64,
 }
 
@@ -44,35 +44,36 @@ impl Revocation {
 }
 
 impl Store {
-    /// Creates a revocation, to be opened by the caller's commit and executed afterwards.
+    /// Creates a revocation. The caller's commit opens it, and [`Store::carry_out`] executes it.
     pub fn new_revocation(&self, subject: Subject, why: EndReason, at: UnixTime) -> Revocation {
         Revocation { subject, why, at, number: self.revocations.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Ends a user's sessions and grants on all nodes; every holder has to sign in again.
+    /// Ends a user's sessions and grants on all nodes, so that the user must sign in again
+    /// everywhere.
     ///
-    /// Consents remain. The cause was committed with the open revocation.
+    /// Consents remain. The caller has already committed the open revocation with the change that
+    /// requires it.
     ///
     /// # Errors
-    /// When the store fails; the ended ones stay ended, and garbage collection continues with the
-    /// rest.
+    /// If the store fails. What was ended remains so, and garbage collection completes the rest.
     pub async fn carry_out(&self, revocation: &Revocation) -> Result<Ended, StoreError> {
         let (user, at) = (revocation.subject, revocation.at);
-        // The session that started the revocation may be one of those that end.
+        // The session that has caused the revocation may be among those that end.
         let store = self.for_server();
-        // Pending sign-ins first, then sessions: the former could become sessions, and a live
-        // session could create a new grant while the old ones are ended.
+        // In this order: a pending sign-in could become a session, and a session could create a
+        // grant.
         store.end_partial_sign_ins(user).await?;
         let sessions = store.end_sessions_of_user(user).await?;
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;
-        // Includes links mailed after the commit.
+        // Includes links that were e-mailed after that commit.
         store.take_links_back(user).await?;
         store.close_revocation(revocation).await?;
         Ok(Ended { sessions, grants })
     }
 
-    /// Records that the revocation is finished.
+    /// Records that the revocation is completed.
     pub async fn close_revocation(&self, revocation: &Revocation) -> Result<(), StoreError> {
         let key = revocation.key();
         let entry = table::expiry(revocation.due_at(), &key);
@@ -94,7 +95,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Changes a user as [`Store::change_user`] does, and opens the revocation in the same commit.
+    /// Changes a user like [`Store::change_user`], and opens the revocation in the same commit.
     pub async fn change_user_with(
         &self,
         revocation: &Revocation,
@@ -103,14 +104,15 @@ impl Store {
         self.change_user_and(revocation.subject, Some(revocation), change).await
     }
 
-    /// Executes the open revocations of a previous process, before this process serves.
+    /// Executes the revocations that an earlier process has left open. Must run before this process
+    /// serves. Returns their number.
     ///
-    /// If other nodes share the store, one of them may be executing a revocation. Those that are
-    /// not due yet are left to their initiator or to garbage collection. Returns their number. A
-    /// damaged record does not prevent the start: it is logged, and garbage collection retries it.
+    /// If nodes share the store, another one may be executing a revocation. Revocations that are
+    /// not due yet are left to that node or to garbage collection. A damaged record does not
+    /// prevent the start: it is logged, and garbage collection retries it.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn carry_out_open_revocations(&self, now: UnixTime) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None::<Key>);
         loop {
@@ -155,8 +157,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Adds the open revocation to the changes, and removes the user's mailed links: a link mailed
-    /// earlier would give access to every reader of the mailbox.
+    /// Adds the open revocation to the changes, and removes the user's e-mailed links. Everyone who
+    /// can read the mailbox could use such a link.
     pub(crate) async fn opened_without_links(
         &self,
         mut changes: Changes,
@@ -171,7 +173,7 @@ impl Store {
 
 /// Adds the open revocation to the changes.
 ///
-/// The mailed links follow with [`Store::carry_out`], unless the changes have them.
+/// [`Store::carry_out`] later removes the user's e-mailed links, unless these changes do.
 pub(crate) fn opened(mut changes: Changes, revocation: Option<&Revocation>) -> Result<Changes, StoreError> {
     if let Some(revocation) = revocation {
         let key = revocation.key();

@@ -1,6 +1,7 @@
 //! Browser sessions, and the applications' sessions that depend on them.
-//! Combined reads for access decisions: one round trip instead of several.
-//! Browsers in which a user has signed in before: one small record per user.
+//!
+//! Also combined reads for access decisions, which need one round trip instead of several, and the
+//! browsers in which a user has signed in before (one small record per user).
 
 use std::time::Duration;
 
@@ -20,20 +21,20 @@ use sealgate_domain::session::{AppSession, Session, SessionId};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 
-/// Resolution of the last use of a session.
+/// Minimum interval between two recorded uses of a session.
 const TOUCH: Duration = Duration::from_mins(1);
 
-/// A page of a user's sessions.
+/// Page of a user's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPage {
-    /// The sessions, live or not.
+    /// The sessions, including those that have expired.
     pub sessions: Vec<Session>,
-    /// Session to continue after; `None` when there are no more.
+    /// Session after which the next page starts; `None` on the last page.
     pub next: Option<SessionId>,
 }
 
 impl Store {
-    /// Returns the session with this ID, live or not.
+    /// Returns the session with this ID, even if it has expired.
     pub async fn session(&self, id: SessionId) -> Result<Option<Loaded<Session>>, StoreError> {
         self.load(table::session(id)).await
     }
@@ -46,7 +47,7 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Replaces a loaded session with its next state.
+    /// Replaces a loaded session.
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
         let mut changes = record::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
@@ -57,11 +58,10 @@ impl Store {
         Ok(committed)
     }
 
-    /// Moves a session to another ID and cookie, which ends the dependent application sessions and
-    /// codes.
+    /// Moves a session to another ID and cookie. Codes and application sessions of the old ID end.
     ///
-    /// The same commit opens the revocation, if there is one. `next` creates the new session, or
-    /// returns `None` if the session no longer belongs to the caller. Returns whether it was moved.
+    /// `next` returns the new session, or `None` if the session no longer belongs to the caller. If
+    /// there is a revocation, the same commit opens it. Returns whether the session was moved.
     pub async fn move_session(
         &self,
         id: SessionId,
@@ -86,10 +86,10 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Records that a session is in use, at most once a minute. Best effort.
+    /// Records that a session is in use, at most once a minute. Errors are only logged.
     ///
-    /// A session that changes concurrently is in use anyway, and read-only requests must work while
-    /// the store accepts no writes.
+    /// If the session changes at the same time, it is in use anyway. Read-only requests must work
+    /// even if the store accepts no writes.
     pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) {
         if now.since(loaded.value.last_seen_at) < TOUCH {
             return;
@@ -104,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Ends a session and its dependent application sessions.
+    /// Ends a session, and thereby the application sessions that depend on it.
     pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
@@ -118,8 +118,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns up to `limit` sessions in which this user is signed in, in order of their IDs, after
-    /// `after`.
+    /// Returns up to `limit` sessions in which this user is signed in and whose ID is greater than
+    /// `after`, in order.
     pub async fn sessions_of_user(
         &self,
         user: Subject,
@@ -138,12 +138,12 @@ impl Store {
         Ok(SessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
-    /// Ends all sessions in which this user is signed in, and removes their known browsers.
+    /// Ends all sessions in which this user is signed in, and removes the user's known browsers.
     ///
     /// Returns the number of sessions.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn end_sessions_of_user(&self, user: Subject) -> Result<usize, StoreError> {
         self.forget_browsers(user, None).await?;
         self.end_sessions_but(user, None).await
@@ -152,12 +152,13 @@ impl Store {
     /// Ends all sessions in which this user is signed in, except for `kept`. Returns their number.
     ///
     /// # Errors
-    /// When the store fails; the call can be repeated.
+    /// If the store fails. The call can be repeated.
     pub async fn end_other_sessions_of_user(&self, user: Subject, kept: SessionId) -> Result<usize, StoreError> {
         self.end_sessions_but(user, Some(kept)).await
     }
 
-    /// Repeats until a pass finds no session: a pass misses one that moves to another ID meanwhile.
+    /// Ends the user's sessions, except for `kept`. Repeats the search until it finds none, because
+    /// it can miss a session that moves to another ID meanwhile.
     async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
         let mut ended = 0;
         for _ in 0..MAX_CONFLICTS {
@@ -180,8 +181,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns the application session with this ID, live or not. The caller must also check its
-    /// parent.
+    /// Returns the application session with this ID, even if it has expired. The caller must also
+    /// check the provider's session on which it depends.
     pub async fn app_session(&self, id: SessionId) -> Result<Option<Loaded<AppSession>>, StoreError> {
         self.load(table::app_session(id)).await
     }
@@ -194,17 +195,17 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Ends only an application session.
+    /// Ends an application session. The provider's session remains.
     pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
         let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
         let delete = vec![loaded.key().clone()];
-        // It never changes: a conflict means that it is gone.
+        // Application sessions never change, so a conflict means that it was removed.
         let _ = self.commit(Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }).await?;
         Ok(())
     }
 }
 
-/// Returns the index entries of a session.
+/// Returns the index entries of a session: one for each signed-in user.
 pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
     let id = *session.id.as_bytes();
     session
@@ -215,11 +216,11 @@ pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
         .into_iter()
 }
 
-/// The current records that an access token depends on.
+/// Current records on which an access token depends.
 #[derive(Debug)]
 pub struct TokenState {
     pub grant: Option<Grant>,
-    /// The registered client with the requested ID.
+    /// The client of the token, if it is registered.
     pub client: Option<Client>,
     pub user: Option<User>,
     /// Whether the token was revoked individually.
@@ -227,9 +228,9 @@ pub struct TokenState {
 }
 
 impl Store {
-    /// Reads the records that the token with this `jti` depends on.
+    /// Reads the records on which the access token with this `jti` depends.
     ///
-    /// `client`: `None` if it cannot be a registered one.
+    /// `client` is `None` if the token's client cannot be a registered one.
     pub async fn token_standing(
         &self,
         grant: GrantId,
@@ -250,7 +251,7 @@ impl Store {
         })
     }
 
-    /// Reads a session, live or not, and a user, enabled or not.
+    /// Reads a session and a user, even if the session has expired or the user is disabled.
     pub async fn session_and_user(
         &self,
         session: SessionId,
@@ -263,7 +264,8 @@ impl Store {
         Ok((of(&keys, 0, session)?, of(&keys, 1, user)?.map(|loaded| loaded.value)))
     }
 
-    /// Returns the existing sessions with these IDs, live or not. Unreadable ones are left out.
+    /// Returns the sessions with these IDs, even if they have expired. Omits missing and unreadable
+    /// ones.
     pub async fn sessions(&self, ids: &[SessionId]) -> Result<Vec<Loaded<Session>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::session(*id)).collect();
         let found = self.engine.get_many(&keys).await?;
@@ -278,13 +280,14 @@ fn of<T: DeserializeOwned>(keys: &[Key], at: usize, bytes: Option<Value>) -> Res
 }
 
 impl Store {
-    /// Returns the browsers from which this user has signed in; none if there is no such user.
+    /// Returns the browsers in which this user has signed in. None if there is no such user.
     pub async fn known_browsers(&self, subject: Subject) -> Result<KnownBrowsers, StoreError> {
         let loaded = self.load(table::known_browsers(subject)).await?;
         Ok(loaded.map_or_else(|| KnownBrowsers::none(subject), |loaded| loaded.value))
     }
 
-    /// Records a sign-in from the browser with this mark, which replaces its previous one.
+    /// Records a sign-in in the browser with this mark. `replaced` is the previous mark of that
+    /// browser.
     pub async fn learn_browser(
         &self,
         subject: Subject,
@@ -312,17 +315,17 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Removes the browsers of this user, except for the one with the mark `kept`.
+    /// Removes the known browsers of this user, except for the one with the mark `kept`.
     pub async fn forget_browsers(&self, subject: Subject, kept: Option<SecretHash>) -> Result<(), StoreError> {
         let Some(kept) = kept else {
-            // Its expiry entry is dangling then, and garbage collection removes it.
+            // The expiry entry remains, and garbage collection removes it.
             let delete = vec![table::known_browsers(subject)];
             return self.write(Changes { delete, ..Changes::default() }).await;
         };
         self.change_browsers(subject, |known| known.keep(kept)).await
     }
 
-    /// Removes one of them.
+    /// Removes a known browser of this user.
     pub async fn forget_browser(&self, subject: Subject, mark: SecretHash) -> Result<(), StoreError> {
         self.change_browsers(subject, |known| known.forget(mark)).await
     }

@@ -1,11 +1,11 @@
-//! Submissions of forms that must take effect once, and whose result is shown once.
+//! Submitted forms that must take effect only once, and whose result is shown only once.
 //!
-//! Examples are a new client's secret and a generated password. There is one record per submission,
-//! under a hash that the caller derives from the session's cookie and the form's token. It is
-//! written before the work begins, so that a second request with the same form finds it.
+//! Examples are forms that create a client secret or a password. Each submission has a record. Its
+//! ID is a hash that the caller derives from the session's cookie and the form's token. The record
+//! is written before the work begins, so that a second request with the same form finds it.
 //!
-//! The result is sealed with a key that the caller derives from the same cookie. The store alone
-//! cannot unseal it, and no wrapping key in the token is needed.
+//! The result is sealed with a key that the caller derives from the same cookie. So the store alone
+//! cannot unseal it, and the PKCS#11 token needs no wrapping key.
 
 use std::time::Duration;
 
@@ -20,36 +20,36 @@ use sealgate_domain::secret::Sealed;
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::time::UnixTime;
 
-/// How long a submission and its result are retained.
+/// Time for which a submission and its result are kept.
 const SUBMISSION_LIFE: Duration = Duration::from_hours(1);
 
 /// State of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum SubmissionState {
-    /// This request is the first one, and does the work.
+    /// This request is the first, and must do the work.
     First,
-    /// Another request has begun the work and not finished it.
+    /// Another request does the work and has not finished it.
     Running,
-    /// The work is done. The page that shows the result.
+    /// The work is done. This is the path of the page that shows the result.
     Done(String),
 }
 
-/// The result of a submission, for the page that shows it.
+/// Result of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionResult {
-    /// The page that shows it.
+    /// Path of the page that shows the result.
     pub page: String,
-    /// The secret; `None` if there is none or it was shown already.
+    /// The secret. `None` if there is none, or if it was already shown.
     pub secret: Option<Secret>,
-    /// Whether there was a secret that was shown already.
+    /// Whether there was a secret that was already shown.
     pub was_shown: bool,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct SubmissionRecord {
     expires_at: UnixTime,
-    /// The page that shows the result; `None` until the work is done.
+    /// Path of the page that shows the result; `None` until the work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,10 +59,10 @@ struct SubmissionRecord {
 }
 
 impl Store {
-    /// Claims a submission for this request, or returns its state.
+    /// Assigns a submission to this request if it is the first one. Otherwise returns its state.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn begin_submission(&self, id: &SecretHash, now: UnixTime) -> Result<SubmissionState, StoreError> {
         let key = table::submission(id);
         let expires_at = now.plus(SUBMISSION_LIFE);
@@ -72,16 +72,16 @@ impl Store {
         if self.commit(changes).await? == Committed::Yes {
             return Ok(SubmissionState::First);
         }
-        // If the other request abandoned it meanwhile, the caller asks again.
+        // If the other request has abandoned the submission meanwhile, the caller tries again.
         let found = self.submission(id).await?.and_then(|loaded| loaded.value.page);
         Ok(found.map_or(SubmissionState::Running, SubmissionState::Done))
     }
 
-    /// Stores the result of a submission that this request has begun. `key` and `nonce` seal the
-    /// secret.
+    /// Stores the result of a submission that this request has begun. The secret is sealed with
+    /// `key` and `nonce`.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn finish_submission(
         &self,
         id: &SecretHash,
@@ -99,23 +99,24 @@ impl Store {
         self.write(record::replace(&loaded, &done)?).await
     }
 
-    /// Removes a submission that changed nothing, so that the same form can be sent again.
+    /// Removes a submission that has changed nothing, so that the same form can be submitted again.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn abandon_submission(&self, id: &SecretHash) -> Result<(), StoreError> {
         let Some(loaded) = self.submission(id).await? else { return Ok(()) };
         let key = table::submission(id);
         let delete = vec![table::expiry(loaded.value.expires_at, &key), key];
         let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-        // A conflict means that garbage collection removed it.
+        // A conflict means that garbage collection has removed the record.
         self.commit(changes).await.map(|_| ())
     }
 
-    /// Returns the result of a submission. Of two requests for the secret, one gets it.
+    /// Returns the result of a submission. If two requests do that at once, only one gets the
+    /// secret.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn take_submission_result(
         &self,
         id: &SecretHash,
