@@ -1,7 +1,8 @@
 //! Certificates from an ACME authority: orders due certificates, one host after another.
 //!
-//! The certificate in use stays until the next one is written. A failure is logged and counted, and tried
-//! again later; it has no effect on requests. In a cluster one node orders, and all serve.
+//! The certificate in use stays until the next one is written. A failure is logged, counted and
+//! retried later; it has no effect on requests. In a cluster, one node orders certificates and all
+//! nodes serve them.
 
 mod keeping;
 
@@ -25,9 +26,9 @@ use self::keeping::{Followed, Keeping};
 use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
 
-/// Interval of checks.
-const PULSE: Duration = Duration::from_secs(1);
-/// Pause after a question for the renewal window that was not answered.
+/// Interval of checks whether a certificate is due.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Pause after a failed request for the renewal window.
 const WINDOW_PAUSE: Duration = Duration::from_hours(6);
 
 /// Creates the files that the listeners need before the first certificate is issued.
@@ -48,7 +49,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mu
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            () = Box::pin(service.pulse()) => {}
+            () = Box::pin(service.wait_and_check()) => {}
         }
     }
     if let Some(duty) = duty {
@@ -59,27 +60,27 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mu
 struct CertificateService {
     sealgate: Arc<Sealgate>,
     challenges: Arc<Challenges>,
-    /// Of a cluster, in which one node orders for all.
+    /// Lease of the node that orders for all. `None` outside a cluster.
     duty: Option<Arc<Mutex<LeasedTask>>>,
     /// Work under the current configuration.
     current: Option<Ordering>,
-    /// Whether the last look failed.
+    /// Whether the last check failed.
     is_failing: bool,
 }
 
 impl CertificateService {
-    async fn pulse(&mut self) {
-        tokio::time::sleep(PULSE).await;
-        let looked = self.look().await;
-        if let Err(fault) = &looked
+    async fn wait_and_check(&mut self) {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let checked = self.check().await;
+        if let Err(fault) = &checked
             && !self.is_failing
         {
             tracing::error!(%fault, "certificates are neither ordered nor taken over");
         }
-        self.is_failing = looked.is_err();
+        self.is_failing = checked.is_err();
     }
 
-    async fn look(&mut self) -> Result<(), AcmeFault> {
+    async fn check(&mut self) -> Result<(), AcmeFault> {
         let config = self.sealgate.in_effect.load().acme.clone();
         let is_current = self.current.as_ref().map(|ordering| ordering.authority.config()) == config.as_ref();
         if !is_current {
@@ -109,7 +110,7 @@ impl CertificateService {
             }
         }
         for host in ordering.authority.config().hosts.clone() {
-            ordering.look_after(&host, &self.sealgate).await;
+            ordering.order_if_due(&host, &self.sealgate).await;
         }
         let failing = ordering.state.hosts.iter().filter(|(host, kept)| kept.failures > 0 && ordering.orders(host));
         self.sealgate.metrics.acme_failing(failing.count());
@@ -117,7 +118,7 @@ impl CertificateService {
     }
 }
 
-/// Orders under one configuration.
+/// State of the orders under one configuration.
 struct Ordering {
     authority: Arc<AcmeAuthority>,
     keeping: Keeping,
@@ -125,12 +126,12 @@ struct Ordering {
     account: Option<AuthorityAccount>,
     /// Validity of each host's certificate; `None` for a host without one.
     validities: BTreeMap<String, Option<CertificateValidity>>,
-    /// Suggested renewal of each host, and when to ask again.
+    /// Suggested renewal window of each host, and when to request it again.
     windows: BTreeMap<String, (Option<RenewalWindow>, Instant)>,
 }
 
 impl Ordering {
-    /// Reads the state. Blocks on the disk.
+    /// Reads the state. Blocking I/O.
     fn open(
         config: &AcmeConfig,
         sealgate: &Arc<Sealgate>,
@@ -144,12 +145,13 @@ impl Ordering {
         Ok(Self { authority, keeping, state, account: None, validities: BTreeMap::new(), windows: BTreeMap::new() })
     }
 
+    /// Returns whether this configuration orders a certificate for the host.
     fn orders(&self, host: &str) -> bool {
         self.authority.config().hosts.iter().any(|own| own == host)
     }
 
-    /// Orders the host's certificate if that is due.
-    async fn look_after(&mut self, host: &str, sealgate: &Sealgate) {
+    /// Orders the host's certificate if it is due.
+    async fn order_if_due(&mut self, host: &str, sealgate: &Sealgate) {
         let kept = self.state.hosts.get(host).cloned().unwrap_or_default();
         let now = || i64::try_from(sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
         if self.authority.pause().is_some() || now() < kept.not_before {
@@ -210,7 +212,7 @@ impl Ordering {
         self.read(host, &next).await;
     }
 
-    /// Reads and remembers the validity of the host's certificate.
+    /// Reads and caches the validity of the host's certificate.
     async fn read(&mut self, host: &str, kept: &HostState) -> Option<CertificateValidity> {
         let (authority, name, kept) = (Arc::clone(&self.authority), host.to_owned(), kept.clone());
         let read = blocking(move || Ok(authority.current(&name, &kept))).await.unwrap_or_default();
@@ -222,7 +224,7 @@ impl Ordering {
         self.keeping.save(&self.state).await
     }
 
-    /// Opens the account, or registers one.
+    /// Opens the account at the authority, or registers one.
     async fn account(&mut self) -> Result<AuthorityAccount, AcmeFault> {
         if let Some(account) = &self.account {
             return Ok(account.clone());
@@ -240,7 +242,8 @@ impl Ordering {
         Ok(account)
     }
 
-    /// Returns when the authority suggests to renew, and asks it if that is not known.
+    /// Returns the renewal window that the authority suggests. Requests it if it is unknown or
+    /// outdated.
     async fn window(&mut self, host: &str) -> Option<RenewalWindow> {
         if let Some((window, again)) = self.windows.get(host)
             && Instant::now() < *again

@@ -1,6 +1,7 @@
-//! Counts the bounded records that anyone can create, for all nodes of a cluster.
+//! Counting of records that unauthenticated clients can create and whose number is bounded, for all
+//! nodes of a cluster.
 //!
-//! A process alone on a store tracks them from its start, and this task does nothing.
+//! A process without a cluster counts its records itself, so this task does nothing there.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,11 +12,11 @@ use sealgate_core::state::Sealgate;
 use sealgate_store::{LeaseName, StoreError};
 
 /// Interval at which published counts are read.
-const LOOK: Duration = Duration::from_secs(1);
-/// Interval of counts.
-const EVERY: Duration = Duration::from_secs(3);
-/// Interval of counts of clients, which reads all of them.
-const CLIENTS_EVERY: Duration = Duration::from_secs(30);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval between two counts.
+const COUNT_INTERVAL: Duration = Duration::from_secs(3);
+/// Interval between two counts of clients. Such a count reads all clients.
+const CLIENT_COUNT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Counts if this node holds the lease, and applies the published counts, until `stop`.
 pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
@@ -26,7 +27,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         Counting { duty: LeasedTask::new(&sealgate, LeaseName::Counting), sealgate, last: None, clients: None };
     loop {
         let looked = async {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(READ_INTERVAL).await;
             counting.look().await
         };
         tokio::select! {
@@ -43,8 +44,9 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
 struct Counting {
     sealgate: Arc<Sealgate>,
     duty: LeasedTask,
-    /// When this node last counted, and last counted the clients.
+    /// Time of this node's last count.
     last: Option<Instant>,
+    /// Time of this node's last count of clients.
     clients: Option<Instant>,
 }
 
@@ -53,8 +55,8 @@ impl Counting {
         let store = &self.sealgate.store;
         if let Some(fence) = self.duty.hold().await {
             let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
-            if is_due(self.last, EVERY) {
-                let with_clients = is_due(self.clients, CLIENTS_EVERY);
+            if is_due(self.last, COUNT_INTERVAL) {
+                let with_clients = is_due(self.clients, CLIENT_COUNT_INTERVAL);
                 self.last = Some(Instant::now());
                 if store.publish_counts(&fence, with_clients).await? && with_clients {
                     self.clients = self.last;

@@ -1,4 +1,4 @@
-//! A task that one node performs for all: its lease, with logging and metrics.
+//! Leases of background tasks that one node performs for the cluster, with logging and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use sealgate_core::state::Sealgate;
 use sealgate_store::{Fence, Lease, LeaseName};
 
 /// Interval at which the lease is checked while there is no work.
-pub(crate) const LOOK: Duration = Duration::from_secs(2);
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// One node's side of such a task.
+/// Lease of one task, and the state of this node's attempts to hold it.
 pub(crate) struct LeasedTask {
     sealgate: Arc<Sealgate>,
     lease: Lease,
@@ -38,7 +38,7 @@ impl LeasedTask {
         held
     }
 
-    /// Releases the lease for another node, at a stop.
+    /// Releases the lease for another node. Called at a stop.
     pub(crate) async fn release(&mut self) {
         self.lease.release(&self.sealgate.store).await;
         self.sealgate.metrics.lease_held(self.lease.name().as_str(), false);

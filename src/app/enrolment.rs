@@ -14,12 +14,13 @@ use sealgate_domain::user::Subject;
 use sealgate_store::{LeaseName, PeopleCount, Store, StoreError};
 use sealgate_system::metrics::EnrolmentShare;
 
-/// Interval of counts: each one reads all records.
-const EVERY: Duration = Duration::from_mins(5);
+/// Interval between two counts. A count reads all records.
+const COUNT_INTERVAL: Duration = Duration::from_mins(5);
 
-/// Records per read, and the pause between reads, which leaves the store to other work.
-const PAGE: usize = 256;
-const REST: Duration = Duration::from_millis(20);
+/// Number of records per read.
+const RECORDS_PER_READ: usize = 256;
+/// Pause between two reads, which leaves the store to other work.
+const READ_PAUSE: Duration = Duration::from_millis(20);
 
 /// Counts at once and every few minutes if this node holds the lease, and reads published counts,
 /// until `stop`.
@@ -36,7 +37,7 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         }
         tokio::select! {
             _ = stop.changed() => break,
-            () = tokio::time::sleep(duty::LOOK) => {}
+            () = tokio::time::sleep(duty::CHECK_INTERVAL) => {}
         }
     }
     counting.duty.release().await;
@@ -45,7 +46,7 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
 struct Counting {
     sealgate: Arc<Sealgate>,
     duty: LeasedTask,
-    /// When this node last tried to count.
+    /// Time at which this node last tried to count.
     last: Option<Instant>,
 }
 
@@ -53,17 +54,17 @@ impl Counting {
     async fn look(&mut self) -> Result<(), StoreError> {
         let is_cluster = self.sealgate.store.is_shared();
         if is_cluster {
-            self.take_in().await?;
+            self.apply_published().await?;
         }
         let is_held = self.duty.hold().await.is_some();
-        if !is_held || self.last.is_some_and(|last| last.elapsed() < EVERY) || self.was_counted_by_another() {
+        if !is_held || self.last.is_some_and(|last| last.elapsed() < COUNT_INTERVAL) || self.was_counted_by_another() {
             return Ok(());
         }
         self.last = Some(Instant::now());
         let Some(enrolment) = count(&self.sealgate.store, &mut self.duty).await? else { return Ok(()) };
         let now = self.sealgate.clock.now();
         if !is_cluster {
-            self.tell(enrolment, now);
+            self.publish(enrolment, now);
         } else if let Some(fence) = self.duty.hold().await {
             let EnrolmentShare { none, totp, security_key, passkey, reset } = enrolment;
             let published = PeopleCount { none, totp, security_key, passkey, reset, at: now };
@@ -76,20 +77,20 @@ impl Counting {
     fn was_counted_by_another(&self) -> bool {
         let now = self.sealgate.clock.now();
         let last = self.sealgate.enrolment.last();
-        self.sealgate.store.is_shared() && last.is_some_and(|(_, at)| now.since(at) < EVERY)
+        self.sealgate.store.is_shared() && last.is_some_and(|(_, at)| now.since(at) < COUNT_INTERVAL)
     }
 
-    /// Applies the last published count.
-    async fn take_in(&self) -> Result<(), StoreError> {
+    /// Applies the count that another node has published.
+    async fn apply_published(&self) -> Result<(), StoreError> {
         let Some(published) = self.sealgate.store.people_count().await? else { return Ok(()) };
         let PeopleCount { none, totp, security_key, passkey, reset, at } = published;
         if self.sealgate.enrolment.last().is_none_or(|(_, known)| known != at) {
-            self.tell(EnrolmentShare { none, totp, security_key, passkey, reset }, at);
+            self.publish(EnrolmentShare { none, totp, security_key, passkey, reset }, at);
         }
         Ok(())
     }
 
-    fn tell(&self, enrolment: EnrolmentShare, at: UnixTime) {
+    fn publish(&self, enrolment: EnrolmentShare, at: UnixTime) {
         self.sealgate.metrics.enrolled(&enrolment);
         self.sealgate.enrolment.tell(enrolment, at);
     }
@@ -104,7 +105,7 @@ async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentS
     let mut factors = FactorCursor { store, after: None, read: VecDeque::new(), ended: false };
     let mut after = None;
     loop {
-        let users = store.users(after, PAGE).await?;
+        let users = store.users(after, RECORDS_PER_READ).await?;
         let Some(last) = users.last() else { return Ok(Some(enrolment)) };
         after = Some(last.sub);
         for user in &users {
@@ -114,7 +115,7 @@ async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentS
                 add(&mut enrolment, factors.as_ref());
             }
         }
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(READ_PAUSE).await;
         if duty.hold().await.is_none() {
             return Ok(None);
         }
@@ -150,7 +151,7 @@ impl FactorCursor<'_> {
                 Some(_) => return Ok(None),
                 None if self.ended => return Ok(None),
                 None => {
-                    self.read = self.store.all_factors(self.after, PAGE).await?.into();
+                    self.read = self.store.all_factors(self.after, RECORDS_PER_READ).await?.into();
                     self.ended = self.read.is_empty();
                     self.after = self.read.back().map(|last| last.subject).or(self.after);
                 }

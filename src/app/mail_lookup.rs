@@ -1,5 +1,5 @@
-//! Lookups for an e-mail when it is due: the user who asked for a password reset, and the owner of an
-//! address that is to be confirmed.
+//! Lookups of users when an e-mail is due: the user who requested a password reset, and the owner
+//! of an address to confirm.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use sealgate_system::clock::random;
 
 /// Maximum random delay of an e-mail.
 ///
-/// E-mails are sent one after another. An attacker who requests another user's link and then their
-/// own could otherwise see from their own e-mail's time whether one was sent before it.
+/// E-mails are sent one after another. Without the delay, an attacker could request another user's
+/// link and then a link of their own. The delivery time of their own e-mail would reveal whether
+/// another one was sent before it.
 pub const MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// The e-mail for the user.
+/// E-mail for a user who requested a password reset.
 enum Answer {
     /// A link to set a new password.
     Link,
@@ -31,7 +32,7 @@ enum Answer {
 /// Replaces `wanted`, a leased reset request, by the user's e-mail, or removes it.
 ///
 /// The e-mail is due soon, at a random time, and is addressed to the account's address. After a
-/// crash before the commit, `wanted` is still queued; after the commit, no second link is created.
+/// crash before the commit, `wanted` is still queued. After the commit, no second link is created.
 /// A conflict means that another process has taken `wanted`.
 ///
 /// # Errors
@@ -48,7 +49,7 @@ pub async fn reset(
     };
     let Some(user) = store.user_by_lookup_key(account).await? else { return store.replace_mail(wanted, &[]).await };
     if !browser.is_empty() && store.known_browsers(user.sub).await?.find_kept(browser, now).is_none() {
-        // Unknown browsers have used up their requests for this account.
+        // Unknown browsers have used up the requests for this account.
         return store.replace_mail(wanted, &[]).await;
     }
     let answer = answer_for(sealgate, &user).await?;
@@ -87,7 +88,7 @@ async fn answer_for(sealgate: &Sealgate, user: &User) -> Result<Answer, StoreErr
     if user.password.is_some() {
         return Ok(Answer::Link);
     }
-    // The mailbox alone must not open an account without a password.
+    // Access to the mailbox alone must not open an account without a password.
     let factors = sealgate.store.factors(user.sub).await?;
     let has_passkey = factors.is_some_and(|factors| factors.value.has_passkey());
     Ok(if has_passkey { Answer::PasskeysOnly } else { Answer::Nothing("no password") })
@@ -113,8 +114,8 @@ fn made(
 
 /// Replaces `wanted` by an e-mail with a code, or by a notification if the address has an account.
 ///
-/// The requesting user may already have the address in another spelling. A disabled user gets no
-/// e-mail. A conflict means that another process has taken `wanted`.
+/// The address counts as free if the requesting user has it in another spelling. A disabled owner
+/// gets no e-mail. A conflict means that another process has taken `wanted`.
 ///
 /// # Errors
 /// When the store fails or there is no data key; `wanted` is still queued then.

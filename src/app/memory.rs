@@ -60,11 +60,13 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// Disables huge pages for this process. The allocator requests them, and each is resident as a whole after the first
-/// access, which cost an idle process 25 MiB. Call it before anything else.
+/// Disables huge pages for this process. Call it before anything else.
+///
+/// The allocator requests huge pages, and each is resident as a whole after the first access. They
+/// cost an idle process 25 MiB.
 pub(crate) fn use_small_pages() {
     const NONE: libc::c_ulong = 0;
-    // SAFETY: it takes only numbers and accesses no memory. A kernel without huge pages returns an error, which is
-    // ignored.
+    // SAFETY: the call takes only numbers and accesses no memory. A kernel without huge pages
+    // returns an error, which is ignored.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1 as libc::c_ulong, NONE, NONE, NONE) };
 }

@@ -1,5 +1,5 @@
-//! Assembly of the program: shared capabilities (`state`), request handling by host (`site`), the
-//! start, the server, reloads, and background work.
+//! Assembly of the program: request handling by host (`site`), the start, the server, reloads, and
+//! background work.
 
 pub(crate) mod certificates;
 pub(crate) mod counting;

@@ -1,7 +1,7 @@
 //! E-mail notifications to users about security-relevant changes of their accounts.
 //!
-//! They are derived from audit events, so that no code path can omit one. The e-mail is queued at
-//! the server's next periodic run, at most two seconds later.
+//! Notifications are derived from audit events, so that no code path can omit one. The e-mail is
+//! queued at the server's next periodic run, at most two seconds later.
 
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::{AuditEvent, NoticeContext};
@@ -19,9 +19,9 @@ pub async fn write(sealgate: &Sealgate) {
     }
     while let Some(event) = events.next() {
         let (Some(subject), Some(telling)) = (event.subject, event.telling.clone()) else { continue };
-        match tell(sealgate, subject, &event, &telling).await {
+        match queue(sealgate, subject, &event, &telling).await {
             Ok(()) => {}
-            // A retry would fail too, and would block all others.
+            // A retry would fail too, and would block all other notifications.
             Err(error @ StoreError::Broken(_)) => {
                 tracing::error!(%error, %subject, "cannot queue an account notification; the user is not notified");
             }
@@ -34,7 +34,7 @@ pub async fn write(sealgate: &Sealgate) {
     }
 }
 
-async fn tell(
+async fn queue(
     sealgate: &Sealgate,
     subject: Subject,
     event: &AuditEvent,
@@ -50,7 +50,7 @@ async fn tell(
         browser: telling.browser.clone(),
         system: telling.system.clone(),
     });
-    // Omit the origin of an administrator's request.
+    // The user must not see the origin of an administrator's request.
     let origin = origin.filter(|_| telling.notice != Notice::AdministratorActed);
     let told = store
         .add_notice((subject, telling.notice), now, |id, due_at, count| {

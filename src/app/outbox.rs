@@ -3,6 +3,8 @@
 //! It sends one e-mail at a time, each with a deadline. A slow or failing mail server affects only
 //! this task. Of several nodes on one store, one sends. A sender also leases each e-mail, so that
 //! two concurrent senders do not send it twice.
+//!
+//! Awaited e-mails are those that a user waits for, such as reset links. They are sent first.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,24 +25,26 @@ use sealgate_system::clock::random;
 use sealgate_system::metrics::MailOutcome;
 
 /// Interval of checks for due e-mails. A check reads [`BATCH`] records.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Interval of counts of the outbox, which read all of it.
-const COUNT: Duration = Duration::from_secs(15);
+/// Interval between two counts of the outbox. A count reads all of it.
+const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Number of e-mails read from the store at a time.
 const BATCH: usize = 32;
 
-/// Interval of searches for awaited e-mails behind all other due ones, which read all of these.
-const LOOK_BEHIND: Duration = Duration::from_secs(5);
+/// Interval of searches for awaited e-mails behind other due e-mails. A search reads all due
+/// e-mails.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// One of this many consecutive e-mails is an unawaited one, if there is any.
+/// Of this many consecutive e-mails, one is not awaited, if there is one.
 const TURN: usize = 4;
 
-/// Number of users in a row with an ambiguous response, after which sending pauses.
-const MAX_UNCLEAR: usize = 5;
+/// Number of users in a row with an ambiguous response after which sending pauses.
+const MAX_UNCLEAR_IN_A_ROW: usize = 5;
 
-/// Pause after the mail server was unusable. It doubles while that continues.
+/// First pause after the mail server was unusable. It doubles up to [`MAX_PAUSE`] while that
+/// continues.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const MAX_PAUSE: Duration = Duration::from_mins(10);
 
@@ -81,27 +85,29 @@ impl Relay {
 /// State of the task.
 pub(crate) struct OutboxWorker {
     sealgate: Arc<Sealgate>,
-    /// One of several nodes sends, because the rate limit applies to all.
+    /// Lease of the sending node. One node sends for all, because the rate limit applies to all.
     duty: LeasedTask,
     /// Mail server of the current configuration.
     relay: Option<Arc<Relay>>,
-    /// The configuration of [`Self::relay`].
+    /// Configuration of [`Self::relay`].
     config: Option<Arc<Config>>,
     /// End and length of the current pause.
     pause: Option<(Instant, Duration)>,
-    /// Users whose e-mails met an ambiguous response since the last accepted one.
+    /// Users whose e-mails had an ambiguous response since the last accepted e-mail.
     ///
-    /// Such a response may concern all e-mails or each of these. E-mails without a user do not
-    /// count: unauthenticated requests must not stop all others.
+    /// The cause of such a response may concern all e-mails or only this one. E-mails without a
+    /// user do not count, because unauthenticated requests must not stop all other e-mails.
     unclear: HashSet<Subject>,
-    /// The last pause caused by these, until an e-mail is accepted.
+    /// Length of the last pause after ambiguous responses, until an e-mail is accepted.
     unclear_pause: Option<Duration>,
-    /// Sent e-mails not recorded yet because the store failed. Sending again would duplicate them.
+    /// Sent e-mails that are not recorded yet because the store failed. Sending them again would
+    /// duplicate them.
     unnoted: HashMap<MailId, SentMail>,
+    /// Time of the last count.
     counted: Option<Instant>,
-    /// Time of the last search for awaited e-mails behind all others.
+    /// Time of the last search for awaited e-mails behind other due e-mails.
     looked_behind: Option<Instant>,
-    /// Position of the scan behind e-mails that cannot be sent now.
+    /// Last e-mail that [`Self::settle_behind`] has read.
     passed: Option<WaitingMail>,
 }
 
@@ -112,7 +118,7 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(CHECK_INTERVAL) => {}
         }
         // An e-mail interrupted by a stop is sent by the next process after its lease expires.
         let looked = tokio::select! {
@@ -147,7 +153,7 @@ impl OutboxWorker {
     /// Sends the due e-mails.
     ///
     /// # Errors
-    /// When the store fails; the rest is done at the next check.
+    /// When the store fails. The next check continues.
     async fn look(&mut self) -> Result<(), StoreError> {
         let Some(relay) = self.relay() else {
             self.duty.release().await;
@@ -165,7 +171,7 @@ impl OutboxWorker {
             let is_backlog = due.len() >= BATCH;
             let mut sent = 0;
             for mail in due {
-                // A user may wait for one that was queued meanwhile.
+                // A user may wait for an e-mail that was queued meanwhile.
                 if is_backlog && sent > 0 && self.may_look_behind() {
                     break;
                 }
@@ -174,7 +180,7 @@ impl OutboxWorker {
                 }
                 if !is_usable {
                     if self.is_paused() || !self.is_usable(&relay).await {
-                        // Check the others for work that needs no mail server.
+                        // Check the other e-mails for work that needs no mail server.
                         continue;
                     }
                     is_usable = true;
@@ -191,7 +197,7 @@ impl OutboxWorker {
         }
     }
 
-    /// Returns some of the due e-mails, in sending order.
+    /// Returns some of the due e-mails, in the order in which they are sent.
     async fn due(&mut self) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
         let now = self.sealgate.clock.now();
         let mut due = self.sealgate.store.due_mail(now, BATCH).await?;
@@ -208,7 +214,7 @@ impl OutboxWorker {
     }
 
     fn may_look_behind(&self) -> bool {
-        self.looked_behind.is_none_or(|looked| looked.elapsed() >= LOOK_BEHIND)
+        self.looked_behind.is_none_or(|looked| looked.elapsed() >= SEARCH_INTERVAL)
     }
 
     /// Returns the mail server of the current configuration, which a reload may have changed.
@@ -221,7 +227,7 @@ impl OutboxWorker {
         if !is_known {
             self.config = Some(Arc::clone(&config));
             self.pause = None;
-            self.is_taken();
+            self.record_accepted();
             let relay = Relay::from_config(config).unwrap_or_else(|error| {
                 tracing::error!(%error, "no mail can be sent; correct this and reload the configuration");
                 None
@@ -236,7 +242,9 @@ impl OutboxWorker {
     }
 
     /// Does the work that needs no mail server: records a sent e-mail, looks up its user, or drops
-    /// it when it is too late. Returns true when there is nothing left to send.
+    /// it if it is too late.
+    ///
+    /// Returns true if there is nothing left to send.
     async fn is_settled(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let id = mail.value.id;
         if let Some(sent) = self.unnoted.get(&id) {
@@ -256,7 +264,7 @@ impl OutboxWorker {
         Ok(false)
     }
 
-    /// Replaces a request by the user's e-mail, which is sent at the next check.
+    /// Replaces a request for a lookup by the user's e-mail, which is sent at the next check.
     async fn look_up(&self, mail: &Loaded<WaitingMail>, now: UnixTime) -> Result<(), StoreError> {
         let message = match self.sealgate.store.open_mail(&mail.value) {
             Ok(message) => message,
@@ -268,9 +276,9 @@ impl OutboxWorker {
             mail_lookup::reset(&self.sealgate, now, mail, &message).await
         };
         match looked_up {
-            // On a conflict, another process has it.
+            // On a conflict, another process has the e-mail.
             Ok(_) => Ok(()),
-            // It would block all others.
+            // A retry would fail too, and would block all other e-mails.
             Err(error @ StoreError::Broken(_)) => {
                 self.give_up(mail, DeadReason::Failed, Some(&error.to_string())).await
             }
@@ -278,7 +286,8 @@ impl OutboxWorker {
         }
     }
 
-    /// Does the same for e-mails further back while none can be sent, one page per check.
+    /// Calls [`Self::is_settled`] for e-mails further back in the queue while none can be sent, one
+    /// page per check.
     ///
     /// Otherwise unauthenticated requests could fill the outbox until no notification fits.
     async fn settle_behind(&mut self) -> Result<(), StoreError> {
@@ -292,7 +301,7 @@ impl OutboxWorker {
         for mail in page.iter().filter(is_due) {
             let _ = self.is_settled(mail).await?;
         }
-        // At the end, start over.
+        // At the end of the queue, start over.
         self.passed = page.last().filter(is_due).map(|mail| mail.value.clone());
         Ok(())
     }
@@ -307,14 +316,14 @@ impl OutboxWorker {
                 true
             }
             Err(error) => {
-                self.rest(&error.to_string());
+                self.pause_sending(&error.to_string());
                 false
             }
         }
     }
 
-    /// Pauses sending. Logs it once, and then at each unsuccessful end of a pause.
-    fn rest(&mut self, error: &str) {
+    /// Pauses sending. Logs the first pause, and then each unsuccessful end of a pause.
+    fn pause_sending(&mut self, error: &str) {
         let before = self.pause.map(|(_, pause)| pause).max(self.unclear_pause);
         let pause = before.map_or(FIRST_PAUSE, |pause| (pause * 2).min(MAX_PAUSE));
         self.pause = Some((Instant::now() + pause, pause));
@@ -331,7 +340,8 @@ impl OutboxWorker {
     async fn send(&mut self, relay: &Relay, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let store = Arc::clone(&self.sealgate.store);
         let now = self.sealgate.clock.now();
-        // Twice the deadline, so that no other process sends it while the response is recorded.
+        // Lease it for twice the deadline, so that no other process sends it while the response is
+        // recorded.
         let Some(mail) = store.take_mail(mail, now, relay.deadline * 2).await? else { return Ok(true) };
         let (id, kind) = (mail.value.id, mail.value.kind);
         let outcome = match store.open_mail(&mail.value) {
@@ -346,7 +356,7 @@ impl OutboxWorker {
             Ok(answer) => {
                 tracing::info!(%id, kind = kind.as_str(), answer, "sent a message");
                 self.sealgate.metrics.mail(kind, MailOutcome::Sent);
-                self.is_taken();
+                self.record_accepted();
                 let sent = SentMail::new(&mail.value, &answer, now);
                 if let Err(error) = store.mail_was_sent(&mail, &sent).await {
                     self.unnoted.insert(id, sent);
@@ -371,15 +381,15 @@ impl OutboxWorker {
                     Ok(next) => drop(store.move_mail(&mail, next).await?),
                     Err(_) => self.give_up(&mail, DeadReason::Refused, Some(&answer)).await?,
                 }
-                return Ok(!self.takes_nobody(mail.value.subject, &answer));
+                return Ok(!self.count_unclear(mail.value.subject, &answer));
             }
             Err(SendError::Relay(error)) => {
-                // The e-mail is not the cause: it is due as before.
+                // The e-mail is not the cause, so it stays due as before.
                 match mail.value.moved(now) {
                     Ok(next) => drop(store.move_mail(&mail, next).await?),
                     Err(reason) => self.give_up(&mail, reason, Some(&error)).await?,
                 }
-                self.rest(&error);
+                self.pause_sending(&error);
                 return Ok(false);
             }
             Err(SendError::Refused(answer)) => self.give_up(&mail, DeadReason::Refused, Some(&answer)).await?,
@@ -389,23 +399,23 @@ impl OutboxWorker {
         Ok(true)
     }
 
-    /// Records an ambiguous response, and returns whether it was one too many.
+    /// Records an ambiguous response. Returns whether sending pauses because there were too many.
     ///
     /// The count restarts after the pause, so that acceptable e-mails get their turn between two
     /// pauses.
-    fn takes_nobody(&mut self, subject: Option<Subject>, answer: &str) -> bool {
+    fn count_unclear(&mut self, subject: Option<Subject>, answer: &str) -> bool {
         self.unclear.extend(subject);
-        if self.unclear.len() < MAX_UNCLEAR {
+        if self.unclear.len() < MAX_UNCLEAR_IN_A_ROW {
             return false;
         }
         self.unclear.clear();
-        self.rest(&format!("it refused messages to {MAX_UNCLEAR} recipients in a row ({answer})"));
+        self.pause_sending(&format!("it refused messages to {MAX_UNCLEAR_IN_A_ROW} recipients in a row ({answer})"));
         self.unclear_pause = self.pause.map(|(_, pause)| pause);
         true
     }
 
-    /// Records that the server accepts e-mails.
-    fn is_taken(&mut self) {
+    /// Records that the mail server accepts e-mails.
+    fn record_accepted(&mut self) {
         self.unclear.clear();
         self.unclear_pause = None;
     }
@@ -428,11 +438,11 @@ impl OutboxWorker {
     }
 
     async fn count(&mut self) -> Result<(), StoreError> {
-        if self.counted.is_some_and(|counted| counted.elapsed() < COUNT) {
+        if self.counted.is_some_and(|counted| counted.elapsed() < COUNT_INTERVAL) {
             return Ok(());
         }
         let counts = self.sealgate.store.count_outbox().await?;
-        // Each has an e-mail, and other processes remove them too.
+        // Each pending registration has an e-mail, and other processes remove registrations too.
         self.sealgate.store.count_pending_registrations().await?;
         let now = self.sealgate.clock.now();
         let oldest = counts.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
@@ -442,7 +452,8 @@ impl OutboxWorker {
     }
 }
 
-/// Interleaves awaited e-mails, which go first, with the others, so that these are not starved.
+/// Interleaves awaited e-mails, which go first, with the others, so that the others are not
+/// starved.
 fn in_turn<T>(awaited: Vec<T>, others: Vec<T>) -> Vec<T> {
     let (mut awaited, mut others) = (awaited.into_iter(), others.into_iter());
     let mut all = Vec::with_capacity(awaited.len() + others.len());

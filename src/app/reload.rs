@@ -21,7 +21,7 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_edge::{Change, Changer, Front};
 use sealgate_system::log::SetFilter;
 
-/// Maximum number of changes in an audit record; the log has all.
+/// Maximum number of changes that an audit record names. The log names all.
 const MAX_NAMED: usize = 20;
 
 pub(crate) struct Reloader {
@@ -69,7 +69,7 @@ impl Reloader {
             if asked.is_none() {
                 return;
             }
-            // It has logged the result.
+            // `reload` has logged the result.
             let _ = self.reload().await;
         }
     }

@@ -1,6 +1,6 @@
 //! Check at a start whether existing security keys and passkeys work under this issuer.
 //!
-//! They contain their host (WebAuthn's RP ID), which cannot be changed.
+//! Each key is bound to its host (WebAuthn's RP ID). The binding cannot be changed.
 
 use sealgate_config::Config;
 use sealgate_core::audit::AuditLog;
@@ -36,20 +36,20 @@ impl From<RelyingPartyFault> for NotServing {
 /// Checks whether [`apply`] would fail, for a store that is not served. Writes nothing.
 pub(crate) async fn check(config: &Config, store: &Store) -> Result<(), RelyingPartyFault> {
     let keys_of = store.keys_of().await?;
-    if would_die(config, keys_of.as_deref()) {
+    if would_stop_working(config, keys_of.as_deref()) {
         let people = store.people_with_keys().await?;
         return compare(config, keys_of, Some(people));
     }
     Ok(())
 }
 
-/// Performs the same check with the host that a running server reports.
+/// Performs the check of [`check`] with the host that a running server reports.
 pub(crate) fn compare(
     config: &Config,
     keys_of: Option<String>,
     people: Option<usize>,
 ) -> Result<(), RelyingPartyFault> {
-    let Some(from) = keys_of.filter(|host| would_die(config, Some(host))) else { return Ok(()) };
+    let Some(from) = keys_of.filter(|host| would_stop_working(config, Some(host))) else { return Ok(()) };
     let who = match people {
         Some(1) => "1 user has".to_owned(),
         Some(people) => format!("{people} users have"),
@@ -58,13 +58,13 @@ pub(crate) fn compare(
     Err(RelyingPartyFault::OtherHost { from, to: config.rp_id().to_owned(), who })
 }
 
-/// Removes the keys whose loss the operator has accepted, and sets the issuer's host for new ones.
+/// Removes the keys whose loss the operator has accepted, and sets the issuer's host for new keys.
 ///
 /// Call it before any request is served.
 ///
 /// # Errors
-/// [`RelyingPartyFault::OtherHost`], and nothing has changed; when the store fails, and the call
-/// can be repeated.
+/// [`RelyingPartyFault::OtherHost`]; nothing has changed then. When the store fails; the call can
+/// then be repeated.
 pub(crate) async fn apply(
     config: &Config,
     store: &Store,
@@ -94,6 +94,6 @@ pub(crate) async fn apply(
 }
 
 /// Returns whether keys for this host would stop working without the operator's consent.
-fn would_die(config: &Config, keys_of: Option<&str>) -> bool {
+fn would_stop_working(config: &Config, keys_of: Option<&str>) -> bool {
     keys_of.is_some_and(|from| from != config.rp_id() && config.factors.abandon_keys_of.as_deref() != Some(from))
 }

@@ -1,8 +1,8 @@
 //! Automatic rotation of the signing key.
 //!
-//! When the active key has signed for the configured time, this server generates the next one in
+//! When the active key has signed for the configured time, this server generates the next key in
 //! the token and schedules it. Of several servers on one store, one does it. A failure is logged
-//! and reported in metrics and `/readyz`; the active key continues to sign.
+//! and reported in metrics and `/readyz`. The active key continues to sign.
 //!
 //! [`sealgate_domain::key_ring`] schedules, and the signer uses the token.
 
@@ -21,20 +21,21 @@ use sealgate_signer::KeySize;
 use sealgate_system::clock::random;
 
 /// Interval of checks.
-const PULSE: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time for which a server's claim is valid: longer than a token may take to generate a key.
-const CLAIM: Duration = Duration::from_mins(10);
+/// Lifetime of a server's claim to a rotation: longer than a token may take to generate a key.
+const CLAIM_LIFETIME: Duration = Duration::from_mins(10);
 
-/// After a failure, the retry comes after this fraction of a key's time, within these bounds.
-const TRIES: u32 = 16;
+/// A failed rotation is retried after the rotation interval divided by this number, within
+/// [`MIN_PAUSE`] and [`MAX_PAUSE`].
+const RETRIES_PER_INTERVAL: u32 = 16;
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// Interval of searches in the token for a key that another server announced.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const SEARCH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Rotates when due, and searches for keys of other servers, until `stop`.
+/// Rotates the key when it is due, and searches for keys of other servers, until `stop`.
 ///
 /// A stop during a rotation is harmless: its progress is stored, and the next start continues it.
 pub async fn run(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
@@ -49,9 +50,9 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
 }
 
 async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &mut Option<Instant>) {
-    tokio::time::sleep(PULSE).await;
+    tokio::time::sleep(CHECK_INTERVAL).await;
     let Ok(ring) = sealgate.store.key_ring().await else {
-        // The store's task logs it.
+        // The store's own task logs the error.
         return;
     };
     let now = sealgate.clock.now();
@@ -69,14 +70,14 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
         return;
     }
     // Try at once if an operator has prepared a key.
-    let laid_ready = ring.waiting(now, |kid| in_token(sealgate, kid)).is_some();
-    if !laid_ready && not_before.is_some_and(|at| Instant::now() < at) {
+    let has_prepared_key = ring.waiting(now, |kid| in_token(sealgate, kid)).is_some();
+    if !has_prepared_key && not_before.is_some_and(|at| Instant::now() < at) {
         return;
     }
     let outcome = rotate(sealgate, every).await;
     *not_before = match &outcome {
         Ok(()) => None,
-        Err(_) => Some(Instant::now() + (every / TRIES).clamp(MIN_PAUSE, MAX_PAUSE)),
+        Err(_) => Some(Instant::now() + (every / RETRIES_PER_INTERVAL).clamp(MIN_PAUSE, MAX_PAUSE)),
     };
     report(sealgate, outcome.err());
 }
@@ -85,7 +86,7 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
 async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, looked: &mut Option<Instant>) {
     let published = ring.own().filter(|key| ring.state(key, now) != KeyState::Removed);
     let missing: Vec<_> = published.filter(|key| !in_token(sealgate, &key.kid)).collect();
-    if missing.is_empty() || looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
+    if missing.is_empty() || looked.is_some_and(|at| at.elapsed() < SEARCH_INTERVAL) {
         return;
     }
     *looked = Some(Instant::now());
@@ -95,13 +96,13 @@ async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, loo
     }
 }
 
-/// Endorses keys of other nodes, and publishes its own to them.
+/// Endorses keys of other nodes, and publishes this node's keys to them.
 async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
     let signer = sealgate.issuer.signer();
     match endorsing::endorse(&sealgate.store, signer, sealgate.clock.as_ref(), ring.clone()).await {
         Ok(None) => {}
         Ok(Some(untrusted)) => {
-            // Retried a second later.
+            // The next check, a second later, tries again.
             let _ = endorsing::hold_back(&sealgate.store, &ring, &untrusted, sealgate.clock.now()).await;
             sealgate.metrics.keys_unendorsed.set(i64::try_from(untrusted.len()).unwrap_or(i64::MAX));
             if sealgate.rotation.set_untrusted(untrusted)
@@ -110,19 +111,20 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
                 tracing::warn!("{warning}");
             }
         }
-        // Retried a second later; errors of the token are reported where they occur.
+        // The next check, a second later, tries again. Errors of the token are reported where they
+        // occur.
         Err(fault) => tracing::warn!(%fault, "cannot check the keys of other nodes"),
     }
 }
 
-/// Activates a key of this node's token once verifiers have it and the other serving nodes accept
+/// Activates a key of this node's token, once verifiers have it and the other serving nodes trust
 /// it.
 async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: UnixTime) -> Result<(), String> {
     let (store, times, kid) = (&sealgate.store, sealgate.config.keys.times, &waiting.kid);
     let live = store.live_nodes().await.map_err(|error| error.to_string())?;
     let untaken = ring.untaken(kid, &live, now);
     if !untaken.is_empty() {
-        // Not an error before that.
+        // Other nodes may need the whole publication time, so it is no error before its end.
         let is_late = waiting.published_at.plus(times.publish) <= ring.at(now);
         return if is_late { Err(KeyFault::untaken(kid, &untaken).to_string()) } else { Ok(()) };
     }
@@ -156,8 +158,8 @@ fn report(sealgate: &Sealgate, fault: Option<String>) {
     sealgate.rotation.set_fault(fault);
 }
 
-/// Claims the rotation, and generates and schedules the next key unless another server has claimed
-/// it.
+/// Claims the rotation, then generates and schedules the next key. Does nothing if another server
+/// has the claim.
 async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let (store, times, server) = (&sealgate.store, sealgate.config.keys.times, sealgate.rotation.server());
     let signer = sealgate.issuer.signer();
@@ -165,7 +167,7 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let fresh = Uuid::from_bytes(random(sealgate.entropy.as_ref())).simple().to_string();
     let claim = store.change_key_ring(|ring| {
         if ring.rotation_is_due(every, times, now) {
-            ring.begin_rotation(server, &fresh, now.plus(CLAIM), now);
+            ring.begin_rotation(server, &fresh, now.plus(CLAIM_LIFETIME), now);
         }
         Ok(())
     });
@@ -198,10 +200,10 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the next signing key, and the `CKA_ID` under which its generation began.
+/// Returns the kid of the next signing key, and the `CKA_ID` under which its generation began.
 ///
-/// It is a prepared key, a generated and not yet announced one, or a new one of the active key's
-/// size.
+/// The key is a prepared one, a generated one that is not announced yet, or a new one of the active
+/// key's size.
 async fn next_key(sealgate: &Sealgate, ring: &KeyRing, own: &str, now: UnixTime) -> Result<(String, String), String> {
     let signer = sealgate.issuer.signer();
     let found = signer.found();

@@ -1,7 +1,8 @@
-//! Loads the data key from the store through the token at a start, and receives it on a new node.
+//! Loading of the data key from the store through the token at a start, and receiving it on a new
+//! node.
 //!
-//! On a new node all inputs come from the database. The node authenticates its own request by its own
-//! signature, and accepts the data key only from the key that its operator has named.
+//! On a new node, all inputs come from the database. The node authenticates its own request by its
+//! own signature, and accepts the data key only from the key that its operator has named.
 
 use zeroize::Zeroizing;
 
@@ -39,7 +40,7 @@ pub enum Unsealed {
     NotAdmitted,
 }
 
-/// Checks whether [`open`] would succeed, and returns why there would be no data key.
+/// Checks whether [`open`] would succeed. Returns the reason if there would be no data key.
 ///
 /// Writes nothing. Blocks on the token.
 pub(crate) async fn check(
@@ -69,26 +70,26 @@ fn fresh(entropy: &dyn Entropy) -> FreshRandom {
 }
 
 /// Loads the data key, if the token has a wrapping key. The first time, generates, wraps and stores
-/// it.
+/// a data key.
 ///
-/// Blocks on the token; call it before the signer is opened. Nodes that share a store use one data
-/// key: each has to unseal the others' records.
+/// Blocks on the token. Call it before the signer is opened. Nodes that share a store use the same
+/// data key, because each must unseal the records of the others.
 pub async fn open(
     hsm: &config::Hsm,
     store: &Store,
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     match try_to_open(hsm, store, entropy).await {
-        // Another node has stored one concurrently; load that one.
+        // Another node has stored a data key concurrently. Load that one.
         Err(NotSealing::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
         opened => opened,
     }
 }
 
-/// Does the same for a node with its own token, which may receive the data key.
+/// Loads the data key on a node with its own token. Receives it first if another node has sent it.
 ///
 /// # Errors
-/// As [`open`]; [`NotSealing::Envelope`].
+/// Those of [`open`], and [`NotSealing::Envelope`].
 pub async fn open_or_receive(
     hsm: &config::Hsm,
     store: &Store,
@@ -96,7 +97,7 @@ pub async fn open_or_receive(
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     match Box::pin(open(hsm, store, entropy)).await? {
-        Err(Unsealed::NotAdmitted) if Box::pin(take(hsm, store, holder, entropy)).await? => {
+        Err(Unsealed::NotAdmitted) if Box::pin(receive(hsm, store, holder, entropy)).await? => {
             Box::pin(open(hsm, store, entropy)).await
         }
         opened => Ok(opened),
@@ -108,7 +109,7 @@ async fn try_to_open(
     store: &Store,
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
-    // Before the wrapped keys: these then include the one with the recorded ID.
+    // Read the recorded id before the wrapped keys, so that these include the key with that id.
     let noted = store.cluster_data_key().await?;
     let kept = kept(store).await?;
     if store.is_shared() && (noted.is_some() || !kept.is_empty()) {
@@ -141,7 +142,9 @@ async fn try_to_open(
     Ok(Ok(sealer))
 }
 
-/// Unwraps the cluster's data key. Generates none: the other nodes could not unseal its records.
+/// Unwraps the cluster's data key.
+///
+/// Never generates one, because the other nodes could not unseal records that it sealed.
 fn open_of_cluster(
     hsm: &config::Hsm,
     kept: &[WrappedKey],
@@ -176,7 +179,8 @@ pub enum NotSealing {
     /// The store fails.
     #[error("store: {0}")]
     Store(#[from] StoreError),
-    /// A token configured as having the keys of all nodes has another wrapping key.
+    /// The token has another wrapping key, although it is configured as having the keys of all
+    /// nodes.
     #[error(
         "token \"{token}\": this token cannot decrypt the data key of this store's nodes: it was wrapped by \
          the wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token \
@@ -184,7 +188,7 @@ pub enum NotSealing {
          see docs/how-to/signing-keys.md, The wrapping key"
     )]
     OtherWrappingKey { token: String, own: String, kept: String },
-    /// The data key unwrapped by the token is not the cluster's.
+    /// The token unwrapped a data key that is not the cluster's.
     #[error(
         "token \"{0}\": the data key in the database is not the one that this store's nodes use: another \
          program replaced the record, or it is from another store. Restore the record, or see \
@@ -210,14 +214,14 @@ impl From<NotSealing> for NotServing {
     }
 }
 
-/// Receives the data key sent to this node, and stores it wrapped by the node's own token.
+/// Receives the data key that another node has sent, and stores it wrapped by the node's own token.
 ///
-/// Returns false if none was sent. Blocks on the token; call it before the signer is opened.
+/// Returns false if none was sent. Blocks on the token. Call it before the signer is opened.
 ///
 /// # Errors
 /// [`NotSealing::Envelope`] if it does not match this node's request; when the token or the store
 /// fails.
-pub(crate) async fn take(
+pub(crate) async fn receive(
     hsm: &config::Hsm,
     store: &Store,
     holder: &TokenHolder,
@@ -244,7 +248,8 @@ pub(crate) async fn take(
     let wrapped = signer::wrap_received(hsm, FreshRandom { key, nonce: random(entropy) })?;
     store.keep_received_data_key(&holder.node, &wrapped.wrapping_id, &wrapped.bytes).await?;
     tracing::info!(node = holder.node, wrapping_key = wrapped.wrapping_id, "received the cluster's data key");
-    // The enrolment key protects nothing any more; a further request would reuse it.
+    // Remove the enrolment key, which is no longer needed. A further request would otherwise reuse
+    // it.
     if let Err(error) = signer::destroy_enrolment(hsm) {
         tracing::warn!(%error, "cannot remove the enrolment key from the token; delete it there");
     }

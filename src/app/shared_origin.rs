@@ -1,4 +1,4 @@
-//! Protection of the provider's pages from an application on the issuer's host. Pure.
+//! Protection of the provider's pages from an application on the issuer's host.
 //!
 //! Browsers separate origins, not paths. Some response fields apply to the whole origin, and a
 //! service worker to all pages below its scope. With them, an application could receive the
@@ -16,7 +16,7 @@ use sealgate_provider as provider;
 
 /// Request field of browsers that fetch the script of a service worker.
 const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
-/// `SERVICE_WORKER` as a field value.
+/// Value of `Vary` for responses that depend on [`SERVICE_WORKER`].
 const DEPENDENT: HeaderValue = HeaderValue::from_static("Service-Worker");
 
 const WORKER: Refusal =
@@ -51,7 +51,7 @@ pub(super) fn refuse_worker(config: &Config, head: &request::Parts) -> Option<Re
 /// Restricts the response of an application to its own pages.
 pub(super) fn restrict(config: &Config, head: &request::Parts, answer: &mut AnswerRewrite) {
     answer.remove.extend(OF_ORIGIN);
-    // A browser may take the script of a service worker from its cache.
+    // A browser could otherwise take the script of a service worker from its cache.
     if provider::is_below(config, directory(head)) {
         answer.append.push((VARY, DEPENDENT));
     }

@@ -1,4 +1,4 @@
-//! Request handling behind the edge: the provider on the issuer's host, the gate on the
+//! Request handling behind the edge: the provider on the issuer's host, the gateway on the
 //! applications' hosts.
 
 use std::path::Path;
@@ -29,14 +29,15 @@ use sealgate_gateway::{GateOutcome, Gateway};
 use sealgate_provider as provider;
 
 /// Interval of checks whether the store accepts writes.
-const PULSE: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Interval of reports about answers to refreshes, if there are new ones.
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Route of a form to an application whose user has to sign in first: the gate stores it.
+/// Local route of a form to an application whose user must sign in first. The gateway stores the
+/// form.
 struct Form;
 
-/// Provider and gate under one configuration. A reload builds another one: see [`Site::with`].
+/// Provider and gateway under one configuration. A reload builds another site: see [`Site::with`].
 pub struct Site {
     sealgate: Arc<Sealgate>,
     gateway: Gateway,
@@ -47,14 +48,14 @@ pub struct Site {
 }
 
 impl Site {
-    /// Creates the site of these capabilities.
+    /// Creates the site for this state.
     pub fn new(sealgate: Arc<Sealgate>) -> Self {
         let gateway = Gateway::new(&sealgate.config);
         let authority = sealgate.config.issuer.authority();
         Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)), expiry: Arc::default() }
     }
 
-    /// Returns the site under another configuration, sharing all long-lived state.
+    /// Returns the site under another configuration. It shares all long-lived state with this one.
     #[must_use]
     pub fn with(&self, config: Config) -> Self {
         let sealgate = Arc::new(self.sealgate.with(config));
@@ -69,7 +70,7 @@ impl Site {
         }
     }
 
-    /// Returns the shared capabilities.
+    /// Returns the shared state.
     pub fn sealgate(&self) -> &Arc<Sealgate> {
         &self.sealgate
     }
@@ -81,8 +82,9 @@ impl Site {
         bare.eq_ignore_ascii_case(&self.authority)
     }
 
-    /// Decides on a request to an application. `shares_origin`: whether its origin is that of the
-    /// issuer.
+    /// Decides on a request to an application.
+    ///
+    /// `shares_origin` is true if the application is on the issuer's origin.
     async fn gate(&self, app: usize, head: &request::Parts, shares_origin: bool) -> RouteDecision {
         let config = &self.sealgate.config;
         if let Some(refusal) = shares_origin.then(|| shared_origin::refuse_worker(config, head)).flatten() {
@@ -107,8 +109,9 @@ impl Site {
         self.gateway.note_uses(&self.sealgate).await;
     }
 
-    /// Records for as long as the process runs that it does, so that a suspension is detected.
-    pub async fn beat(self: Arc<Self>, mut stop: Stop) {
+    /// Records a heartbeat periodically until `stop`, so that a suspension of the process is
+    /// detected.
+    pub async fn run_heartbeat(self: Arc<Self>, mut stop: Stop) {
         loop {
             self.sealgate.answers.heartbeat();
             tokio::select! {
@@ -133,7 +136,7 @@ impl Site {
         }
     }
 
-    /// Reports the last of them, before the store is closed.
+    /// Reports the last answers to refreshes, before the store is closed.
     pub async fn report_last_answers(&self) {
         let Sealgate { answers, store, clock, .. } = self.sealgate.as_ref();
         if let Err(error) = answers.report_last(store, clock.now()).await {
@@ -143,7 +146,7 @@ impl Site {
 
     /// Monitors the store, and writes queued records to it, until `stop`.
     pub async fn run(self: Arc<Self>, mut stop: Stop) {
-        let mut pulse = tokio::time::interval(PULSE);
+        let mut pulse = tokio::time::interval(CHECK_INTERVAL);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         pulse.tick().await;
         loop {
@@ -158,7 +161,7 @@ impl Site {
                 }
             }
             self.sealgate.audit.collect(self.sealgate.clock.now());
-            // Writes that cannot be acknowledged now can wait.
+            // Queued records can wait while the store cannot acknowledge commits.
             if self.sealgate.store.basis().is_ok() {
                 self.note_uses().await;
                 self.write_audit().await;
@@ -218,7 +221,7 @@ impl Front for Site {
             return RouteDecision::Local { body_limit: 0, route };
         }
         if head.extensions.get::<Reauthorization>().is_some() {
-            // The answer is discarded, and must not count against a rate limit.
+            // The response is discarded, so it must not count against a rate limit.
             return RouteDecision::Answer(Response::default());
         }
         RouteDecision::Answer(provider::misdirected(&self.sealgate, head).finish())
@@ -242,7 +245,7 @@ impl Front for Site {
 
 impl Policy for Site {
     fn epoch(&self) -> u64 {
-        // Both only grow, and so does their sum.
+        // Both numbers only grow, so their sum changes whenever one of them does.
         self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().key_set().generation())
     }
 
@@ -331,7 +334,7 @@ impl Health for Site {
         if !self.sealgate.issuer.signer().ready() {
             return Err("the PKCS#11 token does not sign".to_owned());
         }
-        // With the cause: no heartbeat, a wrong clock, a removed node.
+        // The error names the cause: no heartbeat, a wrong clock, a removed node.
         self.sealgate.store.basis().map(drop).map_err(|error| error.to_string())?;
         if !self.store_writable.load(Ordering::Relaxed) {
             return Err("the store accepts no writes".to_owned());

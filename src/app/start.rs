@@ -1,6 +1,7 @@
 //! Assembly of the program, from a checked configuration to a running server.
 //!
-//! All start errors occur here, before a socket accepts, with a line that says what to do.
+//! All start errors occur here, before a socket accepts connections, and have a line that says what
+//! to do.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub(crate) struct Reloading {
 /// Serves until stopped.
 ///
 /// # Errors
-/// Why serving could not start.
+/// The reason why serving could not start.
 pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(), NotServing> {
     crate::app::server::log_panics();
     let line = |error: String| vec![error];
@@ -49,8 +50,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     metrics.begin_reruns(RerunCause::ALL.map(RerunCause::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
-    // Before a shared store: entering a cluster replaces the process with the same node name. A
-    // local store has its own lock.
+    // Bind the socket before a shared store is opened: entering a cluster replaces the process with
+    // the same node name. A local store has a lock of its own.
     let socket = match &config.store {
         StoreConfig::Postgres(_) => Some(bind(&config.admin.socket)?),
         StoreConfig::Sled(_) => None,
@@ -117,7 +118,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         health: Arc::clone(&site) as Arc<dyn sealgate_edge::Health>,
         background: vec![
             Background::new("store", |stop| keeping.run(stop)),
-            Background::new("heartbeat", |stop| beating.beat(stop)),
+            Background::new("heartbeat", |stop| beating.run_heartbeat(stop)),
             Background::new("answers", |stop| reporting.report_answers(stop)),
             Background::new("sweeping", |stop| sweeping::run(sweeping, stop)),
             Background::new("trusted issuers", |stop| trusted::run(trust, clock, metrics, stop)),
@@ -131,8 +132,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             Box::pin(async move {
                 last.report_last_answers().await;
                 last.write_last_audit().await;
-                // Blocks for up to ten seconds, with no other work left. A new thread might not be
-                // available.
+                // This blocks for up to ten seconds, but no other work is left. A new thread might
+                // not be available.
                 closing.close();
             })
         }),
@@ -175,7 +176,7 @@ fn block_on<T, E: From<Vec<String>>>(step: impl Future<Output = Result<T, E>>) -
     runtime.map_err(|error| vec![format!("cannot start a runtime: {error}")])?.block_on(step)
 }
 
-/// The signer's events as metrics.
+/// Records the signer's events in metrics.
 struct SignerWatch(Arc<Metrics>);
 
 impl Observer for SignerWatch {
@@ -200,7 +201,7 @@ impl Observer for SignerWatch {
     }
 }
 
-/// The store's events as metrics.
+/// Records the store's events in metrics.
 struct StoreWatch(Arc<Metrics>);
 
 impl CommitObserver for StoreWatch {

@@ -1,4 +1,4 @@
-//! Background garbage collection of expired records. Of several nodes, one does it.
+//! Background garbage collection of expired records. Of several nodes, one performs it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,23 +11,25 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_store::{Fence, LeaseName, StoreError, SweepPlace};
 
 /// Interval between two runs.
-const EVERY: Duration = Duration::from_secs(30);
+const RUN_INTERVAL: Duration = Duration::from_secs(30);
 /// Records per step on a local store: one commit of a few milliseconds, for which requests wait.
 const STEP: usize = 64;
 /// Records per step over a network, where a step takes a few round trips for any number.
 const STEP_OF_CLUSTER: usize = 512;
-/// Idle time after a step, as a multiple of the step's duration.
+/// Pause after a step, as a multiple of the step's duration.
 ///
 /// Without it, other commits took 1.7 times as long during garbage collection of a million records.
-const RESTS: u32 = 4;
-/// The same over a network, where a step mostly waits for round trips.
-const RESTS_OF_CLUSTER: u32 = 1;
-const MAX_REST_LENGTH: Duration = Duration::from_secs(1);
-/// Number of removed records after which the backlog is counted again, and the maximum of that
-/// count.
-const RECORDS_A_COUNT: usize = 4096;
+const PAUSE_FACTOR: u32 = 4;
+/// [`PAUSE_FACTOR`] over a network, where a step mostly waits for round trips.
+const PAUSE_FACTOR_OF_CLUSTER: u32 = 1;
+/// Maximum pause after a step.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// Number of removed records after which the backlog is counted again.
+const RECORDS_PER_COUNT: usize = 4096;
+/// Maximum count of the backlog.
 const MAX_PENDING: usize = 16_384;
-/// Audit records trimmed at a time: more than unauthenticated requests can create between two runs.
+/// Maximum number of audit records that are trimmed at a time: more than unauthenticated requests
+/// can create between two runs.
 const MAX_TRIMMED: usize = 16_384;
 
 /// Runs at once and then every half minute if this node holds the lease, until `stop`.
@@ -44,7 +46,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
             biased;
             _ = stop.changed() => break,
             held = sweeper.duty.hold() => {
-                if held.is_some() && swept_at.is_none_or(|at| at.elapsed() >= EVERY) {
+                if held.is_some() && swept_at.is_none_or(|at| at.elapsed() >= RUN_INTERVAL) {
                     tokio::select! {
                         biased;
                         _ = stop.changed() => break,
@@ -56,7 +58,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            () = tokio::time::sleep(duty::LOOK) => {}
+            () = tokio::time::sleep(duty::CHECK_INTERVAL) => {}
         }
     }
     sweeper.duty.release().await;
@@ -70,14 +72,15 @@ struct Sweeper {
 }
 
 impl Sweeper {
-    /// Runs until nothing is due or another node holds the lease.
+    /// Removes expired records until nothing is due or another node holds the lease.
     ///
-    /// Idles after each step, so that the store is available to others most of the time.
+    /// Pauses after each step, so that the store is available to others most of the time.
     async fn sweep(&mut self) {
-        let (step, rests) = if self.is_cluster { (STEP_OF_CLUSTER, RESTS_OF_CLUSTER) } else { (STEP, RESTS) };
+        let (step, pause_factor) =
+            if self.is_cluster { (STEP_OF_CLUSTER, PAUSE_FACTOR_OF_CLUSTER) } else { (STEP, PAUSE_FACTOR) };
         let mut more = true;
         while more {
-            for _ in 0..RECORDS_A_COUNT / step {
+            for _ in 0..RECORDS_PER_COUNT / step {
                 let started = Instant::now();
                 let Some(fence) = self.duty.hold().await else { return };
                 more = self.step(&fence, step).await.unwrap_or_else(|error| {
@@ -87,7 +90,7 @@ impl Sweeper {
                 if !more {
                     break;
                 }
-                tokio::time::sleep((rests * started.elapsed()).min(MAX_REST_LENGTH)).await;
+                tokio::time::sleep((pause_factor * started.elapsed()).min(MAX_PAUSE)).await;
             }
             let (store, now) = (&self.sealgate.store, self.sealgate.clock.now());
             match store.expired_pending(&self.place, now, MAX_PENDING).await {

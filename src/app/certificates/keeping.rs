@@ -1,5 +1,5 @@
-//! Where certificate orders are kept: in files, or in the store of a cluster, whose nodes copy the
-//! certificates to their files.
+//! Storage of certificate orders: files, or the store of a cluster. The nodes of a cluster copy the
+//! certificates to their own files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use sealgate_edge::{ChallengeAnswer, Challenges};
 use sealgate_store::{CertificatePart, Fence};
 use sealgate_system::clock::random;
 
-use crate::app::duty::{LOOK, LeasedTask};
+use crate::app::duty::{CHECK_INTERVAL, LeasedTask};
 
-/// Time for all nodes to see a challenge: several times their interval of reads.
-const SEEN_BY_ALL: Duration = Duration::from_secs(4);
+/// Time in which all nodes read a new challenge: several times their read interval.
+const CHALLENGE_PROPAGATION: Duration = Duration::from_secs(4);
 
-/// The orders of a cluster, as shared by its nodes.
+/// Orders of a cluster, as its nodes share them.
 #[derive(Default, Clone, Serialize, Deserialize)]
 struct SharedOrders {
     state: AcmeState,
     /// SHA-256 of each host's certificate file.
     digests: BTreeMap<String, Vec<u8>>,
-    /// Challenge that every node has to answer.
+    /// Challenge that every node must answer.
     challenge: Option<PendingChallenge>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Keeping {
     sealgate: Arc<Sealgate>,
     challenges: Arc<Challenges>,
     files: AcmeFiles,
-    /// Of a cluster.
+    /// State of a cluster. `None` for a process without a cluster.
     shared: Option<Shared>,
 }
 
@@ -58,10 +58,10 @@ impl Keeping {
         Self { sealgate: Arc::clone(sealgate), challenges: Arc::clone(challenges), files, shared }
     }
 
-    /// Reads the orders of a cluster, and takes over its certificates and its challenge.
+    /// Reads the cluster's orders, writes its new certificates to this node's files, and answers
+    /// its challenge.
     ///
-    /// Returns the state to order with and the hosts whose files changed, if this node orders. A node alone
-    /// has its state and returns nothing.
+    /// A process without a cluster reads nothing.
     pub(super) async fn follow(&mut self, authority: &AcmeAuthority) -> Result<Followed, AcmeFault> {
         let Some(shared) = &mut self.shared else { return Ok(Followed::Alone) };
         let read = self.sealgate.store.certificate_part(CertificatePart::Orders).await.map_err(AcmeFault::local)?;
@@ -81,7 +81,7 @@ impl Keeping {
             }
             let part = self.sealgate.store.certificate_part(CertificatePart::Host(host)).await;
             let Some(pem) = part.map_err(AcmeFault::local)? else { continue };
-            // A newer one than the digest; the next read has both.
+            // The certificate is newer than the digest that was read. The next read has both.
             if Sha256::digest(&pem).as_slice() != digest.as_slice() {
                 continue;
             }
@@ -95,13 +95,13 @@ impl Keeping {
         Ok(Followed::Shared { state: shared.orders.state.clone(), changed, orders })
     }
 
-    /// Renews the lease for as long as an order takes. Never returns.
+    /// Renews the lease periodically during an order. Never completes.
     pub(super) fn renewing(&self) -> impl Future<Output = ()> + use<> {
         let duty = self.shared.as_ref().map(|shared| Arc::clone(&shared.duty));
         async move {
             let Some(duty) = duty else { return std::future::pending().await };
             loop {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(CHECK_INTERVAL).await;
                 duty.lock().await.hold().await;
             }
         }
@@ -120,7 +120,7 @@ impl Keeping {
         }
     }
 
-    /// Replaces a host's certificate, on all nodes.
+    /// Replaces a host's certificate on all nodes.
     pub(super) async fn replace(
         &mut self,
         authority: &Arc<AcmeAuthority>,
@@ -138,7 +138,7 @@ impl Keeping {
         super::blocking(move || files.replace(authority.config(), &host, &pem)).await
     }
 
-    /// Answers this challenge and no other, on all nodes; `None` for none.
+    /// Answers only this challenge, on all nodes. `None` answers no challenge.
     pub(super) async fn present(&mut self, pending: Option<PendingChallenge>) -> Result<(), AcmeFault> {
         present(&self.challenges, pending.as_ref())?;
         let Some(shared) = &mut self.shared else { return Ok(()) };
@@ -149,7 +149,7 @@ impl Keeping {
         shared.orders.challenge = pending;
         shared.publish(&self.sealgate).await?;
         if is_new {
-            tokio::time::sleep(SEEN_BY_ALL).await;
+            tokio::time::sleep(CHALLENGE_PROPAGATION).await;
         }
         Ok(())
     }
@@ -169,15 +169,15 @@ impl Shared {
     }
 }
 
-/// Result of a read by a node.
+/// Result of [`Keeping::follow`].
 pub(super) enum Followed {
-    /// It is no cluster: the state of this process is the only one.
+    /// There is no cluster: this process has the only state.
     Alone,
     Shared {
         state: AcmeState,
         /// Hosts whose files this node has replaced.
         changed: Vec<String>,
-        /// Whether this node orders for all.
+        /// Whether this node orders for all nodes.
         orders: bool,
     },
 }

@@ -16,9 +16,10 @@ use sealgate_edge::{Phase, Quota};
 use super::Task;
 use super::process::{notify, start_timer};
 
-/// Timeouts of background tasks, and then of the stop hook.
-const BACKGROUND_STOP: Duration = Duration::from_secs(5);
-const HOOK_STOP: Duration = Duration::from_secs(30);
+/// Timeout of the background tasks at a stop.
+const BACKGROUND_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of the stop hook.
+const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Trigger of the program's stop.
 pub enum StopSignal {
@@ -28,25 +29,27 @@ pub enum StopSignal {
     Channel(oneshot::Receiver<()>),
 }
 
-/// Parts needed once, from the start to the stop.
+/// Parts of the lifecycle that are used once.
 pub(super) struct Startup {
     pub(super) signal: StopSignal,
     pub(super) readiness: mpsc::Receiver<String>,
     pub(super) background: oneshot::Receiver<()>,
+    /// Stop hook, called last.
     pub(super) stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
     pub(super) listening: Vec<SocketAddr>,
 }
 
 /// Starts and stops the program in order.
 ///
-/// Pingora's own graceful stop sleeps through its whole grace period, even without anything to wait
-/// for. So the services watch a separate signal, this type waits, and Pingora gets a fast shutdown
-/// at the end.
+/// Pingora's own graceful stop sleeps through its whole grace period, even if nothing is left to
+/// wait for. Therefore the services watch a separate signal, this type waits for them, and Pingora
+/// gets a fast shutdown at the end.
 pub(super) struct Lifecycle {
     pub(super) startup: Mutex<Option<Startup>>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) quota: Arc<Quota>,
+    /// Maximum wait for requests in flight.
     pub(super) patience: Duration,
     pub(super) failure: Arc<Mutex<Option<String>>>,
 }
@@ -78,7 +81,7 @@ impl Lifecycle {
             tracing::info!(addresses = ?startup.listening, "serving");
             self.phase.send_replace(Phase::Serving);
             notify(&[NotifyState::Ready]);
-            if !signals.spent() {
+            if !signals.has_fired() {
                 signals.next().await;
             }
         }
@@ -95,10 +98,10 @@ impl Lifecycle {
                 tracing::warn!(connections = self.quota.open(), "second signal: closing the remaining connections");
             }
         }
-        if timeout(BACKGROUND_STOP, startup.background).await.is_err() {
+        if timeout(BACKGROUND_STOP_TIMEOUT, startup.background).await.is_err() {
             tracing::warn!("a background task did not end in time; stopping without it");
         }
-        if timeout(HOOK_STOP, (startup.stopped)()).await.is_err() {
+        if timeout(HOOK_TIMEOUT, (startup.stopped)()).await.is_err() {
             tracing::error!("the last step of the stop did not end in time");
         }
         tracing::info!("stopped");
@@ -106,7 +109,7 @@ impl Lifecycle {
     }
 }
 
-/// Stop requests.
+/// Source of stop requests.
 enum Signals {
     Unix { terminate: Signal, interrupt: Signal, count: u32 },
     Channel(Option<oneshot::Receiver<()>>),
@@ -145,7 +148,8 @@ impl Signals {
         }
     }
 
-    const fn spent(&self) -> bool {
+    /// Returns whether a stop was requested.
+    const fn has_fired(&self) -> bool {
         match self {
             Self::Unix { count, .. } => *count > 0,
             Self::Channel(channel) => channel.is_none(),

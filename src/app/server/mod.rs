@@ -33,7 +33,7 @@ pub(crate) use self::process::{log_panics, needed_descriptors, notify};
 
 /// Maximum number of attempts per request, including the first.
 const UPSTREAM_TRIES: usize = 2;
-/// Only reads of certificate files block in the runtimes' pools.
+/// Maximum number of blocking threads of each runtime. Only reads of certificate files block there.
 const BLOCKING_THREADS: usize = 16;
 /// Maximum number of connections to the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -69,14 +69,16 @@ impl Background {
     }
 }
 
+/// Parts from which [`Server::prepare`] creates a server.
 pub struct ServerParts {
     /// `[server]`.
     pub server: ServerConfig,
-    /// Whether browsers use https, possibly ended by a load balancer.
+    /// Whether browsers use https. A load balancer may terminate it.
     pub https: bool,
-    /// The admin listener's address; `None` when absent.
+    /// Address of the admin listener, if there is one.
     pub admin: Option<SocketAddr>,
-    /// Listening sockets: each is used for the listener of its address.
+    /// Listening sockets that were passed to the process. Each is used for the listener of its
+    /// address.
     pub sockets: Vec<TcpListener>,
     /// The applications, in the order that [`sealgate_edge::Forward::app`] counts them.
     pub apps: Vec<App>,
@@ -121,7 +123,7 @@ impl Server {
         let redirecting = parts.server.redirect_listen.iter().filter_map(|address| bind(*address, None)).collect();
         let admin = parts.admin.and_then(|address| bind(address, None));
         for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
-            // Clients would wait on it forever.
+            // Clients would wait forever on a socket that is not served.
             noted(format!(
                 "systemd passed a socket on {address}, which is not in server.listen, server.redirect_listen \
                  or admin.listen; correct the .socket unit or the configuration"
@@ -158,11 +160,12 @@ impl Server {
 
     /// Serves until stopped, then stops in order.
     ///
-    /// It accepts no new connections; waits up to `shutdown_timeout` for requests in flight; ends
-    /// the background tasks; runs the stop hook. Blocks; must not be called inside a runtime.
+    /// A stop has these steps: accept no new connections; wait up to `shutdown_timeout` for
+    /// requests in flight; end the background tasks; run the stop hook. Blocks. Must not be called
+    /// inside a runtime.
     ///
     /// # Errors
-    /// One line: why serving could not start.
+    /// One line with the reason why serving could not start.
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
         let Self { parts, public, redirecting, admin, snapshots, tls } = self;
         allow_descriptors(parts.server.max_connections);
@@ -209,7 +212,7 @@ impl Server {
             let front =
                 Arc::new(Redirect { snapshots: Arc::clone(&snapshots), challenges: Arc::clone(&parts.challenges) });
             let redirect = Proxy {
-                // Browsers must ignore it over plain HTTP.
+                // Browsers must ignore `Strict-Transport-Security` over plain HTTP.
                 transport_security: None,
                 ..proxy(&parts, Snapshots::new(Snapshot { front, upstreams: Arc::new([]) }), Arc::default())
             };
@@ -291,8 +294,8 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();
     options.h2_idle_timeout = Some(server.idle_timeout);
-    // Over HTTP/2 the proxy rejects tunnels itself with an error page; over HTTP/1.1 the service
-    // has.
+    // Allow CONNECT at this point. Over HTTP/2 the proxy then rejects tunnels itself, with an error
+    // page. Over HTTP/1.1 the service has already rejected them.
     options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
     app.h2_options = Some(h2_options(server));
@@ -305,13 +308,13 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
 fn h2_options(server: &ServerConfig) -> H2Options {
     let mut h2 = default_h2_options();
     h2.max_concurrent_streams(H2_STREAMS);
-    // The proxy rejects a slightly too long head with an error page. Beyond this size the library
-    // rejects it without one and stores nothing of it. The limit of CONTINUATION frames follows
-    // from it.
+    // The proxy rejects a head that is slightly too long with an error page. Beyond this size, the
+    // library rejects the head without a page and stores nothing of it. The limit of CONTINUATION
+    // frames follows from this size.
     h2.max_header_list_size(u32::try_from(server.header_bytes + server.header_bytes / 4).unwrap_or(u32::MAX));
     h2.header_table_size(4096);
     h2.max_frame_size(16 * 1024);
-    // Maximum unread request data: per connection, all bodies together.
+    // Maximum unread request data, for each stream and for all bodies of a connection together.
     h2.initial_window_size(H2_WINDOW);
     h2.initial_connection_window_size(H2_WINDOW);
     // Maximum buffered response data for a slow reader, whatever its windows.

@@ -7,12 +7,13 @@ use sd_notify::NotifyState;
 
 use sealgate_system::log;
 
-/// Idle upstream connections retained in total. With fewer than concurrent requests, throughput
-/// drops by a third.
+/// Maximum number of idle upstream connections in total. If it is lower than the number of
+/// concurrent requests, throughput drops by a third.
 pub(super) const UPSTREAM_POOL: usize = 1024;
-/// Descriptors besides connections: store, token, log, listeners, idle upstream connections.
+/// Number of descriptors in addition to connections: store, token, log, listeners, idle upstream
+/// connections.
 const OTHER_DESCRIPTORS: usize = UPSTREAM_POOL + 128;
-/// The exit status of a Rust program that panics.
+/// Exit status of a Rust program that panics.
 const EXIT_PANIC: i32 = 101;
 
 /// Returns the descriptors that a server with this limit of connections may need.
@@ -32,7 +33,7 @@ pub(super) fn allow_descriptors(max_connections: usize) {
         }
     }
     let needed = needed_descriptors(max_connections);
-    // `None` is no limit.
+    // `None` means no limit.
     if let Some(allowed) = limit.current.filter(|allowed| *allowed < needed) {
         tracing::warn!(
             allowed,
@@ -54,7 +55,7 @@ pub(super) async fn start_timer() -> Result<(), String> {
     })
 }
 
-/// Reports the state to systemd, if it listens.
+/// Reports the state to systemd, if systemd started the process.
 pub(crate) fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot report the state to systemd");
@@ -72,7 +73,7 @@ pub(crate) fn log_panics() {
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
         let place = panic.location().map(ToString::to_string);
         let thread = std::thread::current();
-        // Text of libraries if no thread is available: EAGAIN.
+        // Libraries report these texts (EAGAIN) if no thread is available.
         let no_thread = text.contains("(os error 11)") || text.contains("code: 11,");
         let hint = if no_thread {
             "; cannot start a thread: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"
