@@ -22,7 +22,7 @@ fn client_data(ceremony: &str) -> String {
 
 fn relying_party() -> &'static RelyingParty {
     static PARTY: OnceLock<RelyingParty> = OnceLock::new();
-    PARTY.get_or_init(|| RelyingParty::of_issuer(&"https://id.test".parse().expect("a URL")).expect("a host"))
+    PARTY.get_or_init(|| RelyingParty::new(&"https://id.test".parse().expect("a URL"), None).expect("a host"))
 }
 
 fuzz_target!(|input: &[u8]| {
