@@ -7,6 +7,7 @@ mod engine {
     mod beat;
     mod copies;
     mod damage;
+    mod definitions;
     mod failover;
     mod filling;
     mod formats;

@@ -48,6 +48,7 @@ pub fn client(client_type: ClientType) -> Client {
         level: None,
         approval: None,
         disabled: None,
+        from_configuration: false,
         incarnation: 0,
     }
 }

@@ -341,6 +341,8 @@ shown! {
         default_max_age: u64 = client.details.default_max_age;
         default_scope: Scope = client.details.default_scope;
         level: AssuranceLevel = client.level;
+        /// Whether the configuration file defines it, so that no command changes it.
+        from_configuration: bool = client.from_configuration.then_some(true);
         grants_ended: usize = None;
         client_secret: ShownSecret = None;
     }

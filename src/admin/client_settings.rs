@@ -8,24 +8,15 @@ use super::arguments::Setting;
 use crate::users::Person;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
-    AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType, MAX_REFRESH_RETRY,
+    AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
 };
-use sealgate_domain::profile::is_line;
+use sealgate_domain::client_rules;
+use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
-
-/// Maximum length of a client's name, in characters.
-const MAX_NAME_LENGTH: usize = 200;
-/// Maximum number of URIs of each kind.
-const MAX_URIS: usize = 100;
-/// Maximum length of a description, characters, as in the console.
-const MAX_DESCRIPTION_LENGTH: usize = 500;
-/// Maximum `default_max_age`, seconds: the maximum lifetime of a session, a year.
-const MAX_AGE_LIMIT: u64 = 366 * 24 * 60 * 60;
 
 /// A new client.
 ///
@@ -178,7 +169,7 @@ impl ClientSettings {
     pub(super) fn apply(&self, client: &mut Client, means: &SettingsInput) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
         if let Some(name) = &self.name {
-            faults.extend(name_fault(name));
+            faults.extend(client_rules::check_name(name).err());
             client.name.clone_from(name);
         }
         // An empty string removes the list.
@@ -187,40 +178,35 @@ impl ClientSettings {
         if let Some(written) = self.redirect_uris.as_deref().map(some) {
             client.redirect_uris = uris("redirect URI", &written, &mut faults);
             if written.is_empty() {
-                faults.push("a client needs at least one redirect URI".to_owned());
+                faults.push(client_rules::NO_REDIRECT_URI.to_owned());
             }
         }
         if let Some(written) = self.post_logout_redirect_uris.as_deref().map(some) {
             client.post_logout_redirect_uris = uris("post-logout redirect URI", &written, &mut faults);
         }
         if let Some(written) = &self.scopes {
-            match scope(written) {
+            match client_rules::scope(&written.join(" ")) {
                 Ok(scope) => client.scope = scope,
                 Err(fault) => faults.push(fault),
             }
         }
         if let Some(setting) = &self.default_scope {
-            match setting.value().map(|text| default_scope(text, client.scope)).transpose() {
+            match setting.value().map(|text| client_rules::default_scope(text, client.scope)).transpose() {
                 Ok(scope) => client.details.default_scope = scope,
                 Err(fault) => faults.push(fault),
             }
         }
         if let Some(grants) = &self.grant_types {
-            client.grant_types = [GrantType::AuthorizationCode, GrantType::RefreshToken]
-                .into_iter()
-                .filter(|grant| grants.contains(grant))
-                .collect();
-            if !client.may_use(GrantType::AuthorizationCode) {
-                faults.push(
-                    "a client needs the grant type authorization_code, because a refresh token starts with a code"
-                        .to_owned(),
-                );
+            match client_rules::grant_types(grants) {
+                Ok(grants) => client.grant_types = grants,
+                Err(fault) => faults.push(fault),
             }
         }
         self.authenticate(client, means).unwrap_or_else(|fault| faults.push(fault));
         client.consent = self.consent.unwrap_or(client.consent);
         self.detail(client, &mut faults);
-        faults.extend(retry_fault(self.refresh_retry_seconds.as_ref().and_then(Setting::value).copied()));
+        let retry = self.refresh_retry_seconds.as_ref().and_then(Setting::value).copied();
+        faults.extend(client_rules::check_refresh_retry(retry).err());
         Setting::apply(self.refresh_retry_seconds.as_ref(), &mut client.refresh_retry_seconds);
         Setting::apply(self.token_limit.as_ref(), &mut client.token_limit);
         Setting::apply(self.level.as_ref(), &mut client.level);
@@ -232,10 +218,10 @@ impl ClientSettings {
         let client_type = self.client_type.unwrap_or(client.client_type);
         if client_type != client.client_type {
             client.client_type = client_type;
-            client.auth_method = auth_method(client_type, self.auth_method)?;
+            client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
             client.secrets = (!client.is_public()).then(|| means.secret.clone()).into_iter().collect();
         } else if self.auth_method.is_some() {
-            client.auth_method = auth_method(client_type, self.auth_method)?;
+            client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
         }
         Ok(())
     }
@@ -243,11 +229,8 @@ impl ClientSettings {
     fn detail(&self, client: &mut Client, faults: &mut Vec<String>) {
         let details = &mut client.details;
         Setting::apply(self.description.as_ref(), &mut details.description);
-        if self.description.as_ref().and_then(Setting::value).is_some_and(|text| !is_line(text, MAX_DESCRIPTION_LENGTH))
-        {
-            faults
-                .push(format!("a description has 1 to {MAX_DESCRIPTION_LENGTH} visible characters and no line breaks"));
-        }
+        let description = self.description.as_ref().and_then(Setting::value);
+        faults.extend(description.and_then(|text| client_rules::check_description(text).err()));
         for (what, setting, kept) in [
             ("home page", &self.client_uri, &mut details.client_uri),
             ("URL that starts a sign-in", &self.initiate_login_uri, &mut details.initiate_login_uri),
@@ -255,14 +238,13 @@ impl ClientSettings {
             ("URL of the privacy policy", &self.policy_uri, &mut details.policy_uri),
         ] {
             Setting::apply(setting.as_ref(), kept);
-            let is_https = |text: &String| text.starts_with("https://") && RedirectUri::parse(text).is_ok();
-            if let Some(text) = setting.as_ref().and_then(Setting::value).filter(|text| !is_https(text)) {
-                faults.push(format!("the {what} {text:?} is invalid; write an https URL without a fragment"));
-            }
+            let page = setting.as_ref().and_then(Setting::value);
+            faults.extend(page.and_then(|text| client_rules::check_page(what, text).err()));
         }
         Setting::apply(self.default_max_age.as_ref(), &mut details.default_max_age);
-        if self.default_max_age.as_ref().and_then(Setting::value).is_some_and(|seconds| *seconds > MAX_AGE_LIMIT) {
-            faults.push(format!("a default max_age is at most {MAX_AGE_LIMIT} seconds"));
+        if self.default_max_age.as_ref().and_then(Setting::value).is_some_and(|seconds| *seconds > MAX_DEFAULT_MAX_AGE)
+        {
+            faults.push(format!("a default max_age is at most {MAX_DEFAULT_MAX_AGE} seconds"));
         }
     }
 
@@ -280,107 +262,20 @@ impl ClientSettings {
     }
 }
 
-/// Returns the names of the settings that differ.
-pub(super) fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
-    let (old, new) = (&before.details, &after.details);
-    let settings = [
-        ("name", before.name != after.name),
-        ("type", before.client_type != after.client_type),
-        ("redirect_uris", before.redirect_uris != after.redirect_uris),
-        ("post_logout_redirect_uris", before.post_logout_redirect_uris != after.post_logout_redirect_uris),
-        ("scope", before.scope != after.scope),
-        ("default_scope", old.default_scope != new.default_scope),
-        ("grant_types", before.grant_types != after.grant_types),
-        ("auth_method", before.auth_method != after.auth_method),
-        ("consent", before.consent != after.consent),
-        ("description", old.description != new.description),
-        ("client_uri", old.client_uri != new.client_uri),
-        ("initiate_login_uri", old.initiate_login_uri != new.initiate_login_uri),
-        ("tos_uri", old.tos_uri != new.tos_uri),
-        ("policy_uri", old.policy_uri != new.policy_uri),
-        ("default_max_age", old.default_max_age != new.default_max_age),
-        ("refresh_retry_seconds", before.refresh_retry_seconds != after.refresh_retry_seconds),
-        ("token_limit", before.token_limit != after.token_limit),
-        ("level", before.level != after.level),
-        ("owner", before.owner != after.owner),
-    ];
-    settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
-}
-
-pub(super) fn name_fault(name: &str) -> Option<String> {
-    let fault = || format!("a client's name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks");
-    (!is_line(name, MAX_NAME_LENGTH)).then(fault)
-}
-
-pub(super) fn retry_fault(seconds: Option<u64>) -> Option<String> {
-    let too_long = seconds.is_some_and(|seconds| seconds > MAX_REFRESH_RETRY);
-    too_long.then(|| format!("a refresh token can be retried for at most {MAX_REFRESH_RETRY} seconds"))
-}
-
+/// Parses URIs of this kind, without duplicates.
 pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<RedirectUri> {
-    if written.len() > MAX_URIS {
-        faults.push(format!("a client has at most {MAX_URIS} {kind}s"));
-    }
+    faults.extend(client_rules::check_uri_count(kind, written.len()).err());
     let mut uris = Vec::new();
     for text in written {
-        match RedirectUri::parse(text) {
+        match client_rules::redirect_uri(kind, text) {
             Ok(uri) if uris.contains(&uri) => {}
             Ok(uri) => uris.push(uri),
-            Err(fault) => faults.push(format!("the {kind} {text:?} is invalid: {fault}")),
+            Err(fault) => faults.push(fault),
         }
     }
     uris
 }
 
-pub(super) fn scope(written: &[String]) -> Result<Scope, String> {
-    let text = written.join(" ");
-    let scope = Scope::parse(&text).map_err(|unknown| format!("the scope {text:?} is invalid: {unknown}"))?;
-    if scope.is_empty() { Err("the scope is empty; leave it out to allow all scopes".to_owned()) } else { Ok(scope) }
-}
-
-/// Parses the default scope of a client with the scopes `allowed`.
-pub(super) fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
-    let refused = |why: &str| format!("the default scope {text:?} is invalid: {why}");
-    let scope = Scope::parse(text).map_err(|unknown| refused(&unknown.to_string()))?;
-    if !scope.contains(ScopeValue::OpenId) {
-        return Err(refused("it must include openid"));
-    }
-    if !scope.is_subset_of(allowed) {
-        return Err(refused(&format!("the client may only ask for {allowed}")));
-    }
-    Ok(scope)
-}
-
-pub(super) fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
-    match (client_type, asked) {
-        (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
-        (ClientType::Public, Some(method)) => {
-            Err(format!("a public client has no secret, so its authentication method is none, not {}", method.as_str()))
-        }
-        (ClientType::Confidential, None) => Ok(AuthMethod::ClientSecretBasic),
-        (ClientType::Confidential, Some(AuthMethod::None)) => {
-            Err("a confidential client authenticates with client_secret_basic or client_secret_post, not none"
-                .to_owned())
-        }
-        (ClientType::Confidential, Some(method)) => Ok(method),
-    }
-}
-
 pub(super) fn kept(secret: &Secret, now: UnixTime) -> ClientSecret {
     ClientSecret { hash: secret.hash(), created_at: now, expires_at: None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_type_and_a_method_that_contradict_each_other_are_refused() {
-        use {AuthMethod as Method, ClientType as Type};
-        assert_eq!(auth_method(Type::Public, None), Ok(Method::None));
-        assert_eq!(auth_method(Type::Confidential, None), Ok(Method::ClientSecretBasic));
-        assert_eq!(auth_method(Type::Confidential, Some(Method::ClientSecretPost)), Ok(Method::ClientSecretPost));
-        assert!(auth_method(Type::Public, Some(Method::ClientSecretBasic)).is_err());
-        assert!(auth_method(Type::Confidential, Some(Method::None)).is_err());
-    }
 }

@@ -5,23 +5,21 @@ use std::time::Duration;
 
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
-use super::client_settings::{
-    ClientSettings, NewClient, SettingsInput, auth_method, changes, default_scope, kept, name_fault, retry_fault,
-    scope, uris,
-};
+use super::client_settings::{ClientSettings, NewClient, SettingsInput, kept, uris};
 use super::command::ClientCommand;
 use super::directory::{CommandError, Directory, PAGE};
 use crate::users;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
-    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, INTERNAL_CLIENT,
-    MAX_SECRETS, SecretsFull,
+    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, MAX_SECRETS,
+    SecretsFull,
 };
+use sealgate_domain::client_rules;
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
-use sealgate_store::AddOutcome;
+use sealgate_store::{AddOutcome, StoreError};
 use sealgate_system::clock::random;
 
 /// Maximum overlap of an old secret, and maximum lifetime of an initial access token, in seconds:
@@ -29,6 +27,18 @@ use sealgate_system::clock::random;
 const MAX_LIFETIME_SECONDS: u64 = 90 * 24 * 60 * 60;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
+    match run(directory, command).await {
+        Err(CommandError::Store(StoreError::DefinedClient(id))) => {
+            let file = directory.config_file.map_or("the configuration file".into(), |file| file.display().to_string());
+            Err(CommandError::Forbidden(format!(
+                "the client {id} is defined in {file}; change its [[client]] there and run: sealgate reload"
+            )))
+        }
+        done => done,
+    }
+}
+
+async fn run(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
     match command {
         ClientCommand::Add(new) => add(directory, *new).await,
         ClientCommand::List { after } => list(directory, after.as_deref().and_then(ClientId::parse).as_ref()).await,
@@ -43,6 +53,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -
         ClientCommand::Set { client, settings } => set(directory, &client, &settings).await,
         ClientCommand::Delete(id) => delete(directory, &id).await,
         ClientCommand::GenerateToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
+        // The command line handles it itself.
+        ClientCommand::HashSecret => Err(CommandError::invalid("a server does not hash secrets of clients")),
     }
 }
 
@@ -72,6 +84,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         level: new.level,
         approval: None,
         disabled: None,
+        from_configuration: false,
     };
     match directory.store.add_client(&client).await? {
         AddOutcome::Added => {}
@@ -95,32 +108,28 @@ struct Checked {
 /// Parses the values of a new client and reports every error at once.
 fn check(new: &NewClient) -> Result<Checked, CommandError> {
     let mut faults = Vec::new();
-    if new.id.as_str().starts_with(INTERNAL_CLIENT) {
-        faults.push(format!(
-            "IDs that start with {INTERNAL_CLIENT} are reserved for protected applications; choose another"
-        ));
-    }
-    faults.extend(name_fault(&new.name));
+    faults.extend(client_rules::check_id(&new.id).err());
+    faults.extend(client_rules::check_name(&new.name).err());
     if new.redirect_uris.is_empty() {
-        faults.push("a client needs at least one redirect URI".to_owned());
+        faults.push(client_rules::NO_REDIRECT_URI.to_owned());
     }
     let redirect_uris = uris("redirect URI", &new.redirect_uris, &mut faults);
     let post_logout_redirect_uris = uris("post-logout redirect URI", &new.post_logout_redirect_uris, &mut faults);
-    let asked = if new.scopes.is_empty() { Ok(Scope::all()) } else { scope(&new.scopes) };
+    let asked = if new.scopes.is_empty() { Ok(Scope::all()) } else { client_rules::scope(&new.scopes.join(" ")) };
     let scope = asked.unwrap_or_else(|fault| {
         faults.push(fault);
         Scope::EMPTY
     });
-    let default_scope =
-        new.default_scope.as_deref().map(|text| default_scope(text, scope)).transpose().unwrap_or_else(|fault| {
-            faults.push(fault);
-            None
-        });
-    let auth_method = auth_method(new.client_type, new.auth_method).unwrap_or_else(|fault| {
+    let default_scope = new.default_scope.as_deref().map(|text| client_rules::default_scope(text, scope));
+    let default_scope = default_scope.transpose().unwrap_or_else(|fault| {
+        faults.push(fault);
+        None
+    });
+    let auth_method = client_rules::auth_method(new.client_type, new.auth_method).unwrap_or_else(|fault| {
         faults.push(fault);
         AuthMethod::None
     });
-    faults.extend(retry_fault(new.refresh_retry_seconds));
+    faults.extend(client_rules::check_refresh_retry(new.refresh_retry_seconds).err());
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
@@ -163,7 +172,7 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
     let outcome = Mutex::new(Ok(Vec::new()));
     let change = |client: &mut Client| {
         let mut next = client.clone();
-        let changed = settings.apply(&mut next, &means).map(|()| changes(client, &next));
+        let changed = settings.apply(&mut next, &means).map(|()| client_rules::changes(client, &next));
         if changed.is_ok() {
             *client = next;
         }
@@ -240,7 +249,8 @@ async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Re
     if !by.is_administrative() {
         return Err(CommandError::Forbidden("only an administrator can approve a client".to_owned()));
     }
-    if find(directory, id).await?.is_operators_own() {
+    let client = find(directory, id).await?;
+    if client.is_operators_own() && !client.from_configuration {
         return Err(CommandError::invalid(format!(
             "an operator created the client {id}, so it needs no approval; to revoke its access, disable it"
         )));

@@ -286,6 +286,11 @@ pub enum ClientCommand {
     RevokeApproval(ClientArgument),
     /// Delete a client and revoke its tokens
     Delete(ClientArgument),
+    /// Hash a client secret from standard input
+    ///
+    /// Prints the value of `secret_hash` for the configuration file. Needs no configuration. Generate a secret with: openssl rand -hex 32
+    #[serde(skip)]
+    HashSecret,
     /// Generate a token that registers one client over HTTP (RFC 7591)
     ///
     /// The token is printed once.

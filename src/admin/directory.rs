@@ -1,6 +1,7 @@
 //! Dependencies and errors of commands.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -38,6 +39,8 @@ pub struct Directory<'a> {
     /// The issuer; links in mails begin with it.
     pub issuer: &'a str,
     pub mailing: Mailing<'a>,
+    /// Configuration file, for errors about the clients that it defines.
+    pub config_file: Option<&'a Path>,
     /// Interval of automatic key rotation.
     pub rotate: Option<Duration>,
     pub actor: Actor,
@@ -68,6 +71,7 @@ impl<'a> Directory<'a> {
             trail: &sealgate.audit,
             issuer: sealgate.config.issuer.as_str(),
             mailing: if sealgate.sends_mail() { Mailing::On(sealgate) } else { Mailing::Off },
+            config_file: sealgate.config.file.as_deref(),
             rotate: sealgate.config.keys.rotate,
             actor: Actor::Operator,
             authority: Authority::Operator,

@@ -11,13 +11,15 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
-use crate::app::certificates;
+use crate::app::defined_clients::ClientsFault;
 use crate::app::server::{Stop, notify};
 use crate::app::site::Site;
+use crate::app::{certificates, defined_clients};
 use sealgate_admin::Reload;
 use sealgate_admin::answer::Reloaded;
 use sealgate_config::Config;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::client::ClientId;
 use sealgate_edge::{Change, Changer, Front};
 use sealgate_system::log::SetFilter;
 
@@ -80,6 +82,16 @@ impl Reloader {
         prepared.unwrap_or_else(|error| Err(vec![format!("the reload failed: {error}")]))
     }
 
+    /// Prepares a reload and stores the clients of the file, as its last step that can fail. Returns
+    /// the removed clients.
+    async fn prepare_and_store(&self, site: &Arc<Site>) -> Result<(Prepared, Vec<ClientId>), Vec<String>> {
+        let prepared = self.prepare(site).await?;
+        let sealgate = prepared.site.sealgate();
+        let removed = defined_clients::store(sealgate, &sealgate.config.clients).await;
+        let removed = removed.map_err(ClientsFault::into_lines)?;
+        Ok((prepared, removed))
+    }
+
     /// Applies a prepared reload; cannot fail.
     fn apply(&self, before: &Site, prepared: Prepared) -> (Arc<Site>, Vec<String>) {
         let Prepared { site, change, changed } = prepared;
@@ -106,8 +118,8 @@ impl Reload for Reloader {
         let mut site = self.site.lock().await;
         let _announced = Announced::new();
         let metrics = Arc::clone(&site.sealgate().metrics);
-        match self.prepare(&site).await {
-            Ok(prepared) => {
+        match self.prepare_and_store(&site).await {
+            Ok((prepared, removed)) => {
                 let (next, changed) = self.apply(&site, prepared);
                 *site = next;
                 let sealgate = site.sealgate();
@@ -120,6 +132,7 @@ impl Reload for Reloader {
                 }
                 let event = AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
                 sealgate.audit.record(&sealgate.store, event.with_detail(named(&changed))).await;
+                defined_clients::end_grants(sealgate, &removed).await;
                 Ok(Reloaded { config: self.file.clone(), changed })
             }
             Err(faults) => {

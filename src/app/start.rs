@@ -14,11 +14,11 @@ use crate::app::sealing;
 use crate::app::sealing::Unsealed;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
-use crate::app::{certificates, counting, enrolment, outbox, relying_party, sweeping};
+use crate::app::{certificates, counting, defined_clients, enrolment, outbox, relying_party, sweeping};
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
-use sealgate_core::state::NotServing;
 use sealgate_core::state::Parts;
+use sealgate_core::state::{NotServing, Sealgate};
 use sealgate_core::tokens::trusted;
 use sealgate_edge::{Challenges, Resolver, inherited_sockets};
 use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer};
@@ -71,26 +71,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         metrics,
     };
     let sealgate = Arc::new(block_on(async {
-        let mut sealgate = parts.assemble().await?;
+        let sealgate = parts.assemble().await?;
         relying_party::apply(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await?;
-        match sealer {
-            Ok(sealer) => {
-                let most_forms = sealgate.config.sessions.max_forms;
-                let store =
-                    Arc::into_inner(sealgate.store).ok_or_else(|| line("store: another process uses it".to_owned()))?;
-                sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await?);
-            }
-            Err(unsealed) => {
-                if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
-                    let of_cluster = unsealed == Unsealed::NotAdmitted;
-                    return Err(line(if of_cluster { unsealed.to_string() } else { fault }).into());
-                }
-                tracing::warn!("{unsealed}");
-                if unsealed == Unsealed::NoWrappingKey && sealgate.config.mail.is_some() {
-                    tracing::warn!("{}", sealing::NO_MAIL);
-                }
-            }
-        }
+        let sealgate = attach_sealer(sealgate, sealer).await?;
         Ok::<_, NotServing>(sealgate)
     })?);
     sealgate.metrics.configured(sealgate.clock.now().seconds());
@@ -138,12 +121,44 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             })
         }),
     })?;
+    // After everything else that may fail: a refused start changes no client.
+    let removed = block_on(async {
+        defined_clients::store(&sealgate, &sealgate.config.clients).await.map_err(NotServing::from)
+    })?;
+    let ending = Arc::clone(&sealgate);
+    server.add_background(Background::new("removed clients", |_| async move {
+        defined_clients::end_grants(&ending, &removed).await;
+    }));
     let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, site));
     let commanded = Arc::clone(&reloader);
     server.add_background(Background::new("reload", |stop| reloader.listen(stop)));
     let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);
     server.add_background(Background::new("admin socket", serve));
     Ok(server.run(signal).map_err(line)?)
+}
+
+/// Gives the sealer to the store. Without a sealer, features that need it are off or prevent the start.
+async fn attach_sealer(mut sealgate: Sealgate, sealer: Result<Sealer, Unsealed>) -> Result<Sealgate, NotServing> {
+    let line = |error: String| vec![error];
+    match sealer {
+        Ok(sealer) => {
+            let most_forms = sealgate.config.sessions.max_forms;
+            let store =
+                Arc::into_inner(sealgate.store).ok_or_else(|| line("store: another process uses it".to_owned()))?;
+            sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await?);
+        }
+        Err(unsealed) => {
+            if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
+                let of_cluster = unsealed == Unsealed::NotAdmitted;
+                return Err(line(if of_cluster { unsealed.to_string() } else { fault }).into());
+            }
+            tracing::warn!("{unsealed}");
+            if unsealed == Unsealed::NoWrappingKey && sealgate.config.mail.is_some() {
+                tracing::warn!("{}", sealing::NO_MAIL);
+            }
+        }
+    }
+    Ok(sealgate)
 }
 
 fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine>, NotServing> {

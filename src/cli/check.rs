@@ -10,11 +10,12 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::key;
 use super::output::Output;
-use crate::app::{relying_party, sealing};
+use crate::app::{defined_clients, relying_party, sealing};
 use crate::cli::output::printable;
 use sealgate_admin::Answer;
-use sealgate_admin::command::Command;
+use sealgate_admin::command::{ClientCommand, Command};
 use sealgate_config::{CertificateEnd, Config, StoreConfig};
+use sealgate_domain::client::ClientId;
 use sealgate_store::postgres::{FormatSurvey, PostgresSettings, Survey, survey};
 use sealgate_system::clock::{Clock, OsEntropy, SystemClock, wall_clock_seconds};
 
@@ -55,6 +56,7 @@ pub(super) fn run(
         warnings.extend(keys.warnings);
         warnings.extend(data_key_opens(&access)?);
         keys_stay_usable(&access)?;
+        ids_are_free(&access)?;
     }
     let mut found =
         json!({ "config": file.display().to_string(), "ok": true, "checked": checked, "warnings": warnings });
@@ -146,6 +148,29 @@ fn keys_stay_usable(access: &StoreAccess) -> Result<(), CommandFailure> {
         let Some(store) = access.store_as_it_lies().await? else { return Ok(()) };
         relying_party::check(access.config(), &store).await.map_err(|error| fault(&error))
     })
+}
+
+/// Checks that no client of the file has the ID of a client that was registered in another way.
+fn ids_are_free(access: &StoreAccess) -> Result<(), CommandFailure> {
+    let clients = access.config().clients.iter().filter(|defined| !defined.adopt).map(|defined| &defined.client.id);
+    let taken = if access.is_served() {
+        let of_server = |id: &ClientId| {
+            let show = Command::Client(ClientCommand::Show(id.clone().into()));
+            // The server answers with an error if there is no such client.
+            matches!(access.ask_server(&show), Ok(Answer::Client(client)) if client.from_configuration.is_none())
+        };
+        clients.filter(|id| of_server(id)).cloned().collect()
+    } else {
+        access.block_on(async {
+            let Some(store) = access.store_as_it_lies().await? else { return Ok(Vec::new()) };
+            store.clients_not_defined(clients).await.map_err(CommandFailure::line)
+        })?
+    };
+    if taken.is_empty() {
+        Ok(())
+    } else {
+        Err(CommandFailure::Failed(taken.iter().map(defined_clients::taken).collect()))
+    }
 }
 
 /// Returns why a start could not seal secrets, if so. A running server has already opened the data

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::io;
 use std::io::Write;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
@@ -19,6 +19,8 @@ use sealgate_admin::command::{
 };
 use sealgate_admin::user_settings::Invited;
 use sealgate_config::{RegistrationMode, StoreConfig};
+use sealgate_domain::client_rules;
+use sealgate_domain::secret::base64url;
 use sealgate_store::postgres::{PostgresSettings, wait_for_beats};
 
 /// Returns the command as it is sent. A user who is added without a password is invited.
@@ -84,6 +86,14 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     }
 }
 
+/// Prints the hash of a client secret that standard input has.
+pub(super) fn hash_secret(output: &Output) -> Result<(), CommandFailure> {
+    let secret = password::read_secret("client secret")?;
+    client_rules::check_secret(secret.expose()).map_err(CommandFailure::line)?;
+    let hash = base64url(secret.hash().as_bytes());
+    output.result(&json!({ "secret_hash": hash }), || format!("{hash}\n"))
+}
+
 /// Waits until every node of the cluster refuses the revoked access.
 fn wait_for_nodes(access: &StoreAccess) -> Result<(), CommandFailure> {
     // A single server has applied the change when it answers.
@@ -136,7 +146,7 @@ fn columns(command: &Command) -> &'static [&'static str] {
     match command {
         Command::User(UserCommand::ListFactors(_)) => &["kind", "name", "added", "last_used", "left", "blocked"],
         Command::User(_) => &["sub", "email", "username", "name", "state", "roles", "invitation"],
-        Command::Client(_) => &["client_id", "client_name", "client_type", "state", "scope"],
+        Command::Client(_) => &["client_id", "client_name", "client_type", "state", "scope", "from_configuration"],
         Command::Session(_) => &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"],
         Command::Grant(_) => &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"],
         Command::Consent(_) => &["client_id", "scope", "given_at"],
@@ -249,7 +259,7 @@ fn of_client(command: &ClientCommand, answer: &Facts<'_>) -> Option<Sentence> {
             let text = format!("Generated an initial access token, valid until {}", answer.text("expires_at"));
             (text, &["initial_access_token"])
         }
-        ClientCommand::List { .. } | ClientCommand::Show(_) => return None,
+        ClientCommand::List { .. } | ClientCommand::Show(_) | ClientCommand::HashSecret => return None,
     })
 }
 

@@ -39,7 +39,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use self::access::StoreAccess;
 use self::output::Output;
 use crate::app::memory;
-use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::command::{ClientCommand, Command, UserCommand};
 use sealgate_config::Config;
 use sealgate_system::log;
 
@@ -186,6 +186,9 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
     }
     if let Noun::VerifyCopy(arguments) = &cli.noun {
         return backup::verify_copy(arguments, &output);
+    }
+    if let Noun::Kept(Command::Client(ClientCommand::HashSecret)) = &cli.noun {
+        return command::hash_secret(&output);
     }
     let file = cli.config;
     match cli.noun {

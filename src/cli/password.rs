@@ -14,13 +14,18 @@ use sealgate_domain::secret::Secret;
 const LONGEST: usize = 8192;
 
 pub(super) fn read() -> Result<Secret, CommandFailure> {
-    let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the password: {error}"));
+    read_secret("password")
+}
+
+/// Reads another secret. `what` names it in errors.
+pub(super) fn read_secret(what: &str) -> Result<Secret, CommandFailure> {
+    let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the {what}: {error}"));
     // Bypasses the buffer of std, which is not wiped.
     let descriptor = io::stdin().as_fd().try_clone_to_owned().map_err(unread)?;
     let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
-    let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line("the password is not UTF-8"))?;
+    let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line(format_args!("the {what} is not UTF-8")))?;
     if text.is_empty() {
-        return Err(CommandFailure::line("standard input has no password"));
+        return Err(CommandFailure::line(format_args!("standard input has no {what}")));
     }
     Ok(Secret::new(text))
 }

@@ -6,6 +6,7 @@
 mod acme;
 mod address;
 mod apps;
+mod clients;
 mod factors;
 mod hsm;
 mod identity;
@@ -46,7 +47,8 @@ const MAX_CLOCK_DIFFERENCE: u64 = 5 * MINUTE;
 pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<ConfigFault>> {
     let (content, base) =
         content(path).map_err(|problem| vec![ConfigFault::new(path.display().to_string(), None, problem)])?;
-    text(&content, &files(base))
+    let config = text(&content, &files(base))?;
+    Ok(Config { file: Some(path.to_owned()), ..config })
 }
 
 /// Reads the file. Returns its text and its directory.
@@ -84,7 +86,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys. Parses a file with every table, and collects the keys that are read.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[[trusted_issuer]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -137,6 +139,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         trusted: &trusted,
     };
     let apps = apps::apps(root.sections("app"), &own, files);
+    let clients = clients::clients(&mut root, files);
     let hosts = hosts(issuer.as_ref(), apps.as_deref(), &factors);
     let acme = acme.map(|section| acme::acme(section, files, issuer.as_ref(), &hosts, store.as_ref(), &mut server));
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
@@ -169,6 +172,8 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         form_post,
         trusted_issuers: trusted_issuers?,
         apps,
+        clients: clients?,
+        file: None,
         warnings,
         certificate_ends: tls::ends(&certificates),
     })

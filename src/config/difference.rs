@@ -7,7 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::app::App;
+use super::client::DefinedClient;
 use super::settings::Config;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::client_rules;
 
 /// Changes between two configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,6 +108,7 @@ impl Config {
             let taken = if *section == "server" && !tls_stays { &mut found.restart } else { &mut found.live };
             taken.extend(changed(*live).map(name));
         }
+        found.clients(&self.clients, &new.clients);
         found.apps(&self.apps, &new.apps);
         found
     }
@@ -135,6 +139,25 @@ impl Difference {
         let kept = old.iter().filter(|app| among(new, &app.name));
         if !kept.map(|app| &app.name).eq(new.iter().filter(|app| among(old, &app.name)).map(|app| &app.name)) {
             self.live.push("app: their order".to_owned());
+        }
+    }
+
+    fn clients(&mut self, old: &[DefinedClient], new: &[DefinedClient]) {
+        let find = |all: &'_ [DefinedClient], id: &ClientId| all.iter().position(|other| other.client.id == *id);
+        for DefinedClient { client, adopt } in new {
+            let Some(before) = find(old, &client.id).and_then(|index| old.get(index)) else {
+                self.live.push(format!("client {}: added", client.id));
+                continue;
+            };
+            let adopt = (before.adopt != *adopt).then_some("adopt");
+            let changed: Vec<_> =
+                client_rules::definition_changes(&before.client, client).into_iter().chain(adopt).collect();
+            if !changed.is_empty() {
+                self.live.push(format!("client {}: {}", client.id, changed.join(", ")));
+            }
+        }
+        for before in old.iter().filter(|before| find(new, &before.client.id).is_none()) {
+            self.live.push(format!("client {}: removed", before.client.id));
         }
     }
 }
@@ -223,10 +246,14 @@ mod tests {
         assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
         // Some keys are compared as part of another key: keys of a table as part of the table, and
         // keys of a derived value as part of its first key. `agree_to_terms` must always be true.
+        // A test of its own changes each key of a client.
         let by_another = |key: &String| {
             let tables = key.match_indices('.').any(|(at, _)| listed.contains(&key[..at]));
             let is_table = known.iter().any(|other| other.starts_with(&format!("{key}.")));
-            tables || is_table || ["pages.accent_dark", "app.preset", "acme.agree_to_terms"].contains(&key.as_str())
+            tables
+                || is_table
+                || key.starts_with("client.")
+                || ["pages.accent_dark", "app.preset", "acme.agree_to_terms"].contains(&key.as_str())
         };
         let unlisted: Vec<_> = known.difference(&listed).filter(|key| !by_another(key)).collect();
         assert_eq!(unlisted, Vec::<&String>::new());

@@ -19,7 +19,9 @@ use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
 use crate::appearance::{LARGEST_LOGO, Logo};
+use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
+use sealgate_domain::secret::SecretHash;
 
 /// Placeholder in paths for the directory of systemd credentials, which differs between units.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
@@ -84,6 +86,16 @@ impl Files {
             return Err(format!("{name} is empty; write {what} into it"));
         }
         Ok(path)
+    }
+
+    /// Reads the secret of a client and returns its hash; none if files are not checked.
+    pub(super) fn client_secret(&self, text: &str) -> Result<Option<SecretHash>, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(None) };
+        let name = path.display();
+        let secret = read_secret_file(&path, "the client's secret").map_err(|reason| format!("{name} {reason}"))?;
+        client_rules::check_secret(&secret).map_err(|reason| format!("{name} contains no usable secret: {reason}"))?;
+        Ok(Some(SecretHash::for_secret(secret.as_bytes())))
     }
 
     pub(super) fn module(&self, text: &str) -> Result<PathBuf, String> {

@@ -210,6 +210,22 @@ impl<'r, 't> Section<'r, 't> {
         Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
     }
 
+    /// Parses a list of strings, or a single string as a list of one. The list must not be empty.
+    ///
+    /// Invalid elements are omitted. Returns `None` if the key is absent or the value is of another
+    /// type.
+    pub(super) fn one_or_more_texts<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<Vec<T>> {
+        if self.entries.get(key).is_some_and(|value| value.get_ref().is_str()) {
+            return self.text(key, allowed, read).map(|value| vec![value]);
+        }
+        self.some_texts(key, allowed, read)
+    }
+
     /// Parses a table whose keys the operator chooses. `read` gets the key and the value, a string.
     ///
     /// Invalid entries are omitted. Returns `None` if the key is absent or the value is not a

@@ -7,6 +7,7 @@ mod acme;
 mod app;
 mod appearance;
 mod check;
+mod client;
 mod difference;
 mod disk;
 mod factors;
@@ -34,6 +35,7 @@ pub use app::{
     Route, RulePerson, Upstream, UpstreamTls, host_name,
 };
 pub use appearance::{Accent, Logo, Picture};
+pub use client::DefinedClient;
 pub use difference::Difference;
 pub use disk::{not_after, read_longer_secret_file, read_secret_file};
 pub use factors::{EnrolmentChoice, FactorsConfig};

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::acme::AcmeConfig;
 use super::app::App;
 use super::appearance::{Accent, Logo};
+use super::client::DefinedClient;
 use super::factors::FactorsConfig;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
@@ -69,6 +70,12 @@ pub struct Config {
     /// Protected applications, in the order of the file.
     #[serde(skip)]
     pub apps: Vec<App>,
+    /// Clients that the file defines, in its order.
+    #[serde(skip)]
+    pub clients: Vec<DefinedClient>,
+    /// The file itself, unless only a text was parsed.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
     /// Warnings about allowed values that may be mistakes. Only [`Config::load`] reports warnings
     /// about files.
     #[serde(skip)]

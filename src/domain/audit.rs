@@ -207,17 +207,21 @@ pub enum Actor {
     Operator,
     /// The server itself, as configured.
     Server,
+    /// The configuration file, which a start or a reload applied.
+    Configuration,
 }
 
 /// Serialized form of [`Actor`] in an event's record.
 ///
-/// A developer is stored as an administrator with a flag, so that older versions can read the
-/// record.
+/// A developer is stored as an administrator with a flag, and the configuration file as the server
+/// with a flag, so that older versions can read the record.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_developer: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_configuration: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -240,6 +244,7 @@ impl From<RecordedActor> for Actor {
             ActorName::Administrator(subject) => Self::Administrator(subject),
             ActorName::Client => Self::Client,
             ActorName::Operator => Self::Operator,
+            ActorName::Server if recorded.is_configuration => Self::Configuration,
             ActorName::Server => Self::Server,
         }
     }
@@ -247,16 +252,16 @@ impl From<RecordedActor> for Actor {
 
 impl From<Actor> for RecordedActor {
     fn from(actor: Actor) -> Self {
-        let is_developer = matches!(actor, Actor::Developer(_));
+        let (is_developer, is_configuration) = (matches!(actor, Actor::Developer(_)), actor == Actor::Configuration);
         let actor = match actor {
             Actor::Stranger => ActorName::Stranger,
             Actor::Person => ActorName::Person,
             Actor::Administrator(subject) | Actor::Developer(subject) => ActorName::Administrator(subject),
             Actor::Client => ActorName::Client,
             Actor::Operator => ActorName::Operator,
-            Actor::Server => ActorName::Server,
+            Actor::Server | Actor::Configuration => ActorName::Server,
         };
-        Self { actor, is_developer }
+        Self { actor, is_developer, is_configuration }
     }
 }
 
@@ -280,6 +285,7 @@ impl fmt::Display for Actor {
             Self::Client => f.write_str("client"),
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),
+            Self::Configuration => f.write_str("configuration"),
         }
     }
 }

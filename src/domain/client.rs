@@ -282,6 +282,9 @@ pub struct Client {
     /// The decision that disabled it. None while it is enabled, and in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<ClientDecision>,
+    /// Whether the configuration file defines it. Only a start or a reload then changes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_configuration: bool,
 }
 
 /// Maximum retry window of a client in seconds. Clients repeat a request soon after an answer is
@@ -329,7 +332,7 @@ impl Client {
         self.approval.is_some() || self.is_operators_own()
     }
 
-    /// Reports whether an operator created it on the command line.
+    /// Reports whether an operator created it, on the command line or in the configuration file.
     pub fn is_operators_own(&self) -> bool {
         self.owner.is_none() && self.registration.is_none()
     }
@@ -439,6 +442,25 @@ impl Client {
             |secret: ClientSecret| ClientSecret { expires_at: Some(secret.expires_at.unwrap_or(end)), ..secret };
         self.secrets = earlier.into_iter().map(ending).chain([fresh]).collect();
         Ok(())
+    }
+
+    /// Returns the record for this definition of the configuration file, over the stored record.
+    ///
+    /// Only the ID, the creation times and the incarnation of the stored client remain: the
+    /// definition replaces owner, registration, approval and state too. A secret that both have
+    /// keeps its creation time. A new record gets `incarnation`.
+    #[must_use]
+    pub fn defined_over(&self, stored: Option<&Self>, now: UnixTime, incarnation: u32) -> Self {
+        let known = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
+        let created = |hash| known.iter().find(|secret| secret.hash == hash).map_or(now, |secret| secret.created_at);
+        let secret = |secret: &ClientSecret| ClientSecret { created_at: created(secret.hash), ..secret.clone() };
+        Self {
+            secrets: self.secrets.iter().map(secret).collect(),
+            created_at: stored.map_or(now, |stored| stored.created_at),
+            incarnation: stored.map_or(incarnation, |stored| stored.incarnation),
+            from_configuration: true,
+            ..self.clone()
+        }
     }
 
     /// Returns its home page: the registered one, or else the site of its first redirect URI.

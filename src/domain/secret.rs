@@ -73,6 +73,11 @@ impl SecretHash {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Wraps a hash that was computed elsewhere.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// Returns the hash's 32 bytes, for use as a key.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

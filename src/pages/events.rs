@@ -131,6 +131,7 @@ impl EventLine {
             Actor::Client => Some(t.actor_client()),
             Actor::Operator => Some(t.actor_operator()),
             Actor::Server => Some(t.actor_server()),
+            Actor::Configuration => Some(t.actor_configuration()),
         }
     }
 

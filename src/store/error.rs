@@ -3,6 +3,7 @@
 use crate::engine::EngineError;
 use crate::format::newer;
 use crate::sealer::SealError;
+use sealgate_domain::client::ClientId;
 
 /// Error of a store operation. Clients get a 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -36,6 +37,9 @@ pub enum StoreError {
     /// The sign-in on which the change depends has ended. Nothing was changed.
     #[error("the sign-in has ended")]
     SignedOut,
+    /// The configuration file defines the client. Nothing was changed.
+    #[error("the configuration file defines the client {0}; change its [[client]] there and run: sealgate reload")]
+    DefinedClient(ClientId),
     /// Concurrent changes of the same record caused too many conflicts.
     #[error("the record was changed concurrently too often")]
     Contended,

@@ -53,6 +53,7 @@ pub use subjects::account_links::AddressLeft;
 pub use subjects::app_passwords::AppPasswordAdded;
 pub use subjects::audit::AuditPage;
 pub use subjects::audit::AuditRecord;
+pub use subjects::definitions::{ClientDefinition, ClientsDefined, DefineOutcome};
 pub use subjects::factors::FactorsChanged;
 pub use subjects::forms::{Form, MAX_FORM_BYTES};
 pub use subjects::grants::Ended;

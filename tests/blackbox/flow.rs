@@ -13,21 +13,21 @@ const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST
 
 /// Authentication method of a client.
 #[derive(Clone, Copy)]
-enum Proof<'a> {
+pub(super) enum Proof<'a> {
     Public,
     Basic(&'a str),
     Post(&'a str),
 }
 
-struct Client<'a> {
-    instance: &'a Instance,
-    browser: Browser,
-    id: &'a str,
-    proof: Proof<'a>,
+pub(super) struct Client<'a> {
+    pub(super) instance: &'a Instance,
+    pub(super) browser: Browser,
+    pub(super) id: &'a str,
+    pub(super) proof: Proof<'a>,
 }
 
 impl Client<'_> {
-    fn authorize(&self, scope: &str) -> String {
+    pub(super) fn authorize(&self, scope: &str) -> String {
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(VERIFIER));
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query
@@ -42,7 +42,7 @@ impl Client<'_> {
         self.instance.url(&format!("/oauth/authorize?{}", query.finish()))
     }
 
-    async fn code(&self, scope: &str) -> String {
+    pub(super) async fn code(&self, scope: &str) -> String {
         let end = self.browser.go(&self.authorize(scope)).await;
         assert_eq!(end.returned("state").as_deref(), Some("s1"), "{end:?}");
         assert_eq!(end.returned("iss"), Some(self.instance.url("")));
@@ -62,7 +62,7 @@ impl Client<'_> {
         (status, response.json().await.unwrap_or_default())
     }
 
-    async fn redeem(&self, code: &str) -> (u16, Value) {
+    pub(super) async fn redeem(&self, code: &str) -> (u16, Value) {
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -72,11 +72,11 @@ impl Client<'_> {
         self.post("/oauth/token", &fields).await
     }
 
-    async fn refresh(&self, token: &str) -> (u16, Value) {
+    pub(super) async fn refresh(&self, token: &str) -> (u16, Value) {
         self.post("/oauth/token", &[("grant_type", "refresh_token"), ("refresh_token", token)]).await
     }
 
-    async fn userinfo(&self, access_token: &str) -> (u16, Value) {
+    pub(super) async fn userinfo(&self, access_token: &str) -> (u16, Value) {
         let request = self.browser.client().get(self.instance.url("/oauth/userinfo")).bearer_auth(access_token);
         let response = request.send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
@@ -98,12 +98,12 @@ impl Client<'_> {
     }
 }
 
-fn text(body: &Value, name: &str) -> String {
+pub(super) fn text(body: &Value, name: &str) -> String {
     body[name].as_str().unwrap_or_else(|| panic!("no {name} in {body}")).to_owned()
 }
 
 /// Performs all requests of a client, in order.
-async fn whole_flow(client: &Client<'_>) {
+pub(super) async fn whole_flow(client: &Client<'_>) {
     let code = client.code("openid profile email phone offline_access").await;
     let (status, tokens) = client.redeem(&code).await;
     assert_eq!(status, 200, "{tokens}");

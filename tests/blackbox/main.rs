@@ -35,6 +35,7 @@ mod cluster;
 mod cluster_check;
 mod cluster_keys;
 mod damage;
+mod defined_clients;
 mod demo;
 mod disk;
 mod doctor;

@@ -37,7 +37,7 @@ fn answer(instance: &Instance, host: &str, path: &str) -> (u16, String) {
 }
 
 /// Changes the text of the configuration file.
-fn edit(instance: &Instance, from: &str, to: &str) {
+pub(super) fn edit(instance: &Instance, from: &str, to: &str) {
     let text = fs::read_to_string(instance.config()).unwrap();
     assert!(text.contains(from), "{text}");
     fs::write(instance.config(), text.replace(from, to)).unwrap();
@@ -45,7 +45,7 @@ fn edit(instance: &Instance, from: &str, to: &str) {
 
 /// Asserts that a reload is rejected, and returns its error.
 #[track_caller]
-fn refused(instance: &Instance) -> String {
+pub(super) fn refused(instance: &Instance) -> String {
     let Output { status, stdout, stderr } = instance.try_run(&["reload"], "");
     let said = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(1), "{said}");

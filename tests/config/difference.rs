@@ -268,7 +268,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         new.replace(word, other)
     });
     let Difference { live, restart } = difference(&old, &new);
-    let (app, live) = live.split_last().unwrap();
+    let [live @ .., client, app] = live.as_slice() else { panic!("{live:?}") };
     assert_eq!(
         app,
         "app wiki: title, description, host, url, upstreams, upstream_tls, route, audience, clients, \
@@ -276,6 +276,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
          connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, assertion, authorization, names, groups_delimiter"
     );
+    assert_eq!(client, "client shop: added");
     assert_eq!(live, LIVE);
     assert_eq!(restart, RESTART);
 }

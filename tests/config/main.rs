@@ -3,6 +3,7 @@
 
 mod acme;
 mod apps;
+mod clients;
 mod cluster;
 mod contents;
 mod difference;

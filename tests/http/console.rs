@@ -4,6 +4,7 @@ mod admin;
 mod approval;
 mod audit;
 mod confirmation;
+mod defined;
 mod device;
 mod factors;
 mod invitations;

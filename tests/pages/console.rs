@@ -68,6 +68,7 @@ fn client(sample: &Sample, public: bool) -> Client {
         level: None,
         approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
         disabled: None,
+        from_configuration: false,
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         level: None,
         approval: None,
         disabled: None,
+        from_configuration: false,
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) fn rp_id_of_an_application(factors: &FactorsConfig, apps: &[App]) -> 
     Some(ConfigFault::new("factors.rp_id".to_owned(), None, problem))
 }
 
-fn level(text: &str) -> Result<AssuranceLevel, String> {
+pub(super) fn level(text: &str) -> Result<AssuranceLevel, String> {
     AssuranceLevel::parse(text).ok_or_else(|| format!("{text:?} is not a level; {LEVELS}"))
 }
 

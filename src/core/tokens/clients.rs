@@ -115,5 +115,6 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         level: None,
         approval: None,
         disabled: None,
+        from_configuration: false,
     }
 }

@@ -87,6 +87,11 @@ impl Failure {
         match error {
             StoreError::Broken(_) => Self::Internal,
             StoreError::SignedOut => Self::SignedOut,
+            StoreError::DefinedClient(_) => {
+                const DEFINED: Refusal =
+                    Refusal::new(ErrorCode::AccessDenied, "The configuration file of the server defines the client.");
+                Self::Refused(StatusCode::FORBIDDEN, DEFINED)
+            }
             _ => Self::Unavailable,
         }
     }
@@ -249,6 +254,8 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         if matches!(error, StoreError::SignedOut) {
             tracing::info!("the session ended during the request; nothing was changed");
+        } else if let StoreError::DefinedClient(client) = &error {
+            tracing::info!(client = client.as_str(), "the configuration file defines the client; nothing was changed");
         } else if error.is_overload() {
             tracing::debug!(%error, "the store rejected a request");
         } else {

@@ -72,11 +72,17 @@ pub struct ClientPage<'a> {
 pub enum ClientRefusal {
     /// The client has the maximum number of secrets.
     SecretsFull,
+    /// The configuration file defines the client.
+    Defined,
 }
 
 impl ClientPage<'_> {
     fn secrets_full(&self) -> bool {
         self.refused == Some(ClientRefusal::SecretsFull)
+    }
+
+    fn is_refused_as_defined(&self) -> bool {
+        self.refused == Some(ClientRefusal::Defined)
     }
 
     /// Returns the levels with their requirements.

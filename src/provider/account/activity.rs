@@ -92,7 +92,12 @@ impl EventNames {
         };
         let administrator = match event.actor {
             Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.person(ctx, subject).await?),
-            Actor::Stranger | Actor::Person | Actor::Client | Actor::Operator | Actor::Server => None,
+            Actor::Stranger
+            | Actor::Person
+            | Actor::Client
+            | Actor::Operator
+            | Actor::Server
+            | Actor::Configuration => None,
         };
         let party = match &event.client {
             // The name of the provider's own pages would add nothing to the event.

@@ -39,6 +39,11 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         return Ok(show(ctx, console_user, &client, &ClientNotes { shown: Some(&shown), ..ClientNotes::default() }));
     }
     let form = console_user.form(ctx)?;
+    if client.from_configuration {
+        // The form is from before the file defined the client. The page has no forms now.
+        let notes = ClientNotes { refused: Some(ClientRefusal::Defined), ..ClientNotes::default() };
+        return Ok(show(ctx, console_user, &client, &notes));
+    }
     let id = client.id.clone();
     let action = form.one("action")?;
     if let Some(change) = action.and_then(confirmation::of_client_action)

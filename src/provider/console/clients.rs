@@ -95,6 +95,7 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidF
         // A client that an administrator registers is approved.
         approval: console_user.is_administrator().then(|| ClientDecision { by: console_user.authority(), at: ctx.now }),
         disabled: None,
+        from_configuration: false,
     };
     if ctx.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
         return Err(Failure::Internal);

@@ -138,6 +138,7 @@ fn client(
         level: None,
         approval: None,
         disabled: None,
+        from_configuration: false,
     };
     metadata.replace(&mut client);
     Ok(client)

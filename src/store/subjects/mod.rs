@@ -3,6 +3,7 @@
 pub(crate) mod account_links;
 pub(crate) mod app_passwords;
 pub(crate) mod audit;
+pub(crate) mod definitions;
 pub(crate) mod factors;
 pub(crate) mod forms;
 pub(crate) mod grants;

@@ -64,6 +64,9 @@ impl Store {
 
     /// Changes a client. Retries on conflicts. Returns the new client, or `None` if there is no
     /// such client.
+    ///
+    /// # Errors
+    /// [`StoreError::DefinedClient`], and nothing has changed; when the store fails.
     pub async fn change_client(
         &self,
         id: &ClientId,
@@ -71,6 +74,7 @@ impl Store {
     ) -> Result<Option<Client>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(None) };
+            refuse_defined(&loaded.value)?;
             let mut next = loaded.value.clone();
             change(&mut next);
             if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
@@ -84,6 +88,7 @@ impl Store {
     /// them.
     ///
     /// # Errors
+    /// [`StoreError::DefinedClient`] for a client of the configuration file: nothing was changed.
     /// If the store fails. The call can be repeated.
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
         // The record is removed first, so that no grant can be created while grants are ended.
@@ -96,6 +101,7 @@ impl Store {
     async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
+            refuse_defined(&loaded.value)?;
             let delete = vec![loaded.key().clone()];
             let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
             if self.commit(changes).await? == Committed::Yes {
@@ -306,6 +312,12 @@ impl Store {
         }
         Ok(UsersFound { users, next: last })
     }
+}
+
+/// Refuses a change of a client of the configuration file, which only [`Store::define_clients`]
+/// may change.
+fn refuse_defined(client: &Client) -> Result<(), StoreError> {
+    if client.from_configuration { Err(StoreError::DefinedClient(client.id.clone())) } else { Ok(()) }
 }
 
 /// Returns the changes that add a user with the index entries of the names.

@@ -1,0 +1,177 @@
+//! Checks of the clients that the file defines. Their rules are those of the command line.
+
+use super::super::file::Section;
+use super::factors;
+use crate::DefinedClient;
+use crate::disk::Files;
+use sealgate_domain::client::{
+    AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
+    MAX_REFRESH_RETRY, MAX_SECRETS,
+};
+use sealgate_domain::client_rules;
+use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
+use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::{SecretHash, from_base64url};
+use sealgate_domain::time::UnixTime;
+
+/// Maximum number of clients in the file: one commit stores all of them.
+const MAX_CLIENTS: usize = 256;
+
+/// Parses all `[[client]]` tables.
+pub(super) fn clients(root: &mut Section<'_, '_>, files: &Files) -> Option<Vec<DefinedClient>> {
+    let sections = root.sections("client");
+    if sections.len() > MAX_CLIENTS {
+        root.fault(
+            "client",
+            &format!("there are more than {MAX_CLIENTS} clients; register the others with client add"),
+        );
+    }
+    let mut taken = Vec::new();
+    // Collected first, so that the errors of all clients are reported.
+    let clients: Vec<_> = sections.into_iter().map(|section| client(section, files, &mut taken)).collect();
+    clients.into_iter().collect()
+}
+
+fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>) -> Option<DefinedClient> {
+    let id = section.required_text("id", "write the client's ID, such as \"wiki\"", |text| {
+        let id = ClientId::try_from(text.to_owned()).map_err(|rule| format!("{text:?} is not a client ID; {rule}"))?;
+        client_rules::check_id(&id)?;
+        if taken.contains(&id) {
+            return Err(format!("{text:?} is the ID of another [[client]]; write a different ID"));
+        }
+        taken.push(id.clone());
+        Ok(id)
+    });
+    let name = section.required_text("name", "write the name that users see, such as \"Wiki\"", |text| {
+        client_rules::check_name(text).map(|()| text.to_owned())
+    });
+    let types = [("public", ClientType::Public), ("confidential", ClientType::Confidential)];
+    let client_type = section.required_choice("type", &types);
+    let methods = [AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost, AuthMethod::None];
+    let asked = section.choice("auth_method", &methods.map(|method| (method.as_str(), method)));
+    let auth_method = client_type.and_then(|client_type| {
+        client_rules::auth_method(client_type, asked).map_err(|problem| section.fault("auth_method", &problem)).ok()
+    });
+    let secrets = secrets(&mut section, files, client_type);
+    let kind = "redirect URI";
+    let allowed = "write a list such as [\"https://wiki.example.com/callback\"]";
+    let redirect_uris = section.required_texts("redirect_uris", allowed, |text| client_rules::redirect_uri(kind, text));
+    let redirect_uris = distinct(&section, "redirect_uris", kind, redirect_uris);
+    let kind = "post-logout redirect URI";
+    let allowed = "write a list such as [\"https://wiki.example.com/\"]";
+    let logout_uris =
+        section.texts("post_logout_redirect_uris", allowed, |text| client_rules::redirect_uri(kind, text));
+    let logout_uris = distinct(&section, "post_logout_redirect_uris", kind, logout_uris.unwrap_or_default());
+    let words = "write scopes such as \"openid profile email\"";
+    let scope = section.text("scope", words, client_rules::scope).unwrap_or_else(Scope::all);
+    let default_scope = section.text("default_scope", words, |text| client_rules::default_scope(text, scope));
+    let known = [GrantType::AuthorizationCode, GrantType::RefreshToken];
+    let grant_types = section.texts("grant_types", "write [\"authorization_code\"]", |text| {
+        let found = known.into_iter().find(|grant| grant.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not known; write \"authorization_code\" or \"refresh_token\""))
+    });
+    let grant_types = client_rules::grant_types(&grant_types.unwrap_or_else(|| known.into()));
+    let grant_types = grant_types.unwrap_or_else(|problem| {
+        section.fault("grant_types", &format!("{problem}; write it too"));
+        Vec::new()
+    });
+    let consents = [("ask", ConsentRule::Ask), ("implied", ConsentRule::Implied)];
+    let consent = section.choice("consent", &consents).unwrap_or(ConsentRule::Ask);
+    let description = section.text("description", "write one sentence", |text| {
+        client_rules::check_description(text).map(|()| text.to_owned())
+    });
+    let mut page = |key, what| {
+        let read = |text: &str| client_rules::check_page(what, text).map(|()| text.to_owned());
+        section.text(key, "write an https URL", read)
+    };
+    let client_uri = page("client_uri", "home page");
+    let initiate_login_uri = page("initiate_login_uri", "URL that starts a sign-in");
+    let tos_uri = page("tos_uri", "URL of the terms of use");
+    let policy_uri = page("policy_uri", "URL of the privacy policy");
+    let default_max_age = section.optional_seconds("default_max_age_seconds", 0..=MAX_DEFAULT_MAX_AGE);
+    let refresh_retry = section.optional_seconds("refresh_retry_seconds", 0..=MAX_REFRESH_RETRY);
+    let requests = section.number_or("none", "token_limit", MAX_PER_MINUTE, 1..=MAX_PER_MINUTE);
+    let limit = requests.map_or(RateLimit::Unlimited, RateLimit::PerMinute);
+    let token_limit = section.has("token_limit").then_some(limit);
+    let level = section.text("level", factors::LEVELS, factors::level);
+    let adopt = section.flag("adopt", false);
+    let client = Client {
+        id: id?,
+        name: name?,
+        client_type: client_type?,
+        auth_method: auth_method?,
+        secrets,
+        redirect_uris,
+        post_logout_redirect_uris: logout_uris,
+        scope,
+        grant_types,
+        consent,
+        state: ClientState::Enabled,
+        created_at: UnixTime::from_seconds(0),
+        incarnation: 0,
+        details: ClientDetails {
+            description,
+            client_uri,
+            initiate_login_uri,
+            tos_uri,
+            policy_uri,
+            default_max_age: default_max_age.map(|age| age.as_secs()),
+            default_scope,
+        },
+        owner: None,
+        registration: None,
+        refresh_retry_seconds: refresh_retry.map(|retry| retry.as_secs()),
+        token_limit,
+        level,
+        approval: None,
+        disabled: None,
+        from_configuration: true,
+    };
+    Some(DefinedClient { client, adopt })
+}
+
+/// Reads the secrets: all of them are valid until they are removed from the file.
+fn secrets(section: &mut Section<'_, '_>, files: &Files, client_type: Option<ClientType>) -> Vec<ClientSecret> {
+    let allowed = "write the path of a file with the secret, or a list of such files";
+    let of_files = section.one_or_more_texts("secret_file", allowed, |text| files.client_secret(text));
+    let allowed = "write the hash that `sealgate client hash-secret` prints, or a list of such hashes";
+    let hashes = section.one_or_more_texts("secret_hash", allowed, |text| {
+        let hash = from_base64url(text).and_then(|bytes| bytes.try_into().ok()).map(SecretHash::from_bytes);
+        // Without the text: it may be the secret itself.
+        hash.ok_or_else(|| "is not a hash of a secret; write what `sealgate client hash-secret` prints".to_owned())
+    });
+    let written = ["secret_file", "secret_hash"].into_iter().find(|key| section.has(key));
+    let key = written.unwrap_or("secret_file");
+    if let Some(client_type) = client_type
+        && let Err(problem) = client_rules::check_has_secret(client_type, written.is_some())
+    {
+        let remedy = if written.is_some() { "" } else { "; write secret_file or secret_hash" };
+        section.fault(key, &format!("{problem}{remedy}"));
+    }
+    let mut secrets: Vec<ClientSecret> = Vec::new();
+    for hash in of_files.into_iter().flatten().flatten().chain(hashes.into_iter().flatten()) {
+        if secrets.iter().all(|secret| secret.hash != hash) {
+            secrets.push(ClientSecret { hash, created_at: UnixTime::from_seconds(0), expires_at: None });
+        }
+    }
+    if secrets.len() > MAX_SECRETS {
+        section.fault(key, &format!("a client has at most {MAX_SECRETS} valid secrets; remove old ones"));
+    }
+    secrets
+}
+
+/// Removes duplicates, and reports too many URIs of this kind.
+fn distinct(section: &Section<'_, '_>, key: &'static str, kind: &str, uris: Vec<RedirectUri>) -> Vec<RedirectUri> {
+    if let Err(problem) = client_rules::check_uri_count(kind, uris.len()) {
+        section.fault(key, &format!("{problem}; remove some"));
+    }
+    let mut distinct = Vec::new();
+    for uri in uris {
+        if !distinct.contains(&uri) {
+            distinct.push(uri);
+        }
+    }
+    distinct
+}

@@ -1,0 +1,235 @@
+//! Rules for the settings of clients that operators define, on the command line or in the
+//! configuration file.
+//!
+//! Errors are sentences without an end for the operator.
+
+use std::fmt::Display;
+
+use crate::client::{AuthMethod, Client, ClientId, ClientType, GrantType, INTERNAL_CLIENT, MAX_REFRESH_RETRY};
+use crate::profile::{MAX_NAME_LENGTH, is_line};
+use crate::redirect_uri::RedirectUri;
+use crate::scope::{Scope, ScopeValue};
+
+/// Maximum number of URIs of each kind.
+const MAX_URIS: usize = 100;
+/// Maximum length of a description in characters, as in the console.
+const MAX_DESCRIPTION_LENGTH: usize = 500;
+/// Maximum `default_max_age` in seconds: the maximum lifetime of a session, a year.
+pub const MAX_DEFAULT_MAX_AGE: u64 = 366 * 24 * 60 * 60;
+
+/// Error: the client has no redirect URI.
+pub const NO_REDIRECT_URI: &str = "a client needs at least one redirect URI";
+
+/// Checks the ID of a new client.
+///
+/// # Errors
+/// Returns an error for the ID of a protected application.
+pub fn check_id(id: &ClientId) -> Result<(), String> {
+    if id.as_str().starts_with(INTERNAL_CLIENT) {
+        return Err(format!(
+            "IDs that start with {INTERNAL_CLIENT} are reserved for protected applications; choose another"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a name.
+///
+/// # Errors
+/// Returns an error for an empty or long name, and for invisible characters.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if is_line(name, MAX_NAME_LENGTH) {
+        return Ok(());
+    }
+    Err(format!("a client's name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"))
+}
+
+/// Checks a description.
+///
+/// # Errors
+/// Returns an error for an empty or long description, and for invisible characters.
+pub fn check_description(text: &str) -> Result<(), String> {
+    if is_line(text, MAX_DESCRIPTION_LENGTH) {
+        return Ok(());
+    }
+    Err(format!("a description has 1 to {MAX_DESCRIPTION_LENGTH} visible characters and no line breaks"))
+}
+
+/// Checks the address of a page about the client. `what` names the page in the error.
+///
+/// # Errors
+/// Returns an error if it is not an https URL.
+pub fn check_page(what: &str, text: &str) -> Result<(), String> {
+    if text.starts_with("https://") && RedirectUri::parse(text).is_ok() {
+        return Ok(());
+    }
+    Err(format!("the {what} {text:?} is invalid; write an https URL without a fragment"))
+}
+
+/// Checks how long a rotated refresh token can be repeated.
+///
+/// # Errors
+/// Returns an error beyond the maximum.
+pub fn check_refresh_retry(seconds: Option<u64>) -> Result<(), String> {
+    if seconds.is_none_or(|seconds| seconds <= MAX_REFRESH_RETRY) {
+        return Ok(());
+    }
+    Err(format!("a refresh token can be retried for at most {MAX_REFRESH_RETRY} seconds"))
+}
+
+/// Parses a redirect URI. `kind` names it in the error.
+///
+/// # Errors
+/// Returns the rule that it violates.
+pub fn redirect_uri(kind: &str, text: &str) -> Result<RedirectUri, String> {
+    RedirectUri::parse(text).map_err(|fault| format!("the {kind} {text:?} is invalid: {fault}"))
+}
+
+/// Checks the number of URIs of this kind.
+///
+/// # Errors
+/// Returns an error beyond the maximum.
+pub fn check_uri_count(kind: &str, count: usize) -> Result<(), String> {
+    if count > MAX_URIS { Err(format!("a client has at most {MAX_URIS} {kind}s")) } else { Ok(()) }
+}
+
+/// Parses the scopes that a client may request.
+///
+/// # Errors
+/// Returns an error for an unknown scope and for an empty one.
+pub fn scope(text: &str) -> Result<Scope, String> {
+    let scope = Scope::parse(text).map_err(|unknown| format!("the scope {text:?} is invalid: {unknown}"))?;
+    if scope.is_empty() { Err("the scope is empty; leave it out to allow all scopes".to_owned()) } else { Ok(scope) }
+}
+
+/// Parses the default scope of a client with the scopes `allowed`.
+///
+/// # Errors
+/// Returns an error for an unknown scope, without `openid`, and beyond `allowed`.
+pub fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
+    let refused = |why: &dyn Display| format!("the default scope {text:?} is invalid: {why}");
+    let scope = Scope::parse(text).map_err(|unknown| refused(&unknown))?;
+    if !scope.contains(ScopeValue::OpenId) {
+        return Err(refused(&"it must include openid"));
+    }
+    if !scope.is_subset_of(allowed) {
+        return Err(refused(&format!("the client may only ask for {allowed}")));
+    }
+    Ok(scope)
+}
+
+/// Returns the grant types in the order of the record.
+///
+/// # Errors
+/// Returns an error without `authorization_code`.
+pub fn grant_types(asked: &[GrantType]) -> Result<Vec<GrantType>, String> {
+    let known = [GrantType::AuthorizationCode, GrantType::RefreshToken];
+    if !asked.contains(&GrantType::AuthorizationCode) {
+        return Err(
+            "a client needs the grant type authorization_code, because a refresh token starts with a code".to_owned()
+        );
+    }
+    Ok(known.into_iter().filter(|grant| asked.contains(grant)).collect())
+}
+
+/// Returns the authentication method of a client of this type: the named one, or the default.
+///
+/// # Errors
+/// Returns an error if the method contradicts the type.
+pub fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
+    match (client_type, asked) {
+        (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
+        (ClientType::Public, Some(method)) => {
+            Err(format!("a public client has no secret, so its authentication method is none, not {}", method.as_str()))
+        }
+        (ClientType::Confidential, None) => Ok(AuthMethod::ClientSecretBasic),
+        (ClientType::Confidential, Some(AuthMethod::None)) => {
+            Err("a confidential client authenticates with client_secret_basic or client_secret_post, not none"
+                .to_owned())
+        }
+        (ClientType::Confidential, Some(method)) => Ok(method),
+    }
+}
+
+/// Checks that a client has a secret if it can keep one, and none otherwise.
+///
+/// # Errors
+/// Returns an error if the secret contradicts the type.
+pub fn check_has_secret(client_type: ClientType, has_secret: bool) -> Result<(), &'static str> {
+    match (client_type, has_secret) {
+        (ClientType::Public, true) => {
+            Err("a public client has no secret; leave it out, or make the client confidential")
+        }
+        (ClientType::Confidential, false) => Err("a confidential client needs a secret, or make the client public"),
+        _ => Ok(()),
+    }
+}
+
+/// Minimum length of a secret that the operator chooses, characters. SHA-256 protects only secrets
+/// that cannot be guessed.
+const MIN_SECRET_LENGTH: usize = 32;
+
+/// Checks a secret that the operator chooses.
+///
+/// # Errors
+/// Returns an error, without the secret, for a short one and for characters that libraries encode
+/// in different ways.
+pub fn check_secret(secret: &str) -> Result<(), String> {
+    if secret.len() >= MIN_SECRET_LENGTH && secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    Err(format!(
+        "a client secret has at least {MIN_SECRET_LENGTH} visible ASCII characters and no spaces; generate one with: \
+         openssl rand -hex 32"
+    ))
+}
+
+/// Returns the names of the settings that differ.
+pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
+    let (old, new) = (&before.details, &after.details);
+    let settings = [
+        ("name", before.name != after.name),
+        ("type", before.client_type != after.client_type),
+        ("redirect_uris", before.redirect_uris != after.redirect_uris),
+        ("post_logout_redirect_uris", before.post_logout_redirect_uris != after.post_logout_redirect_uris),
+        ("scope", before.scope != after.scope),
+        ("default_scope", old.default_scope != new.default_scope),
+        ("grant_types", before.grant_types != after.grant_types),
+        ("auth_method", before.auth_method != after.auth_method),
+        ("consent", before.consent != after.consent),
+        ("description", old.description != new.description),
+        ("client_uri", old.client_uri != new.client_uri),
+        ("initiate_login_uri", old.initiate_login_uri != new.initiate_login_uri),
+        ("tos_uri", old.tos_uri != new.tos_uri),
+        ("policy_uri", old.policy_uri != new.policy_uri),
+        ("default_max_age", old.default_max_age != new.default_max_age),
+        ("refresh_retry_seconds", before.refresh_retry_seconds != after.refresh_retry_seconds),
+        ("token_limit", before.token_limit != after.token_limit),
+        ("level", before.level != after.level),
+        ("owner", before.owner != after.owner),
+    ];
+    settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+}
+
+/// Returns the names of the settings in the configuration file that differ. Secrets are compared by
+/// their hashes.
+pub fn definition_changes(before: &Client, after: &Client) -> Vec<&'static str> {
+    let hashes = |client: &Client| client.secrets.iter().map(|secret| secret.hash).collect::<Vec<_>>();
+    let secret = (hashes(before) != hashes(after)).then_some("secret");
+    changes(before, after).into_iter().chain(secret).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_and_a_method_that_contradict_each_other_are_refused() {
+        use {AuthMethod as Method, ClientType as Type};
+        assert_eq!(auth_method(Type::Public, None), Ok(Method::None));
+        assert_eq!(auth_method(Type::Confidential, None), Ok(Method::ClientSecretBasic));
+        assert_eq!(auth_method(Type::Confidential, Some(Method::ClientSecretPost)), Ok(Method::ClientSecretPost));
+        assert!(auth_method(Type::Public, Some(Method::ClientSecretBasic)).is_err());
+        assert!(auth_method(Type::Confidential, Some(Method::None)).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Clients of the configuration file.
+//!
+//! One commit creates, changes and removes all of them. It expects every record that was compared,
+//! so nodes with the same file agree: the second one finds no difference and writes nothing.
+
+use std::collections::HashSet;
+
+use crate::engine::Changes;
+use crate::format::record::Loaded;
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client_rules;
+use sealgate_domain::time::UnixTime;
+
+/// Definition of a client in the configuration file.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientDefinition<'a> {
+    /// Record without times and incarnation.
+    pub client: &'a Client,
+    /// Whether it may replace a client that was registered in another way.
+    pub adopt: bool,
+}
+
+/// Result of [`Store::define_clients`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum DefineOutcome {
+    /// The stored clients equal their definitions.
+    Defined(ClientsDefined),
+    /// These clients were registered in another way and are not adopted. Nothing was written.
+    Taken(Vec<ClientId>),
+}
+
+/// Changes that one commit made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientsDefined {
+    pub created: Vec<ClientId>,
+    /// Each with the names of the changed settings.
+    pub changed: Vec<(ClientId, Vec<&'static str>)>,
+    /// Removed clients. The caller must end their grants.
+    pub removed: Vec<ClientId>,
+}
+
+/// Changes under construction.
+#[derive(Default)]
+struct Plan {
+    commit: Changes,
+    defined: ClientsDefined,
+    taken: Vec<ClientId>,
+    /// Adopted clients, as they were.
+    adopted: Vec<Client>,
+}
+
+impl Store {
+    /// Makes the stored clients of the configuration file equal to these definitions, in one commit.
+    ///
+    /// The configuration limits their number. New clients get `incarnation`.
+    ///
+    /// # Errors
+    /// When the store fails. Either all changes were committed or none.
+    pub async fn define_clients(
+        &self,
+        definitions: &[ClientDefinition<'_>],
+        now: UnixTime,
+        incarnation: u32,
+    ) -> Result<DefineOutcome, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let mut plan = Plan::default();
+            for definition in definitions {
+                let stored = self.load::<Client>(table::client(&definition.client.id)).await?;
+                plan.define(*definition, stored, now, incarnation)?;
+            }
+            if !plan.taken.is_empty() {
+                return Ok(DefineOutcome::Taken(plan.taken));
+            }
+            self.plan_removals(definitions, &mut plan).await?;
+            if plan.commit.put.is_empty() && plan.commit.delete.is_empty() {
+                return Ok(DefineOutcome::Defined(plan.defined));
+            }
+            if self.commit(plan.commit).await? == Committed::Yes {
+                for client in &plan.adopted {
+                    self.registration_gone(client);
+                }
+                return Ok(DefineOutcome::Defined(plan.defined));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Returns which of these clients were registered in another way than by the configuration file.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn clients_not_defined(&self, ids: impl Iterator<Item = &ClientId>) -> Result<Vec<ClientId>, StoreError> {
+        let mut found = Vec::new();
+        for id in ids {
+            let client = self.client(id).await?;
+            found.extend(client.filter(|client| !client.from_configuration).map(|client| client.id));
+        }
+        Ok(found)
+    }
+
+    /// Removes the clients whose definition is no longer in the file.
+    async fn plan_removals(&self, definitions: &[ClientDefinition<'_>], plan: &mut Plan) -> Result<(), StoreError> {
+        let kept: HashSet<&ClientId> = definitions.iter().map(|definition| &definition.client.id).collect();
+        let mut after = None;
+        loop {
+            let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            after = Some(last.clone());
+            // An unreadable client does not affect others; the start has logged it.
+            let clients = rows.into_iter().filter_map(|(key, bytes)| record::decode::<Client>(&key, bytes).ok());
+            for loaded in clients.filter(|loaded| loaded.value.from_configuration) {
+                if !kept.contains(&loaded.value.id) {
+                    plan.commit.expect.push(loaded.unchanged());
+                    plan.commit.delete.push(loaded.key().clone());
+                    plan.defined.removed.push(loaded.value.id);
+                }
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn define(
+        &mut self,
+        definition: ClientDefinition<'_>,
+        stored: Option<Loaded<Client>>,
+        now: UnixTime,
+        incarnation: u32,
+    ) -> Result<(), StoreError> {
+        let id = &definition.client.id;
+        let next = definition.client.defined_over(stored.as_ref().map(|stored| &stored.value), now, incarnation);
+        let changes = match stored {
+            None => {
+                self.defined.created.push(id.clone());
+                record::create(table::client(id), &next)?
+            }
+            Some(stored) if !stored.value.from_configuration && !definition.adopt => {
+                self.taken.push(id.clone());
+                return Ok(());
+            }
+            Some(stored) if stored.value == next => return Ok(()),
+            Some(stored) => {
+                let adopted = (!stored.value.from_configuration).then_some("adopted");
+                let settings = client_rules::definition_changes(&stored.value, &next);
+                self.defined.changed.push((id.clone(), adopted.into_iter().chain(settings).collect()));
+                let replacement = record::replace(&stored, &next)?;
+                self.adopted.extend(adopted.map(|_| stored.value));
+                replacement
+            }
+        };
+        self.commit.merge(changes);
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Clients of the configuration file: the rules of the command line, at the keys of the file.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use sealgate_config::Config;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::client::{AuthMethod, ConsentRule, GrantType};
+use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::secret::{Secret, base64url};
+
+use super::{REQUIRED, fault, faults, lines, parse};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+fn hash() -> String {
+    base64url(Secret::new(SECRET).hash().as_bytes())
+}
+
+/// Returns the text of a public client with these lines.
+fn client(more: &str) -> String {
+    format!(
+        "{REQUIRED}[[client]]\nid = \"wiki\"\nname = \"Wiki\"\ntype = \"public\"\n\
+         redirect_uris = [\"https://wiki.test/cb\"]\n{more}\n"
+    )
+}
+
+/// Returns the text of a confidential client with these lines.
+fn confidential(more: &str) -> String {
+    client(more).replace("\"public\"", "\"confidential\"")
+}
+
+#[test]
+fn a_client_has_the_defaults_of_the_command_line() {
+    let config = parse(&client(""));
+    let client = &config.clients[0].client;
+    assert_eq!((client.auth_method, client.consent, client.level), (AuthMethod::None, ConsentRule::Ask, None));
+    assert_eq!(client.scope.to_string(), "openid profile email phone offline_access");
+    assert_eq!(client.grant_types, [GrantType::AuthorizationCode, GrantType::RefreshToken]);
+    assert!(client.from_configuration && client.is_vouched_for() && !config.clients[0].adopt);
+    let config = parse(&confidential(&format!("secret_hash = \"{}\"", hash())));
+    let client = &config.clients[0].client;
+    assert_eq!(client.auth_method, AuthMethod::ClientSecretBasic);
+    assert!(client.knows(&Secret::new(SECRET), client.created_at));
+}
+
+#[test]
+fn every_setting_of_a_client_is_read() {
+    let text = client(
+        "auth_method = \"none\"\npost_logout_redirect_uris = [\"https://wiki.test/\"]\nscope = \"openid email\"\n\
+         default_scope = \"openid\"\ngrant_types = [\"authorization_code\"]\nconsent = \"implied\"\n\
+         description = \"What we know\"\nclient_uri = \"https://wiki.test/\"\ninitiate_login_uri = \"https://wiki.test/l\"\n\
+         tos_uri = \"https://wiki.test/t\"\npolicy_uri = \"https://wiki.test/p\"\ndefault_max_age_seconds = 60\n\
+         refresh_retry_seconds = 10\ntoken_limit = \"none\"\nlevel = \"2\"\nadopt = true",
+    );
+    let config = parse(&text);
+    let client = &config.clients[0].client;
+    assert_eq!((client.consent, client.level), (ConsentRule::Implied, Some(AssuranceLevel::Two)));
+    assert_eq!(client.token_limit, Some(RateLimit::Unlimited));
+    assert_eq!((client.refresh_retry_seconds, client.details.default_max_age), (Some(10), Some(60)));
+    assert_eq!(client.grant_types, [GrantType::AuthorizationCode]);
+    assert_eq!(client.default_scope().unwrap().to_string(), "openid");
+    assert_eq!(client.details.policy_uri.as_deref(), Some("https://wiki.test/p"));
+    assert!(config.clients[0].adopt);
+}
+
+#[test]
+fn faults_of_a_client_name_the_key_and_the_remedy() {
+    for (text, expected) in [
+        (
+            client("").replace("\"wiki\"", "\"a b\""),
+            "client[0].id: \"a b\" is not a client ID; a client ID has 1 to 100",
+        ),
+        (
+            client("").replace("\"wiki\"", "\"sealgate-app-x\""),
+            "client[0].id: IDs that start with sealgate-app- are res",
+        ),
+        (client("").replace("\"Wiki\"", "\"\""), "client[0].name: a client's name has 1 to 200 visible characters"),
+        (client("").replace("https://wiki.test/cb", "http://wiki.test/cb"), "client[0].redirect_uris[0]: the redirect"),
+        (client("").replace("[\"https://wiki.test/cb\"]", "[]"), "client[0].redirect_uris: is empty; write a list"),
+        (
+            client("").replace("redirect_uris", "redirect_uri"),
+            "client[0].redirect_uri: unknown key; did you mean redirect_uris?",
+        ),
+        (
+            client("post_logout_redirect_uris = [\"x\"]"),
+            "client[0].post_logout_redirect_uris[0]: the post-logout redire",
+        ),
+        (client("scope = \"openid root\""), "client[0].scope: the scope \"openid root\" is invalid: the scopes are"),
+        (
+            client("default_scope = \"email\""),
+            "client[0].default_scope: the default scope \"email\" is invalid: it must",
+        ),
+        (client("grant_types = [\"refresh_token\"]"), "client[0].grant_types: a client needs the grant type authoriz"),
+        (client("auth_method = \"client_secret_basic\""), "client[0].auth_method: a public client has no secret, so"),
+        (
+            confidential(&format!("secret_hash = \"{}\"\nauth_method = \"none\"", hash())),
+            "client[0].auth_method: a conf",
+        ),
+        (
+            client("tos_uri = \"http://wiki.test/\""),
+            "client[0].tos_uri: the URL of the terms of use \"http://wiki.test/\"",
+        ),
+        (client("refresh_retry_seconds = 301"), "client[0].refresh_retry_seconds: 301 is out of range"),
+        (
+            client("token_limit = 0"),
+            "client[0].token_limit: 0 is out of range; write a whole number from 1 to 1000000, or",
+        ),
+        (client("level = \"4\""), "client[0].level: \"4\" is not a level; write"),
+        (
+            client(&format!("secret_hash = \"{}\"", hash())),
+            "client[0].secret_hash: a public client has no secret; leave",
+        ),
+        (client("secret_file = \"s\""), "client[0].secret_file: a public client has no secret; leave it out, or make"),
+        (
+            confidential(""),
+            "client[0].secret_file: a confidential client needs a secret, or make the client public; write",
+        ),
+        (confidential("secret_hash = []"), "client[0].secret_hash: is empty"),
+    ] {
+        // A wrong key leaves the right one missing.
+        let found = faults(&text).into_iter().find(|fault| fault.starts_with(expected));
+        assert!(found.is_some(), "{expected}: {:?}", faults(&text));
+    }
+}
+
+#[test]
+fn a_secret_in_place_of_its_hash_is_refused_and_not_repeated() {
+    let found = fault(&confidential(&format!("secret_hash = \"{SECRET}\"")));
+    assert!(found.starts_with("client[0].secret_hash: is not a hash of a secret; write what"), "{found}");
+    assert!(!found.contains(SECRET), "{found}");
+}
+
+#[test]
+fn two_clients_have_different_ids() {
+    let one = client("");
+    let text = format!("{one}{}", one.strip_prefix(REQUIRED).unwrap());
+    assert!(fault(&text).starts_with("client[1].id: \"wiki\" is the ID of another [[client]]; write a different ID"));
+}
+
+#[test]
+fn a_client_has_at_most_five_secrets() {
+    let hash = |number: u8| format!("\"{}\"", base64url(&[number; 32]));
+    let secrets = |most| format!("secret_hash = [{}]", (0..most).map(hash).collect::<Vec<_>>().join(", "));
+    assert_eq!(parse(&confidential(&secrets(5))).clients[0].client.secrets.len(), 5);
+    assert!(fault(&confidential(&secrets(6))).contains("at most 5 valid secrets; remove old ones"));
+    // The same secret twice is one.
+    let twice = format!("secret_hash = [{0}, {0}]", hash(1));
+    assert_eq!(parse(&confidential(&twice)).clients[0].client.secrets.len(), 1);
+}
+
+#[test]
+fn secret_files_obey_the_rules_of_other_secret_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let write = |name: &str, content: &str, mode| {
+        fs::write(path(name), content).unwrap();
+        fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
+    };
+    write("module.so", "a library", 0o644);
+    write("pin", "123456\n", 0o600);
+    fs::write(path("sealgate.toml"), confidential("secret_file = [\"new\", \"old\"]")).unwrap();
+    write("old", &format!("{SECRET}\n"), 0o600);
+    let load = || Config::load(&path("sealgate.toml")).map_err(|faults| lines(&faults).concat());
+    for (content, mode, expected) in [
+        (SECRET, 0o640, "new can be accessed by other users (mode 0640); run: chmod 600"),
+        ("", 0o600, "new is empty; write the client's secret into it"),
+        ("short", 0o600, "new contains no usable secret: a client secret has at least 32 visible"),
+        ("spaces are not what a client secret has", 0o600, "new contains no usable secret"),
+    ] {
+        write("new", content, mode);
+        let found = load().unwrap_err();
+        assert!(found.starts_with("client[0].secret_file[0]: ") && found.contains(expected), "{found}");
+        assert!(content.is_empty() || !found.contains(content), "{found}");
+    }
+    write("new", &SECRET.replace('0', "x"), 0o600);
+    let config = load().unwrap();
+    let client = &config.clients[0].client;
+    for secret in [SECRET.to_owned(), SECRET.replace('0', "x")] {
+        assert!(client.knows(&Secret::new(secret), client.created_at));
+    }
+    assert!(!format!("{config:?}").contains(SECRET));
+}
+
+#[test]
+fn a_reload_names_each_changed_key_of_a_client() {
+    let hashed = confidential(&format!("secret_hash = \"{}\"", base64url(&[1; 32])));
+    let live = |old: &str, new: &str| {
+        let found = parse(old).difference(&parse(new));
+        assert_eq!(found.restart, Vec::<String>::new());
+        found.live
+    };
+    for (line, key) in [
+        ("name = \"Other\"", "name"),
+        ("type = \"public\"", "type, auth_method, secret"),
+        ("redirect_uris = [\"https://other.test/cb\"]", "redirect_uris"),
+        (&format!("secret_hash = \"{}\"", base64url(&[2; 32])), "secret"),
+        ("post_logout_redirect_uris = [\"https://wiki.test/\"]", "post_logout_redirect_uris"),
+        ("scope = \"openid\"", "scope"),
+        ("default_scope = \"openid\"", "default_scope"),
+        ("grant_types = [\"authorization_code\"]", "grant_types"),
+        ("auth_method = \"client_secret_post\"", "auth_method"),
+        ("consent = \"implied\"", "consent"),
+        ("description = \"x\"", "description"),
+        ("client_uri = \"https://wiki.test/\"", "client_uri"),
+        ("initiate_login_uri = \"https://wiki.test/\"", "initiate_login_uri"),
+        ("tos_uri = \"https://wiki.test/\"", "tos_uri"),
+        ("policy_uri = \"https://wiki.test/\"", "policy_uri"),
+        ("default_max_age_seconds = 7", "default_max_age"),
+        ("refresh_retry_seconds = 7", "refresh_retry_seconds"),
+        ("token_limit = 7", "token_limit"),
+        ("level = \"3\"", "level"),
+        ("adopt = true", "adopt"),
+    ] {
+        let name = line.split(' ').next().unwrap();
+        let mut new: Vec<_> =
+            hashed.lines().filter(|old| old.split(' ').next() != Some(name)).map(ToOwned::to_owned).collect();
+        if line.starts_with("type") {
+            new.retain(|line| !line.starts_with("secret_hash"));
+        }
+        new.push(line.to_owned());
+        assert_eq!(live(&hashed, &new.join("\n")), [format!("client wiki: {key}")]);
+    }
+    assert_eq!(live(REQUIRED, &hashed), ["client wiki: added"]);
+    assert_eq!(live(&hashed, REQUIRED), ["client wiki: removed"]);
+    assert!(live(&hashed, &hashed).is_empty());
+}
