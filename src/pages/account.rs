@@ -26,6 +26,9 @@ pub struct HomePage<'a> {
     pub inside: Inside<'a>,
     /// In the operator's order.
     pub apps: &'a [HomeApp<'a>],
+    /// Whether the page contains the offer to add a passkey. A script shows it on devices that can
+    /// store one.
+    pub offers_passkey: bool,
 }
 
 #[derive(Debug, Clone)]

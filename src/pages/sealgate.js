@@ -156,6 +156,17 @@ for (const button of document.querySelectorAll("button[data-gets], button[data-c
 }
 for (const element of document.querySelectorAll("[data-without-scripts]")) element.hidden = true;
 
+// Offer a passkey on the home page if this device can store one, until the user declines.
+const passkeyOffer = document.getElementById("passkey-offer");
+if (passkeyOffer && hasKeys && !localStorage.getItem("passkey-offer-declined")) {
+  keys.isUserVerifyingPlatformAuthenticatorAvailable().then((available) => { passkeyOffer.hidden = !available; }, () => {});
+  document.getElementById("passkey-later").addEventListener("click", () => {
+    localStorage.setItem("passkey-offer-declined", "1");
+    passkeyOffer.hidden = true;
+    document.getElementById("content").focus();
+  });
+}
+
 // Inform the browser's passkey store about the user's passkeys and details. Never report an unknown
 // passkey, because that would delete it.
 for (const { dataset } of document.querySelectorAll("[data-details]")) {

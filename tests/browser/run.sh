@@ -98,7 +98,7 @@ for mode in script plain; do
         <<<"$PASSWORD" >/dev/null
 done
 # Users who add second factors in the walks: two per walk, with and without JavaScript.
-for number in 1 2 3 4 5 6 7; do
+for number in 1 2 3 4 5 6 7 8; do
     for mode in script plain; do
         sealgate user add "adim.$number.$mode@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
     done

@@ -429,6 +429,14 @@ export const STATES = [
     show: (page) => post(page, `${ISSUER}/account/app-passwords`, {}, "#app-password-make"),
   },
   { name: "home", as: "first", show: at(`${ISSUER}/`) },
+  {
+    name: "home-passkey-offer", as: "first",
+    async show(page, lane) {
+      await authenticator({ page, context: page.context() });
+      await page.goto(`${ISSUER}/`);
+      if (lane.endsWith("script")) await page.waitForSelector("#passkey-offer:not([hidden])");
+    },
+  },
   { name: "account-activity", as: "first", show: at(`${ISSUER}/account/activity`) },
   { name: "console-clients", as: "first", show: at(`${ISSUER}/console`) },
   { name: "console-client-new", as: "first", show: at(`${ISSUER}/console/clients/new`) },

@@ -931,6 +931,46 @@ export const WALKS = [
     },
   },
   {
+    name: "add the passkey that the home page offers, or decline the offer",
+    async go(enter, { scripts }) {
+      const home = `${ISSUER}/`;
+      const entered = await enter();
+      const { page } = entered;
+      const phone = scripts && await authenticator(entered);
+      await enterAccount(page, walker(8, scripts), home);
+      // Passkeys need scripts, so the offer does too.
+      if (!scripts) {
+        assert.equal(await page.isVisible("#passkey-offer"), false);
+        return;
+      }
+      await press(page, "#passkey-later");
+      assert.equal(await page.isVisible("#passkey-offer"), false);
+      // The browser remembers the refusal. Another device offers it again.
+      await page.reload();
+      await page.waitForFunction(() => document.readyState === "complete");
+      assert.equal(await page.isVisible("#passkey-offer"), false);
+      await page.evaluate(() => localStorage.clear());
+      await page.reload();
+      await press(page, "#passkey-add");
+      await press(page, "#enrol-passkey");
+      await page.waitForSelector("[role=status].done");
+      assert.equal((await phone.credentials()).length, 1);
+      await page.evaluate(() => localStorage.clear());
+      await page.goto(home);
+      assert.equal(await page.locator("#passkey-offer").count(), 0);
+      // A device without a screen lock cannot store a passkey.
+      await press(page, ".menu a[href$='/account/security']");
+      await press(page, ".factor a.button");
+      await press(page, "#factor-remove");
+      await page.waitForSelector("[role=status].done");
+      await phone.remove();
+      await authenticator(entered, SECURITY_KEY);
+      await page.goto(home);
+      await page.waitForSelector("#passkey-offer", { state: "attached" });
+      assert.equal(await page.isVisible("#passkey-offer"), false);
+    },
+  },
+  {
     name: "sign in with the code of an app, and with a recovery code",
     async go(enter, { scripts, words }) {
       const person = walker(4, scripts);

@@ -1,7 +1,11 @@
 //! Tests the page of applications at the issuer's root.
 
+use sealgate_domain::webauthn::KeyAlgorithm;
+
+use crate::authenticator::Authenticator;
+use crate::security::{key_of, send};
 use crate::steps::with_anna;
-use crate::support::{Provider, is_login};
+use crate::support::{Browser, Provider, is_login};
 
 const APPS: &str = r#"
     [[app]]
@@ -49,6 +53,32 @@ const APPS: &str = r#"
     path = "/"
     access = "public"
 "#;
+
+/// Adds a key of this kind on the page "Security".
+async fn add_key(browser: &Browser<'_>, kind: &str, seed: u8) {
+    const KEY: &str = "/account/security/key";
+    let authenticator = Authenticator::new(KeyAlgorithm::Es256, &[seed; 32]);
+    let page = browser.open(KEY).await;
+    let answer = key_of(&page, &authenticator, |ceremony| ceremony);
+    let done = send(browser, KEY, &page, &[("kind", kind), ("credential", &answer)]).await;
+    assert_eq!(done.status, 200, "{done:?}");
+}
+
+#[tokio::test]
+async fn the_home_page_offers_a_passkey_to_users_without_one() {
+    let offered = async |browser: &Browser<'_>| browser.open("/").await.text().contains("id=\"passkey-offer\"");
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    assert!(offered(&browser).await);
+    add_key(&browser, "security_key", 1).await;
+    assert!(offered(&browser).await, "a security key is no passkey");
+    add_key(&browser, "passkey", 2).await;
+    assert!(!offered(&browser).await);
+    // A user who needs an enrolment link cannot add a passkey here.
+    let provider = Provider::with("[factors]\nenrolment = \"administrator\"\n").await;
+    let browser = with_anna(&provider).await;
+    assert!(!offered(&browser).await);
+}
 
 #[tokio::test]
 async fn the_start_page_lists_only_accessible_applications() {

@@ -253,8 +253,8 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
     add("account-app-passwords-nowhere", page(&[], &[], None, None));
 
     let app = |description| HomeApp { address: action.into(), title: client, description, icon: None };
-    add("home", html(&HomePage { inside: inside(), apps: &[app(Some(person)), app(None)] }));
-    add("home-none", html(&HomePage { inside: inside(), apps: &[] }));
+    add("home", html(&HomePage { inside: inside(), apps: &[app(Some(person)), app(None)], offers_passkey: true }));
+    add("home-none", html(&HomePage { inside: inside(), apps: &[], offers_passkey: false }));
     all
 }
 

@@ -596,6 +596,9 @@ applications-withdraw-named = Remove access: { $client }
 applications-effect = If you remove access, the application has to ask you again. It keeps what it has already stored.
 
 home-title = Your applications
+home-passkey = Next time, sign in with the fingerprint, face or screen lock of this device instead of your password.
+home-passkey-add = Add a passkey
+home-passkey-later = Not now
 home-none = You do not have access to any application yet. If one is missing, ask your administrator.
 
 app-passwords-title = Application passwords

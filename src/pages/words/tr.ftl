@@ -560,6 +560,9 @@ applications-withdraw-named = Erişimi kaldır: { $client }
 applications-effect = Erişimini kaldırdığınız uygulama sizden yeniden izin istemek zorundadır. Daha önce kaydettiği bilgiler kendisinde kalır.
 
 home-title = Uygulamalarınız
+home-passkey = Bir dahaki sefere parola yerine bu cihazın parmak izi, yüz tanıma veya ekran kilidiyle oturum açın.
+home-passkey-add = Geçiş anahtarı ekle
+home-passkey-later = Şimdi değil
 home-none = Henüz erişebileceğiniz bir uygulama yok. Eksik olan varsa yöneticinize danışın.
 
 app-passwords-title = Uygulama parolaları

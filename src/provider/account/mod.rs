@@ -99,6 +99,7 @@ pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
         let address = format!("{}{path}", app.origin(&config.issuer));
         Some(HomeApp { address, title: app.called(), description: app.description.as_deref(), icon })
     });
-    let page = HomePage { inside: visitor.inside(ctx), apps: &open.collect::<Vec<_>>() };
+    let offers_passkey = security::offers_passkey(ctx, &visitor.user).await?;
+    let page = HomePage { inside: visitor.inside(ctx), apps: &open.collect::<Vec<_>>(), offers_passkey };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

@@ -113,6 +113,20 @@ fn adds_here(ctx: &RequestContext<'_>, factors: Option<&Factors>) -> bool {
     has_any || (!is_reset && ctx.sealgate.config.factors.enrolment == EnrolmentChoice::InSignIn)
 }
 
+/// Returns whether the home page offers to add a passkey: the user has none and may add one.
+///
+/// The offer is a link, and never a passkey that the browser creates silently after a sign-in with
+/// a password: docs/decisions/0036-passkeys-are-added-by-the-user.md.
+pub(super) async fn offers_passkey(ctx: &RequestContext<'_>, user: &User) -> Result<bool, Failure> {
+    if relying_party(ctx).is_none() {
+        return Ok(false);
+    }
+    let factors = factors(ctx, user).await?;
+    let has_passkey = |factors: &Factors| factors.keys.iter().any(|key| key.kind() == FactorKind::Passkey);
+    let has_room = factors.as_ref().is_none_or(|factors| factors.has_room_for_key() && !has_passkey(factors));
+    Ok(has_room && adds_here(ctx, factors.as_ref()))
+}
+
 async fn may_add(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
     let factors = factors(ctx, user).await?;
     let refused = Failure::Page(StatusCode::FORBIDDEN, Problem::FactorsReset);
