@@ -32,7 +32,7 @@ pub(crate) const MAX_CODE_TRIES: u32 = 5;
 pub const CODE_DIGITS: usize = 8;
 
 /// Maximum number of valid reset links. E-mails may arrive out of order, so the user may open the
-/// last but one.
+/// second newest link.
 const MAX_RESETS: usize = 2;
 
 /// Maximum number of undo links. Each further change of address adds one.
@@ -41,7 +41,7 @@ const MAX_UNDOS: usize = 5;
 /// Number of random bytes in a link's token.
 pub const LINK_BYTES: usize = 24;
 
-/// Parsed token of a link: the user and the hash to compare with the stored one.
+/// Parsed token of a link: the user, and the hash to compare with the stored hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkToken {
     pub subject: Subject,
@@ -64,8 +64,8 @@ impl LinkToken {
     }
 }
 
-/// State of an account when a link or code was sent. If the password or address changes, the link
-/// becomes invalid.
+/// State of an account when a link or code was sent. The link or code becomes invalid when the
+/// password or the address changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountMark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,17 +88,18 @@ pub struct ResetLink {
     pub expires_at: UnixTime,
 }
 
-/// Invitation of a user. It is kept after it was accepted and shown in the list of users.
+/// Invitation of a user. An accepted invitation stays in the record, so that the list of users can
+/// show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub hash: SecretHash,
     pub account: AccountMark,
     pub sent_at: UnixTime,
     pub expires_at: UnixTime,
-    /// Application to open afterwards, by its name in the configuration.
+    /// Name of the application to open after the invitation was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// The administrator who invited the user. None from the command line.
+    /// Administrator who invited the user. `None` if the command line created the invitation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inviter: Option<Subject>,
     /// Language of the e-mail, if it differs from the configured one.
@@ -109,7 +110,7 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// Creates an invitation that is sent now.
+    /// Creates an invitation with `now` as the time of sending.
     pub fn new(user: &User, hash: SecretHash, app: Option<String>, inviter: Option<Subject>, now: UnixTime) -> Self {
         let expires_at = now.plus(INVITATION_LIFE);
         let account = AccountMark::from_user(user);
@@ -138,11 +139,12 @@ pub enum InvitationState {
 /// Pending verification of an address by a code, bound to the browser that began it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingVerification {
-    /// Keyed hash, because eight digits can be brute-forced.
+    /// Keyed hash of the code. A plain hash of eight digits could be brute-forced.
     pub code: SecretHash,
-    /// Hash that identifies the session in which it began.
+    /// Hash that identifies the session in which the verification began.
     pub session: SecretHash,
-    /// Address that replaces the account's. None to verify the account's own address.
+    /// Address that replaces the account's address. `None` if the account's own address is
+    /// verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_address: Option<Email>,
     pub account: AccountMark,
@@ -151,15 +153,15 @@ pub struct PendingVerification {
     pub expires_at: UnixTime,
 }
 
-/// Result of a typed code.
+/// Result of checking a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeVerdict {
-    /// The address is verified. `new_address`: see [`PendingVerification`].
+    /// The code is correct. `new_address`: see [`PendingVerification`].
     Right {
         new_address: Option<Email>,
     },
     Wrong,
-    /// No verification is pending in this session, or it has ended.
+    /// No verification is pending in this session, or the pending one has ended.
     Over,
 }
 
@@ -177,7 +179,7 @@ pub struct AddressUndo {
 }
 
 impl AddressUndo {
-    /// Creates a link for a change that is made now. `user` still has the old address.
+    /// Creates an undo link for a change of address at `now`. `user` still has the old address.
     pub fn new(hash: SecretHash, user: &User, now: UnixTime) -> Self {
         let (address, verified) = (user.email.clone(), user.email_verified);
         Self { hash, address, verified, changed_at: Some(now), expires_at: now.plus(UNDO_LIFE) }
@@ -282,11 +284,11 @@ impl AccountLinks {
         self.undos.iter().find(|undo| now < undo.expires_at)
     }
 
-    /// Adds a link that undoes a change of address. Returns the address that it must be sent to.
+    /// Adds a link that undoes a change of address. Returns the address that receives the link.
     ///
-    /// If an earlier change can still be undone, the link is another one for that change, with the
-    /// same address and expiry. If there are too many, the oldest is kept and the one before the
-    /// newest is evicted.
+    /// If an earlier change can still be undone, the new link undoes that change too: it gets the
+    /// address and the expiry of the earlier link. If there are too many links, the oldest is kept
+    /// and the second newest is evicted.
     pub fn add_undo(&mut self, mut undo: AddressUndo, now: UnixTime) -> Email {
         self.undos.retain(|known| known.expires_at > now);
         if let Some(first) = self.first_undo(now) {
@@ -300,8 +302,8 @@ impl AccountLinks {
         address
     }
 
-    /// Reports whether the account returns to the address that can undo the changes since. Drops
-    /// its links, because nothing is left to undo.
+    /// Reports whether the account returns to `address`, the address that can undo all changes
+    /// since. Removes the undo links in this case, because there is nothing left to undo.
     pub fn return_to(&mut self, address: &Email, now: UnixTime) -> bool {
         let is_return = self.first_undo(now).is_some_and(|first| first.is_for(address));
         if is_return {
@@ -316,13 +318,13 @@ impl AccountLinks {
         self.undos.iter().find(|undo| undo.hash == hash && now < undo.expires_at && undo.is_for(&first.address))
     }
 
-    /// Removes all undo links except the one in use.
+    /// Removes all undo links except the link with this hash.
     pub fn keep_only_undo(&mut self, hash: SecretHash) {
         self.undos.retain(|undo| undo.hash == hash);
     }
 
-    /// Invalidates all links and codes that grant access, after access was revoked or credentials
-    /// were changed.
+    /// Invalidates all links and codes that grant access. The caller uses it after it revoked
+    /// access or changed credentials.
     ///
     /// Undo links for addresses are kept. Otherwise an attacker could remove them by signing out
     /// everywhere. An accepted invitation is kept as a record.

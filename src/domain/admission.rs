@@ -1,6 +1,8 @@
-//! Admission of a node with its own PKCS#11 token to a cluster: its request, and the data key sent
-//! to it, encrypted with RSA-OAEP (RFC 8017 §7.1). Both pass through the database, where an attacker
-//! with write access could change them. Each is therefore signed by a key whose fingerprint the
+//! Admission of a node with its own PKCS#11 token to a cluster.
+//!
+//! The node publishes a request. An admitting node answers with the data key, encrypted with
+//! RSA-OAEP (RFC 8017 §7.1). Both messages pass through the database, where an attacker with write
+//! access could change them. Therefore each message is signed by a key whose fingerprint the
 //! operator has transferred between the machines.
 
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OaepPublicEncryptingKey, PublicEncryptingKey};
@@ -21,8 +23,8 @@ const DATA_KEY: &str = "sealgate data key";
 pub enum OaepHash {
     #[serde(rename = "SHA-256")]
     Sha256,
-    /// For tokens that support no other, such as SoftHSM 2.6. OAEP needs no property that SHA-1
-    /// lacks.
+    /// SHA-1, for tokens that support no other hash, such as SoftHSM 2.6. OAEP does not depend on
+    /// collision resistance, which SHA-1 lacks.
     #[serde(rename = "SHA-1")]
     Sha1,
 }
@@ -39,44 +41,45 @@ impl OaepHash {
 /// A node's request to join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRequest {
-    /// Its name, `cluster.node`.
+    /// Name of the new node, `cluster.node`.
     pub node: String,
-    /// Its first signing key.
+    /// First signing key of the node.
     pub key: PublicJwk,
-    /// The key for encrypting the data key. Its private part is in the node's token until then.
+    /// Public key that encrypts the data key. The node's token contains the private key until the
+    /// admission.
     pub enrolment: PublicJwk,
     pub hash: OaepHash,
-    /// The kid of the cluster's key that the node trusts, as its operator typed it.
+    /// kid of the cluster's key that the new node trusts. Its operator typed the kid.
     pub trusted: String,
-    /// The node's endorsement of that key. With it the node publishes and trusts the key after its
-    /// admission.
+    /// The new node's endorsement of the trusted key. It takes effect with the admission: the node
+    /// then publishes and trusts the key.
     pub endorsement: Endorsement,
     /// Signature of [`NodeRequest::statement`] by the node's signing key, base64url.
     ///
-    /// The node verifies it when it fetches the data key, so that an attacker cannot replace the
-    /// trusted key meanwhile.
+    /// The node verifies its own signature when it fetches the data key. Otherwise an attacker
+    /// could replace the trusted key in the meantime.
     pub signature: String,
 }
 
 impl NodeRequest {
-    /// Returns the bytes to sign; `None` if a part is invalid.
+    /// Returns the bytes to sign. `None` if a part of the request is invalid.
     pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
         let (key, enrolment) = (self.key.thumbprint()?, self.enrolment.thumbprint()?);
         lines(&[REQUEST, issuer, &self.node, &key, &enrolment, self.hash.name(), &self.trusted])
     }
 }
 
-/// The encrypted data key for a new node.
+/// Encrypted data key for a new node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataKeyEnvelope {
-    /// The receiving node.
+    /// Name of the receiving node.
     pub node: String,
-    /// The thumbprint of the key to which it is encrypted.
+    /// Thumbprint of the key that encrypted the data key.
     pub enrolment: String,
     pub data_key_id: String,
-    /// The data key encrypted with RSA-OAEP, base64url.
+    /// Data key encrypted with RSA-OAEP, base64url.
     pub ciphertext: String,
-    /// The signing key.
+    /// Key that signed the envelope.
     pub by: PublicJwk,
     /// Signature over [`DataKeyEnvelope::statement`], base64url. OAEP does not authenticate the
     /// sender.
@@ -84,13 +87,13 @@ pub struct DataKeyEnvelope {
 }
 
 impl DataKeyEnvelope {
-    /// Returns the bytes to sign; `None` if a part is invalid.
+    /// Returns the bytes to sign. `None` if a part of the envelope is invalid.
     pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
         lines(&[DATA_KEY, issuer, &self.node, &self.enrolment, &self.data_key_id, &self.ciphertext])
     }
 
-    /// Checks that it is the requested one: for the node's enrolment key, signed by the key that
-    /// the node trusts.
+    /// Checks that the envelope answers the request: it is encrypted to the node's enrolment key
+    /// and signed by the key that the node trusts.
     ///
     /// `verify` reports whether a key has signed a message.
     ///
@@ -119,33 +122,33 @@ impl DataKeyEnvelope {
 /// Reason to reject an envelope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeFault {
-    /// The request differs from this node's original request.
+    /// The stored request differs from the request that this node made.
     #[error("this node's request in the database was changed")]
     Request,
-    /// It is for another node, or for an earlier request.
+    /// The envelope is for another node, or for an earlier request of this node.
     #[error("the data key in the database is for another node or an earlier request")]
     Another,
-    /// The store's nodes encrypt with a different data key.
+    /// The nodes of the store encrypt with a different data key.
     #[error("the data key in the database is not the one that this store's nodes use")]
     OtherDataKey,
-    /// It is not signed by the key that this node trusts.
+    /// The envelope is not signed by the key that this node trusts.
     #[error("the data key in the database is not signed by the key {0}, which this node trusts")]
     Stranger(String),
 }
 
-/// Joins lines of text. `None` if a part is empty or contains a line break or other control
-/// character.
+/// Joins lines of text. Returns `None` if a part is empty or contains a line break or another
+/// control character.
 fn lines(parts: &[&str]) -> Option<Vec<u8>> {
     let whole = parts.iter().all(|part| !part.is_empty() && !part.chars().any(char::is_control));
     whole.then(|| parts.join("\n").into_bytes())
 }
 
-/// Not a key that can be encrypted to.
+/// Error: the public key cannot encrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the enrolment key is not an RSA key for encryption")]
 pub struct NotEncrypted;
 
-/// Encrypts a few bytes.
+/// Encrypts a short message to a public key.
 ///
 /// # Errors
 /// [`NotEncrypted`].

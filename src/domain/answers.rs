@@ -1,10 +1,11 @@
-//! Classification of answers to refreshes: whether each was ready in time.
+//! Classification of answers to refresh requests: in time or late.
 //!
-//! A refresh token works once. A parent token that is presented again proves a second holder only
-//! if the client received the answer with the child. A process numbers its rotations and stores the
-//! number in the grant ([`RotationId`]). It classifies each answer ([`AnswerLedger`]) and reports
-//! the result in the store ([`AnswerReport`]). So all processes decide alike, also about rotations
-//! of a process that was suspended or killed.
+//! A refresh token is valid once. If a client presents the parent token again, there is a second
+//! holder only if the first client received the answer with the child token. Each process numbers
+//! its rotations and stores the number in the grant ([`RotationId`]). It classifies each of its
+//! answers ([`AnswerLedger`]) and writes the result to the store ([`AnswerReport`]). So all
+//! processes make the same decision, also about rotations of a process that was suspended or
+//! killed.
 //!
 //! Times are durations since a common start, on a monotonic clock of the machine.
 
@@ -16,25 +17,30 @@ use serde::{Deserialize, Serialize};
 use crate::id::Id;
 use crate::time::UnixTime;
 
-/// Interval of [`AnswerLedger::heartbeat`].
+/// Interval between two calls of [`AnswerLedger::heartbeat`].
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
-/// Age from which an answer, a request or a heartbeat counts as late. Clients rarely give up earlier.
+/// Age from which an answer, a request or a heartbeat counts as late. Clients rarely abandon a
+/// request earlier.
 pub(crate) const LATE_AFTER: Duration = Duration::from_secs(1);
-/// How long after a rotation a doubtful answer is repeated. Afterwards the parent ends the grant.
+/// Time after a rotation in which a doubtful answer is repeated. Afterwards, presenting the parent
+/// token ends the grant.
 pub(crate) const REPEAT_WINDOW: Duration = Duration::from_mins(1);
-/// Time after which a process that has not reported an answer is considered suspended or dead.
+/// Time after which a process that has not reported an answer counts as suspended or dead.
 pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How far the clocks of two nodes may differ: each may be two seconds from the database's.
+/// Maximum difference between the clocks of two nodes. Each may differ from the database's clock by
+/// two seconds.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(4);
-/// Requests received this soon after a suspension may have waited through it.
+/// Time after a suspension in which a received request may have waited since before the suspension.
 const BACKLOG_TIME: Duration = Duration::from_secs(5);
-/// An answer may not have been sent yet when a suspension begins this soon after it was ready.
+/// Time that sending an answer may take. If a suspension begins within this time after an answer
+/// was ready, the answer may not have been sent yet.
 const SENDING_TIME: Duration = Duration::from_millis(250);
-/// How long a report is kept after its last change.
+/// Lifetime of a report after its last change.
 const REPORT_LIFETIME: Duration = Duration::from_hours(1);
-/// Maximum number of answers that are not classified. Beyond it the oldest count as late.
+/// Maximum number of unclassified answers. When it is exceeded, the oldest answers count as late.
 const MAX_OPEN_ANSWERS: usize = 65_536;
-/// Maximum number of ranges of late answers in a report. Beyond it the oldest two become one.
+/// Maximum number of ranges of late answers in a report. When it is exceeded, the two oldest ranges
+/// are merged.
 const MAX_LATE_RANGES: usize = 1_024;
 /// Maximum number of remembered suspensions. The oldest is evicted first.
 const MAX_SUSPENSIONS: usize = 8;
@@ -50,37 +56,37 @@ pub struct RotationId {
     pub at: UnixTime,
 }
 
-/// Outcome of an answer, as far as known.
+/// Outcome of an answer, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerOutcome {
-    /// It was ready in time and the process continued to run.
+    /// The answer was ready in time, and the process continued to run.
     InTime,
-    /// It was late, was not sent, or its process no longer reports.
+    /// The answer was late or was not sent, or its process no longer reports.
     Doubtful,
-    /// Its process has not reported it yet.
+    /// The process has not reported the answer yet.
     Pending,
 }
 
 /// Report of a process about its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerReport {
-    /// Answers with smaller numbers are classified.
+    /// Number below which all answers are classified.
     pub classified: u64,
-    /// First and last numbers of late answers. Other classified answers were in time.
+    /// Ranges of late answers: first and last number. All other classified answers were in time.
     pub late: Vec<(u64, u64)>,
     pub expires_at: UnixTime,
 }
 
 impl AnswerReport {
-    /// Returns when a report that is written now may be removed: the same instant for all reports
-    /// of an hour.
+    /// Returns the time at which a report that is written now may be removed. All reports of an
+    /// hour have the same time.
     pub fn expiry(now: UnixTime) -> UnixTime {
         let hour = REPORT_LIFETIME.as_secs();
         UnixTime::from_seconds((now.seconds() / hour).saturating_add(2).saturating_mul(hour))
     }
 
-    /// Returns the outcome of an answer as seen by another process. `report` is the last one of the
-    /// answering process.
+    /// Returns the outcome of an answer of another process. `report` is the last report of that
+    /// process.
     pub fn outcome(report: Option<&Self>, rotation: &RotationId, now: UnixTime) -> AnswerOutcome {
         match report {
             Some(report) if rotation.number < report.classified => {
@@ -99,14 +105,14 @@ pub fn may_precede_rotation(waited: Duration, rotated_at: Option<UnixTime>, now:
     waited > LATE_AFTER && !rotated_at.is_some_and(precedes_request)
 }
 
-/// The answers of one process.
+/// Ledger of the answers of one process.
 #[derive(Debug, Default)]
 pub struct AnswerLedger {
     next: u64,
     open: BTreeMap<u64, OpenAnswer>,
     /// Ranges in ascending order. Adjacent ranges are merged.
     late: VecDeque<LateRange>,
-    /// Time of the last heartbeat. None before the first.
+    /// Time of the last heartbeat. `None` before the first.
     heartbeat: Option<Duration>,
     suspensions: VecDeque<Suspension>,
 }
@@ -121,7 +127,7 @@ struct OpenAnswer {
 struct LateRange {
     first: u64,
     last: u64,
-    /// When its newest answer was classified.
+    /// Time at which the newest answer of the range was classified.
     at: Duration,
 }
 
@@ -142,16 +148,16 @@ impl Suspension {
 enum Class {
     Open,
     Late,
-    /// In time so far. A suspension may still delay it.
+    /// Ready in time. A suspension may still delay the answer.
     Ready,
     Sent,
 }
 
 impl AnswerLedger {
     /// Records that the process runs, and classifies answers. Returns the suspension that has just
-    /// ended.
+    /// ended, if any.
     ///
-    /// The caller must call it every [`HEARTBEAT_INTERVAL`].
+    /// The caller must call this function every [`HEARTBEAT_INTERVAL`].
     pub fn heartbeat(&mut self, now: Duration) -> Option<Suspension> {
         let ended = self.suspension_until(now);
         if let Some(suspension) = ended {
@@ -168,7 +174,8 @@ impl AnswerLedger {
         ended
     }
 
-    /// Records that heartbeats end: the process shuts down and may still answer requests.
+    /// Records that heartbeats end, because the process shuts down. The process may still answer
+    /// requests.
     pub fn rest(&mut self) {
         self.heartbeat = None;
     }
@@ -179,7 +186,7 @@ impl AnswerLedger {
         self.classify(now, true);
     }
 
-    /// Returns the number for a rotation whose request was received at this time.
+    /// Returns a number for the rotation of a request that was received at this time.
     pub fn begin(&mut self, received: Duration) -> u64 {
         let number = self.next;
         self.next = self.next.saturating_add(1);
@@ -192,14 +199,15 @@ impl AnswerLedger {
         number
     }
 
-    /// Records that the answer is ready to be sent.
+    /// Records that the answer is ready to send.
     pub fn ready(&mut self, number: u64, now: Duration) {
         if let Some(answer) = self.open.get_mut(&number) {
             answer.ready.get_or_insert(now);
         }
     }
 
-    /// Records that there will be no answer with the token: the request was cancelled, or the outcome of the commit is not known.
+    /// Records that no answer with the token will be sent, because the request was cancelled or the
+    /// outcome of the commit is unknown.
     pub fn abandon(&mut self, number: u64, now: Duration) {
         if self.open.get(&number).is_some_and(|answer| answer.ready.is_none()) {
             self.open.remove(&number);
@@ -207,7 +215,7 @@ impl AnswerLedger {
         }
     }
 
-    /// Forgets the number of a rotation whose commit failed. No grant contains it.
+    /// Removes the number of a rotation whose commit failed. No grant contains the number.
     pub fn withdraw(&mut self, number: u64) {
         self.open.remove(&number);
     }
@@ -223,17 +231,18 @@ impl AnswerLedger {
         }
     }
 
-    /// Returns how long a request may have waited since it was sent, including a suspension before
-    /// it was received.
+    /// Returns the maximum time since the client sent the request. It includes a suspension before
+    /// the request was received.
     pub fn waited(&self, received: Duration, now: Duration) -> Duration {
         now.saturating_sub(self.sent(received, now))
     }
 
     /// Returns the report without its expiry: the number below which answers are classified, and
-    /// the late ones.
+    /// the ranges of late answers.
     pub fn report(&self) -> (u64, Vec<(u64, u64)>) {
         let classified = self.open.first_key_value().map_or(self.next, |(number, _)| *number);
-        // A late answer above the first open one is reported with it.
+        // A late answer with a number above the first unclassified answer is reported together with
+        // that answer.
         let late = self.late.iter().filter(|range| range.first < classified);
         (classified, late.map(|range| (range.first, range.last)).collect())
     }
@@ -267,7 +276,8 @@ impl AnswerLedger {
         if now >= ready + SENDING_TIME { Class::Sent } else { Class::Ready }
     }
 
-    /// Returns when a request that was received then may have been sent.
+    /// Returns the earliest time at which the client may have sent a request that was received at
+    /// `received`.
     fn sent(&self, received: Duration, now: Duration) -> Duration {
         let waited = |it: &Suspension| it.from <= received && received < it.to + BACKLOG_TIME;
         self.suspensions_until(now).filter(waited).map(|suspension| suspension.from).min().unwrap_or(received)
@@ -301,7 +311,7 @@ impl AnswerLedger {
         }
     }
 
-    /// Merges this range with the next if they are adjacent.
+    /// Merges this range with the next range if they are adjacent.
     fn join_next(&mut self, place: usize) {
         let (Some(range), Some(next)) = (self.late.get(place), self.late.get(place + 1)) else { return };
         if range.last.checked_add(1) == Some(next.first) {
@@ -327,7 +337,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    /// A process whose heartbeats a test controls.
+    /// Simulated process. The test controls its heartbeats.
     #[derive(Default)]
     struct World {
         ledger: AnswerLedger,
@@ -341,7 +351,7 @@ mod tests {
             world
         }
 
-        /// Keeps the process running for this time, in steps of a heartbeat.
+        /// Runs the process for this time, one heartbeat per step.
         fn run(&mut self, milliseconds: u64) {
             let end = self.now + ms(milliseconds);
             self.ledger.heartbeat(self.now);
@@ -369,7 +379,7 @@ mod tests {
             self.ledger.outcome(number, self.now)
         }
 
-        /// Returns the outcome of the report as seen by another process.
+        /// Returns the outcome that another process reads from the report.
         fn reported(&self, number: u64) -> AnswerOutcome {
             let (classified, late) = self.ledger.report();
             let report = AnswerReport { classified, late, expires_at: NOW };
@@ -412,7 +422,7 @@ mod tests {
         let open = world.begin();
         world.suspend(4000);
         assert_eq!((world.own(leaving), world.own(open)), (AnswerOutcome::Doubtful, AnswerOutcome::Doubtful));
-        // Received right after the suspension, possibly sent during it.
+        // Received right after the suspension, and possibly sent before it.
         let queued = world.answered();
         assert_eq!((world.own(queued), world.ledger.waited(world.now, world.now)), (AnswerOutcome::Doubtful, ms(4000)));
         world.run(300);
@@ -497,7 +507,8 @@ mod tests {
     enum Step {
         Run(u64),
         Suspend(u64),
-        /// A request. If a suspension has just ended, it may have been sent when that began.
+        /// A request. If a suspension has just ended, the client may have sent the request when it
+        /// began.
         Begin {
             waited: bool,
         },
@@ -515,7 +526,7 @@ mod tests {
         ]
     }
 
-    /// A request as seen by its client.
+    /// State of a request from the client's point of view.
     #[derive(Debug)]
     struct Seen {
         number: u64,
@@ -526,8 +537,8 @@ mod tests {
     }
 
     proptest! {
-        /// An answer that its client may have given up on is never reported as in time. One without
-        /// delay always is.
+        /// An answer that its client may have abandoned is never reported as in time. An answer
+        /// without delay always is.
         #[test]
         fn reports_are_true(steps in prop::collection::vec(step(), 1..60)) {
             let mut world = World::new();

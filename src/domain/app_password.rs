@@ -1,6 +1,7 @@
-//! Application passwords, for clients that only support HTTP Basic (RFC 7617). Each is valid for
-//! one user at one protected application. The password has 160 random bits, so storing its SHA-256
-//! is sufficient.
+//! Application passwords, for clients that only support HTTP Basic (RFC 7617).
+//!
+//! Each password is valid for one user at one protected application. It has 160 random bits, so a
+//! stored SHA-256 is sufficient.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,8 @@ pub struct AppPassword {
     pub name: String,
     /// Hash of the password.
     pub hash: SecretHash,
-    /// Level of the sign-in that created it. Older records have none and count as the lowest.
+    /// Level of the sign-in that created the password. Older records have no level and count as the
+    /// lowest.
     #[serde(default = "lowest")]
     pub level: AssuranceLevel,
     pub created_at: UnixTime,
@@ -35,8 +37,8 @@ const fn lowest() -> AssuranceLevel {
 }
 
 impl AppPassword {
-    /// Creates a new one in a sign-in of this level. Returns it with the password, which is not
-    /// stored.
+    /// Creates an application password in a sign-in of this level. Returns it with the password
+    /// text, which is not stored.
     pub fn new(app: &str, name: &str, level: AssuranceLevel, random: &[u8; 20], now: UnixTime) -> (Self, Secret) {
         let secret = Secret::from_random(random);
         let password = Self {
@@ -50,7 +52,7 @@ impl AppPassword {
         (password, secret)
     }
 
-    /// Returns its public id for pages and forms, which does not reveal the password.
+    /// Returns the public id for pages and forms. The id does not reveal the password.
     pub fn id(&self) -> String {
         let id = SecretHash::for_secret(self.hash.as_bytes());
         base64url(&id.as_bytes()[..12])
@@ -59,9 +61,9 @@ impl AppPassword {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPasswords {
-    /// The owner.
+    /// Owner of the passwords.
     pub subject: Subject,
-    /// The passwords, oldest first.
+    /// Passwords, oldest first.
     pub passwords: Vec<AppPassword>,
 }
 
@@ -81,7 +83,7 @@ impl AppPasswords {
         self.passwords.iter().find(|password| password.app == app && password.hash == *hash)
     }
 
-    /// Reports whether `others` contains all of these.
+    /// Reports whether `others` contains all passwords of this set.
     pub fn are_among(&self, others: &Self) -> bool {
         self.passwords.iter().all(|password| others.find(&password.app, &password.hash).is_some())
     }

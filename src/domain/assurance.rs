@@ -1,10 +1,14 @@
-//! Authentication assurance: the steps of a sign-in and the level that they reach.
+//! Authentication assurance: the steps of a sign-in, and the level that the steps reach.
 //!
-//! Levels are ordered, and a higher level satisfies a request for a lower one. `1` is one factor,
-//! `2` is two factors, and `3` is two factors that resist phishing. Its other name is `phr` (OpenID
-//! Extended Authentication Profile ACR Values 1.0 §2). Level 3 is not AAL3 of NIST SP 800-63B,
-//! which requires keys that cannot be exported. It is not `phrh` either, which requires attested
-//! hardware.
+//! Levels are ordered, and a higher level satisfies a request for a lower one:
+//!
+//! - `1` is one factor.
+//! - `2` is two factors.
+//! - `3` is two factors that resist phishing. Its other name is `phr` (OpenID Extended
+//!   Authentication Profile ACR Values 1.0 §2).
+//!
+//! Level 3 is not AAL3 of NIST SP 800-63B, because AAL3 requires keys that cannot be exported. It
+//! is not `phrh` either, because `phrh` requires attested hardware.
 
 use std::fmt;
 use std::time::Duration;
@@ -54,7 +58,7 @@ impl AssuranceLevel {
 
     /// Reports whether this level satisfies one of the demanded context classes.
     ///
-    /// Unknown classes are those of other issuers. No sign-in here satisfies them.
+    /// Unknown values are context classes of other issuers. No sign-in here satisfies them.
     pub fn reaches_one_of(self, demanded: &[String]) -> bool {
         Self::lowest_of(demanded).is_some_and(|lowest| self.meets(lowest))
     }
@@ -64,8 +68,8 @@ impl AssuranceLevel {
         classes.iter().filter_map(|class| Self::parse(class)).min()
     }
 
-    /// Returns the level that `acr_values` requests: the first in order of preference that the user
-    /// can reach.
+    /// Returns the level that `acr_values` requests: the most preferred level that the user can
+    /// reach.
     ///
     /// Unknown values are ignored (OpenID Connect Core §3.1.2.1).
     pub fn wished(acr_values: &str, reachable: Self) -> Option<Self> {
@@ -96,7 +100,8 @@ impl<'de> Deserialize<'de> for AssuranceLevel {
 pub type FactorId = Id<'f'>;
 
 impl FactorId {
-    /// Returns the id of the key with this credential id, which has up to 1,023 bytes.
+    /// Returns the factor id of the key with this credential id. A credential id has up to 1,023
+    /// bytes.
     pub(crate) fn of_credential(id: &[u8]) -> Self {
         let hash: [u8; 32] = Sha256::digest(id).into();
         Self::from_bytes(std::array::from_fn(|at| hash[at]))
@@ -129,9 +134,9 @@ impl AuthenticationMethod {
         }
     }
 
-    /// Returns its names in `amr` (RFC 8176 §2; `pop` of the ACR values profile §3).
+    /// Returns the values of `amr` (RFC 8176 §2; `pop` of the ACR values profile §3).
     ///
-    /// There is no attestation, so no name claims a kind of hardware, nor a PIN or fingerprint.
+    /// There is no attestation, so no value claims a kind of hardware, a PIN or a fingerprint.
     const fn amr(self) -> &'static [&'static str] {
         match self {
             Self::Password => &["pwd"],
@@ -145,12 +150,12 @@ impl AuthenticationMethod {
 pub struct AuthenticationStep {
     pub method: AuthenticationMethod,
     pub at: UnixTime,
-    /// The app or key that was used, if the method permits several.
+    /// App or key that was used, if a user can have several of the method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<FactorId>,
 }
 
-/// All steps of a sign-in: the latest of each method.
+/// Steps of a sign-in: the latest step of each method.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AuthenticationSteps(Vec<AuthenticationStep>);
@@ -160,8 +165,8 @@ impl AuthenticationSteps {
         Self(vec![step])
     }
 
-    /// Adds a step. It replaces an earlier step of its method, because a step-up repeats an old
-    /// one.
+    /// Adds a step. It replaces the earlier step of the same method, because a step-up repeats a
+    /// method.
     pub fn add(&mut self, step: AuthenticationStep) {
         self.0.retain(|known| known.method != step.method);
         self.0.push(step);
@@ -177,31 +182,32 @@ impl AuthenticationSteps {
         self.level_with(RecoveryCodeWorth::SecondFactor)
     }
 
-    /// Returns the level that was reached if recovery codes have this value.
+    /// Returns the level that was reached, under this value of recovery codes.
     pub(crate) fn level_with(&self, worth: RecoveryCodeWorth) -> Option<AssuranceLevel> {
         let higher = [AssuranceLevel::PhishingResistant, AssuranceLevel::Two];
         let reached = higher.into_iter().find(|level| self.since_with(*level, worth).is_some());
         reached.or((!self.0.is_empty()).then_some(AssuranceLevel::One))
     }
 
-    /// Returns the claim `auth_time` of a level: the time of the oldest step that the level
-    /// requires. `max_age` starts here.
+    /// Returns the claim `auth_time` for a level: the time of the oldest step that the level
+    /// requires. `max_age` is counted from this time.
     ///
-    /// If the level was reached in several ways, the most recent one counts. `None` if it was not
-    /// reached.
+    /// If the steps reach the level in several ways, the most recent way counts. Returns `None` if
+    /// they do not reach the level.
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.since_with(level, RecoveryCodeWorth::SecondFactor)
     }
 
-    /// Returns the time for a level if recovery codes have this value.
+    /// Returns the time at which a level was reached, under this value of recovery codes.
     ///
-    /// Only the password and a passkey make a sign-in recent. Each level requires one of them, so a
-    /// new code does not renew an old password.
+    /// Every level requires the password or a passkey, and the age of that step counts. So a new
+    /// code does not make an old password step recent.
     fn since_with(&self, level: AssuranceLevel, worth: RecoveryCodeWorth) -> Option<UnixTime> {
         use crate::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
 
         let last = |method| self.0.iter().filter(|step| step.method == method).map(|step| step.at).max();
-        // Two factors are knowledge and possession. Two possessions are one kind of factor.
+        // A level of two factors combines knowledge and possession. Two possessions count as one
+        // factor.
         let with_password = |method| Some(last(Password)?.min(last(method)?));
         let recovered = with_password(RecoveryCode);
         let resistant = last(Passkey).max(with_password(SecurityKey));
@@ -227,20 +233,20 @@ impl AuthenticationSteps {
     }
 }
 
-/// Value of a recovery code in addition to a password.
+/// Value of a recovery code that is used in addition to a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryCodeWorth {
     /// Counts as a second factor like the code of an app: level 2.
     SecondFactor,
-    /// Counts as the lost factor, whatever its level. Only for the account's own pages, where a
-    /// user who lost a security key adds another one.
+    /// Counts as the lost factor, whatever its level. Used only for the account's own pages, where
+    /// a user who lost a security key adds another one.
     LostFactor,
 }
 
 /// Required level and age of a sign-in.
 ///
-/// All checks of level and age use it: the gateway for access rules, the provider for clients, the
-/// account pages and the console.
+/// All checks of level and age use this type: the gateway for access rules, the provider for
+/// clients, the account pages and the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AssuranceRequirement {
     pub level: AssuranceLevel,
@@ -253,12 +259,13 @@ pub struct AssuranceRequirement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssuranceShortfall {
     Level(AssuranceLevel),
-    /// The sign-in is older than this.
+    /// The sign-in is older than this duration.
     Age(Duration),
 }
 
 impl AssuranceRequirement {
-    /// Creates a requirement of a level of any age, in which a recovery code is a second factor.
+    /// Creates a requirement of a level. The sign-in may have any age, and a recovery code counts
+    /// as a second factor.
     pub const fn level(level: AssuranceLevel) -> Self {
         Self { level, max_age: None, recovery_codes: RecoveryCodeWorth::SecondFactor }
     }
@@ -274,7 +281,7 @@ impl AssuranceRequirement {
 
     /// Checks a credential that names the reached level and its time instead of the steps.
     ///
-    /// An unknown time is older than any maximum age.
+    /// A credential without a time does not meet any maximum age.
     ///
     /// # Errors
     /// Returns the unmet requirement. The level takes precedence over the age.
@@ -300,7 +307,7 @@ impl AssuranceRequirement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelPolicy {
     pub level: AssuranceLevel,
-    /// Whether a user without any factor may still sign in below the level.
+    /// Whether a user without any factor may still sign in below this level.
     pub may_postpone: bool,
 }
 
@@ -354,7 +361,7 @@ mod tests {
             (&[Password, SecurityKey], "3", &["pwd", "pop", "user", "mfa"]),
             (&[Passkey], "3", &["pop", "user", "mfa"]),
             (&[Password, Totp, Passkey], "3", &["pwd", "otp", "mfa", "pop", "user"]),
-            // Two possessions are one factor.
+            // Two possessions count as one factor.
             (&[Totp, SecurityKey], "1", &["otp", "pop", "user"]),
             (&[SecurityKey], "1", &["pop", "user"]),
             (&[Totp, RecoveryCode], "1", &["otp"]),
@@ -376,13 +383,13 @@ mod tests {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let stepped_up = steps(&[(Password, 100), (Totp, 500)]);
         assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(100), Some(100), None]);
-        // The password again: now the code is the oldest step.
+        // The user types the password again, so the code is now the oldest step.
         let again = steps(&[(Password, 100), (Totp, 500), (Password, 900)]);
         assert_eq!(since(&again, two), Some(500));
-        // A key in addition to an old code: level 2 uses the more recent pair.
+        // The user adds a key to an old code. Level 2 uses the more recent pair.
         let with_key = steps(&[(Totp, 100), (Password, 300), (SecurityKey, 400)]);
         assert_eq!([two, three].map(|level| since(&with_key, level)), [Some(300), Some(300)]);
-        // A passkey suffices on its own, whatever steps are older.
+        // A passkey suffices on its own. Older steps do not matter.
         let passkey = steps(&[(Password, 100), (SecurityKey, 200), (Passkey, 700)]);
         assert_eq!([one, two, three].map(|level| since(&passkey, level)), [Some(700); 3]);
     }
@@ -392,7 +399,7 @@ mod tests {
         let now = UnixTime::from_seconds(1000);
         let max_age = Duration::from_mins(5);
         for (done, level, recovery_codes, lacks) in [
-            // No code makes an old password more recent, at any level and on any page.
+            // A new code does not make an old password step recent, at any level and on any page.
             (&[(Password, 100), (RecoveryCode, 999)][..], "1", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "2", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, Some("age")),

@@ -1,10 +1,10 @@
 //! Audit events: the action, the actor, the user, client and objects concerned, the origin, the
 //! time and the request.
 //!
-//! Events contain only identifiers and values that the server creates, never text that was typed:
-//! users often type a password into the wrong field. A failed sign-in records the `sub` if the
-//! address belongs to an account, and no address otherwise. The only exception are names of
-//! security keys, because users could not distinguish these otherwise.
+//! Events contain only identifiers and values that the server creates. They do not contain typed
+//! text, because users often type a password into the wrong field. A failed sign-in records the
+//! `sub` if the address belongs to an account, and no address otherwise. The only exception are
+//! names of security keys, because users could not distinguish keys without names.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ pub enum AuditKind {
     ConsentWithdrawn,
     TokensIssued,
     TokensRefreshed,
-    /// A used code or a rotated refresh token was presented. Its grant ended.
+    /// A used code or a rotated refresh token was presented, and its grant ended.
     ReuseDetected,
     TokenRevoked,
     GrantsEnded,
@@ -67,7 +67,7 @@ pub enum AuditKind {
     AddressRestored,
     AppPasswordCreated,
     AppPasswordRevoked,
-    /// An authenticator app, a security key or a passkey. The detail gives its name.
+    /// A user added an authenticator app, a security key or a passkey. The detail gives its name.
     FactorAdded,
     FactorRemoved,
     FactorRenamed,
@@ -75,7 +75,8 @@ pub enum AuditKind {
     RecoveryCodeUsed,
     /// The second factor was wrong, after the correct password.
     FactorFailed,
-    /// After too many consecutive failures, that kind of factor is blocked until it is unblocked.
+    /// After too many consecutive failures, all factors of that kind are blocked until an
+    /// administrator or another factor unblocks them.
     FactorBlocked,
     /// The signature counter of a key did not increase.
     KeyMayBeCopied,
@@ -198,14 +199,14 @@ impl AuditKind {
 pub enum Actor {
     Stranger,
     Person,
-    /// An administrator who acts on another user or on an object.
+    /// Administrator who acts on another user or on an object.
     Administrator(Subject),
-    /// A developer who acts on one of their clients.
+    /// Developer who acts on their own client.
     Developer(Subject),
     Client,
-    /// A user who may run commands on the server's machine.
+    /// User who may run commands on the server's machine.
     Operator,
-    /// The server itself, as configured.
+    /// The server itself, following its configuration.
     Server,
     /// The configuration file, which a start or a reload applied.
     Configuration,
@@ -293,14 +294,14 @@ impl fmt::Display for Actor {
 /// Event of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEvent {
-    /// Time of the event. For several identical events, the time of the first.
+    /// Time of the event. If the record represents several identical events, the time of the first.
     pub at: UnixTime,
     pub kind: AuditKind,
     #[serde(flatten)]
     pub actor: Actor,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
-    /// Client that was used, or that the event is about.
+    /// Client that performed the action, or that the event is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -315,7 +316,7 @@ pub struct AuditEvent {
     pub request_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Number of identical events that this one represents.
+    /// Number of identical events that the record represents.
     pub count: u64,
     /// Notification to the user by e-mail. It is not stored with the event.
     #[serde(skip)]
@@ -326,10 +327,10 @@ pub struct AuditEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeContext {
     pub notice: Notice,
-    /// Language of the user's browser. None for an action of another party: the operator's language
-    /// is used.
+    /// Language of the user's browser. `None` if another party acted; the mail is then in the
+    /// operator's language.
     pub language: Option<Language>,
-    /// Browser and operating system, in words of the server.
+    /// Name of the browser and operating system, as the server words it.
     pub browser: Option<String>,
     pub system: Option<String>,
 }
@@ -356,15 +357,16 @@ impl AuditEvent {
 
     /// Reports whether unauthenticated clients can cause the event.
     ///
-    /// These are failed sign-ins and, if registration is open, registered clients, which are
-    /// deleted when unused.
+    /// This applies to failed sign-ins. If registration is open, it also applies to registrations
+    /// of clients, which are deleted when unused.
     pub fn is_anybodys(&self) -> bool {
         let of_client =
             matches!(self.kind, AuditKind::ClientRegistered | AuditKind::ClientChanged | AuditKind::ClientDeleted);
         self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
     }
 
-    /// Returns the notification that the user receives by e-mail. It depends on the actor.
+    /// Returns the notification that the user receives by e-mail. The notification depends on the
+    /// actor.
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
         match self.kind {
@@ -434,7 +436,8 @@ impl AuditEvent {
         Self { address: Some(address), request_id, ..self }
     }
 
-    /// Returns the event with a detail in words of the server, never text that was typed or sent.
+    /// Returns the event with a detail. The server words the detail; typed or sent text is not
+    /// permitted.
     #[must_use]
     pub fn with_detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
@@ -476,7 +479,7 @@ pub struct AuditFilter {
     pub kinds: Vec<AuditKind>,
     #[serde(default)]
     pub since: Option<UnixTime>,
-    /// Only events before this instant.
+    /// Only events before this instant match.
     #[serde(default)]
     pub until: Option<UnixTime>,
 }

@@ -13,7 +13,7 @@ use crate::secret::{Secret, SecretHash};
 use crate::time::UnixTime;
 use crate::user::Subject;
 
-/// Prefix of the client ids of protected applications. Such ids cannot be registered.
+/// Prefix of the client ids of protected applications. Clients with such ids cannot be registered.
 pub const INTERNAL_CLIENT: &str = "sealgate-app-";
 
 /// Client id of the server's own pages.
@@ -63,18 +63,19 @@ impl fmt::Display for ClientId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientType {
-    /// Cannot keep a secret: a mobile or single-page application. It only authenticates with PKCE.
+    /// Cannot keep a secret, such as a mobile or single-page application. PKCE is its only
+    /// authentication.
     Public,
     Confidential,
 }
 
 /// Authentication method at the token endpoint, as registered (RFC 7591 §2).
 ///
-/// A confidential client may send its secret in either way, whichever method it registered.
+/// A confidential client may send its secret by either method, whichever it registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
-    /// For public clients.
+    /// No authentication, for public clients.
     None,
     /// HTTP Basic authentication.
     ClientSecretBasic,
@@ -117,7 +118,8 @@ impl GrantType {
 #[serde(rename_all = "snake_case")]
 pub enum ConsentRule {
     Ask,
-    /// The operator has consented for all users: the protected applications.
+    /// No consent page, because the operator has consented for all users. Used for protected
+    /// applications.
     Implied,
 }
 
@@ -126,7 +128,7 @@ pub enum ConsentRule {
 #[serde(rename_all = "snake_case")]
 pub enum ClientState {
     Enabled,
-    /// All requests of the client and all its tokens are refused.
+    /// All requests and all tokens of the client are refused.
     Disabled,
 }
 
@@ -161,7 +163,7 @@ pub const MAX_SECRETS: usize = 5;
 
 /// Error: the client already has [`MAX_SECRETS`] valid secrets.
 ///
-/// `until` is when the first of them expires.
+/// `until` is the time at which the first of these secrets expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretsFull {
     pub until: Option<UnixTime>,
@@ -173,7 +175,7 @@ pub struct ClientSecret {
     /// SHA-256 of the secret.
     pub hash: SecretHash,
     pub created_at: UnixTime,
-    /// Expiry. It is set on the old secret when a new one is created.
+    /// Expiry. When a new secret is created, the old secret gets an expiry.
     pub expires_at: Option<UnixTime>,
 }
 
@@ -207,7 +209,7 @@ pub struct ClientDetails {
     pub default_max_age: Option<u64>,
     /// Scope of authorization requests without one (RFC 6749 §3.3).
     ///
-    /// Registration and update requests of the client cannot change it.
+    /// The client cannot change it by registration and update requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_scope: Option<Scope>,
 }
@@ -217,14 +219,14 @@ pub struct ClientDetails {
 pub struct SelfRegistration {
     /// SHA-256 of its registration access token (RFC 7592 §3).
     pub access_token: SecretHash,
-    /// Whether it has ever received a token.
+    /// Whether the client has ever received a token.
     #[serde(default)]
     pub used: bool,
-    /// Whether administrators were notified that it needs an approval.
+    /// Whether administrators were notified that the client needs an approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_requested: bool,
-    /// When it is deleted unless it was used or approved before. Records of older versions have
-    /// none.
+    /// Time at which the client is deleted, unless it was used or approved before. Records of older
+    /// versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_until: Option<UnixTime>,
 }
@@ -233,10 +235,10 @@ pub struct SelfRegistration {
 pub struct Client {
     pub id: ClientId,
     pub name: String,
-    /// Whether it can keep a secret.
+    /// Client type: confidential if the client can keep a secret.
     pub client_type: ClientType,
     pub auth_method: AuthMethod,
-    /// Its secrets. There are several while a rotation overlaps.
+    /// Secrets of the client. There are several while an old and a new secret are valid.
     #[serde(default)]
     pub secrets: Vec<ClientSecret>,
     pub redirect_uris: Vec<RedirectUri>,
@@ -249,16 +251,17 @@ pub struct Client {
     pub consent: ConsentRule,
     pub state: ClientState,
     pub created_at: UnixTime,
-    /// Random number that distinguishes the client from an earlier one with the same id. It is 0 in
-    /// records of older versions.
+    /// Random number that distinguishes the client from an earlier client with the same id. It is 0
+    /// in records of older versions.
     #[serde(default)]
     pub incarnation: u32,
     #[serde(default)]
     pub details: ClientDetails,
-    /// The developer who owns the client. Only the owner and administrators see it in the console.
+    /// Developer who owns the client. Only the owner and administrators see the client in the
+    /// console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Subject>,
-    /// Set if it was registered through the registration endpoint.
+    /// State of the registration, if the client was registered through the registration endpoint.
     #[serde(default)]
     pub registration: Option<SelfRegistration>,
     /// Time in seconds for which the parent of an unused refresh token still returns the same
@@ -276,19 +279,21 @@ pub struct Client {
     /// If absent, any level is accepted. Only an operator or an administrator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<AssuranceLevel>,
-    /// An administrator's approval of a client that another user or the client itself registered.
+    /// An administrator's approval. Set for clients that another user or the client itself
+    /// registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
-    /// The decision that disabled it. None while it is enabled, and in records of older versions.
+    /// Decision that disabled the client. `None` while the client is enabled, and in records of
+    /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<ClientDecision>,
-    /// Whether the configuration file defines it. Only a start or a reload then changes it.
+    /// Whether the configuration file defines the client. If so, only a start or a reload changes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_configuration: bool,
 }
 
-/// Maximum retry window of a client in seconds. Clients repeat a request soon after an answer is
-/// lost.
+/// Maximum retry window of a client in seconds. Clients repeat a request soon after they lost an
+/// answer.
 pub const MAX_REFRESH_RETRY: u64 = 300;
 
 impl Client {
@@ -298,8 +303,8 @@ impl Client {
 
     /// Disables the client.
     ///
-    /// If an administrator disabled it before, that decision is kept when a developer disables it
-    /// again. Otherwise the developer could enable it afterwards.
+    /// If an administrator disabled the client before, a developer's later decision does not
+    /// replace the administrator's. Otherwise the developer could enable the client afterwards.
     pub fn disable(&mut self, decision: ClientDecision) {
         let stands = !self.is_enabled() && !self.may_be_enabled_by(decision.by);
         if !stands {
@@ -318,8 +323,8 @@ impl Client {
 
     /// Reports whether this authority may enable the client.
     ///
-    /// Only an administrator or operator may enable a client that an administrator or operator
-    /// disabled. If the authority is not recorded, it is assumed to be one of these.
+    /// If an administrator or operator disabled the client, only an administrator or operator may
+    /// enable it. If a record does not name the authority, an administrator or operator is assumed.
     pub fn may_be_enabled_by(&self, authority: Authority) -> bool {
         let by_owner = self.disabled.is_some_and(|disabled| !disabled.by.is_administrative());
         self.is_enabled() || by_owner || authority.is_administrative()
@@ -327,22 +332,23 @@ impl Client {
 
     /// Reports whether an operator created the client or an administrator approved it.
     ///
-    /// Tokens of other clients only open applications that name the client.
+    /// Tokens of other clients open only applications that list the client.
     pub fn is_vouched_for(&self) -> bool {
         self.approval.is_some() || self.is_operators_own()
     }
 
-    /// Reports whether an operator created it, on the command line or in the configuration file.
+    /// Reports whether an operator created the client, on the command line or in the configuration
+    /// file.
     pub fn is_operators_own(&self) -> bool {
         self.owner.is_none() && self.registration.is_none()
     }
 
-    /// Withdraws the approval if the client differs from the approved one in a way that matters.
-    /// Returns whether it did.
+    /// Withdraws the approval if the client differs in a security-relevant way from the approved
+    /// client. Returns whether it did.
     ///
-    /// This is the case if our pages show or link to different values, if codes or browsers are
-    /// sent to other URIs, if the client may request more, or if it became public. For changes by
-    /// users who cannot approve.
+    /// A difference is relevant if our pages show or link to other values, if codes or browsers are
+    /// sent to other URIs, if the client may request more, or if the client became public. Callers
+    /// use this function for changes by users who cannot approve.
     pub fn lose_approval_unless_still(&mut self, approved: &Self) -> bool {
         let same = self.shown() == approved.shown()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
@@ -353,10 +359,10 @@ impl Client {
         !same && self.approval.take().is_some()
     }
 
-    /// Returns the values that pages show or link to: on the consent page, on error pages and where
-    /// sign-ins are started.
+    /// Returns the values that pages show or link to: on the consent page, on error pages, and on
+    /// pages that start sign-ins.
     ///
-    /// A new member of [`ClientDetails`] that a page shows must be added here.
+    /// Add a new member of [`ClientDetails`] here if a page shows it.
     fn shown(&self) -> (&str, Option<String>, [Option<&str>; 4]) {
         let ClientDetails {
             description: _,
@@ -371,29 +377,30 @@ impl Client {
         (&self.name, self.home(), links)
     }
 
-    /// Reports whether it registered itself and was neither used nor approved in time.
+    /// Reports whether the client registered itself and was neither used nor approved in time.
     pub fn is_left_unused(&self, now: UnixTime) -> bool {
         let unused = self.registration.as_ref().filter(|own| !own.used && self.approval.is_none());
         unused.and_then(|own| own.unused_until).is_some_and(|end| end <= now)
     }
 
-    /// Returns whether this is the client of a protected application or of the server's own pages.
+    /// Reports whether this is the client of a protected application or of the server's own pages.
     pub fn is_of_gateway(&self) -> bool {
         self.id.as_str().starts_with(INTERNAL_CLIENT)
     }
 
-    /// Reports whether it cannot keep a secret.
+    /// Reports whether the client is public, so that it cannot keep a secret.
     pub fn is_public(&self) -> bool {
         self.client_type == ClientType::Public
     }
 
-    /// Reports whether a sign-in with this `acr`, as stored in grants, is sufficient for the
-    /// client.
+    /// Reports whether a sign-in with this `acr` is sufficient for the client. Grants store the
+    /// `acr`.
     pub fn is_served_by(&self, acr: &str) -> bool {
         self.level.is_none_or(|demanded| AssuranceLevel::parse(acr).is_some_and(|level| level.meets(demanded)))
     }
 
-    /// Returns how long the parent of an unused refresh token still returns the same child.
+    /// Returns the time for which the parent of an unused refresh token still returns the same
+    /// child.
     pub fn refresh_retry(&self, configured: Duration) -> Duration {
         self.refresh_retry_seconds.map_or(configured, Duration::from_secs)
     }
@@ -405,33 +412,35 @@ impl Client {
         scope.contains(ScopeValue::OpenId).then_some(scope)
     }
 
-    /// Reports whether it may use this grant type.
+    /// Reports whether the client may use this grant type.
     pub fn may_use(&self, grant: GrantType) -> bool {
         self.grant_types.contains(&grant)
     }
 
-    /// Reports whether the presented secret is one of its valid secrets.
+    /// Reports whether the presented secret is one of the client's valid secrets.
     ///
-    /// Every secret is compared, so that the duration does not depend on the matching one.
+    /// Every secret is compared, so that the duration does not depend on the position of the
+    /// matching secret.
     pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
         let hash = presented.hash();
         let matches = |secret: &&ClientSecret| secret.hash == hash && secret.works(now);
         self.secrets.iter().filter(matches).count() > 0
     }
 
-    /// Returns its valid secrets.
+    /// Returns the valid secrets of the client.
     pub fn working_secrets(&self, now: UnixTime) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.works(now))
     }
 
     /// Adds a new secret.
     ///
-    /// Earlier secrets without an expiry expire at `end`. Those with an expiry keep it, so that
+    /// Earlier secrets without an expiry expire at `end`. Secrets with an expiry keep it, so that
     /// repeated rotations do not shorten an overlap. If `end` is not in the future, all earlier
     /// secrets expire at once.
     ///
     /// # Errors
-    /// [`SecretsFull`] if [`MAX_SECRETS`] earlier secrets are still valid. Nothing changes then.
+    /// [`SecretsFull`] if [`MAX_SECRETS`] earlier secrets are still valid. The client is then
+    /// unchanged.
     pub fn rotate_secret(&mut self, fresh: ClientSecret, end: UnixTime) -> Result<(), SecretsFull> {
         let now = fresh.created_at;
         let earlier: Vec<_> = if end <= now { Vec::new() } else { self.working_secrets(now).cloned().collect() };
@@ -463,9 +472,10 @@ impl Client {
         }
     }
 
-    /// Returns its home page: the registered one, or else the site of its first redirect URI.
+    /// Returns the home page of the client: the registered one, or else the site of its first
+    /// redirect URI.
     ///
-    /// None if that is not a web site, as for a mobile application.
+    /// Returns `None` if the redirect URI is not on a web site, as for a mobile application.
     pub fn home(&self) -> Option<String> {
         let is_site = |address: &&str| address.starts_with("https://") || address.starts_with("http://");
         if let Some(home) = self.details.client_uri.as_deref().filter(is_site) {

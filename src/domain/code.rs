@@ -1,4 +1,7 @@
-//! Authorization codes (RFC 6749 §4.1.2): single use, five minutes, bound to client, redirect URI and challenge.
+//! Authorization codes (RFC 6749 §4.1.2).
+//!
+//! A code is single-use, valid for five minutes, and bound to the client, the redirect URI and the
+//! challenge.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +18,14 @@ use crate::time::UnixTime;
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum CodeState {
     Issued,
-    /// Redeemed for this grant. The record is kept until the code would have expired, so that a
-    /// replay revokes the grant.
+    /// Redeemed for this grant. The record is kept until the expiry of the code, so that a replay
+    /// can revoke the grant.
     Redeemed {
         grant: GrantId,
     },
 }
 
-/// A code, stored under its hash.
+/// Authorization code, stored under its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     pub client: ClientId,
@@ -43,18 +46,18 @@ pub struct Code {
     pub state: CodeState,
 }
 
-/// Why a presented code is refused.
+/// Reason to refuse a presented code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedeemFault {
     /// The request is refused; the code is unchanged.
     Refused(Refusal),
-    /// The code was used before; its grant must be revoked (RFC 6749 §4.1.2).
+    /// The code was used before, so its grant must be revoked (RFC 6749 §4.1.2).
     Replayed(GrantId),
 }
 
 impl Code {
-    /// Decides on a redemption (specification, "States and transitions"; RFC 6749 §4.1.3; RFC 7636
-    /// §4.6).
+    /// Decides whether the code may be redeemed (specification, "States and transitions"; RFC 6749
+    /// §4.1.3; RFC 7636 §4.6).
     ///
     /// # Errors
     /// [`RedeemFault::Refused`] leaves the code issued, even for a wrong verifier.
@@ -65,8 +68,8 @@ impl Code {
         verifier: Option<&CodeVerifier>,
         now: UnixTime,
     ) -> Result<(), RedeemFault> {
-        // Another client gets no information, not even that the code was used, so it cannot revoke
-        // the owner's grant.
+        // Another client gets no information, not even whether the code was used. So it cannot
+        // revoke the owner's grant.
         if self.client != *client {
             return Err(RedeemFault::Refused(UNKNOWN_CODE));
         }
@@ -94,5 +97,6 @@ impl Code {
     }
 }
 
-/// The same answer for a code that was never issued, has expired or belongs to another client.
+/// Refusal of a code that was never issued, has expired or belongs to another client. The same
+/// answer for all three.
 pub const UNKNOWN_CODE: Refusal = Refusal::invalid_grant("The authorization code is invalid.");

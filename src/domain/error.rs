@@ -1,5 +1,5 @@
-//! Error codes of OAuth 2.0 and OpenID Connect, and errors that combine a code with a description
-//! for developers.
+//! Error codes of OAuth 2.0 and OpenID Connect, and refusals, which combine an error code with a
+//! description for developers.
 
 use std::borrow::Cow;
 
@@ -52,11 +52,11 @@ pub enum ErrorCode {
     InvalidClientMetadata,
     /// RFC 7591 §3.2.2.
     UnapprovedSoftwareStatement,
-    /// Defined by the specification, with status 429.
+    /// Defined by the specification. The HTTP status is 429.
     RateLimitExceeded,
-    /// Defined by this server, with status 404.
+    /// Defined by this server. The HTTP status is 404.
     NotFound,
-    /// Defined by this server, with status 405.
+    /// Defined by this server. The HTTP status is 405.
     MethodNotAllowed,
 }
 
@@ -99,9 +99,9 @@ impl ErrorCode {
 /// and backslash). The only input that it repeats is the name of an unknown scope value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The code as sent to clients.
+    /// Error code as sent to clients.
     pub code: ErrorCode,
-    /// The description as sent to clients.
+    /// Description as sent to clients.
     pub description: Cow<'static, str>,
 }
 

@@ -1,6 +1,8 @@
-//! Counts failed guesses at a second factor. An attacker who has the password could otherwise try
-//! without limit: three of a million codes are valid at any time, so ten tries per quarter of an
-//! hour succeed within 240 days with a probability of one half.
+//! Counter of wrong guesses at a second factor.
+//!
+//! Without a limit, an attacker who has the password could guess codes. Three of a million codes
+//! are valid at any time, so ten tries per quarter of an hour succeed within 240 days with a
+//! probability of one half.
 //!
 //! The count is stored with the factor. It survives a restart, and the correct password does not
 //! reset it.
@@ -11,18 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::UnixTime;
 
-/// Consecutive failures after which the factor is blocked, until another factor of the user or an
+/// Number of consecutive failures at which the factor is blocked. Another factor of the user or an
 /// administrator unblocks it. NIST SP 800-63B allows a hundred.
 pub(crate) const MAX_FACTOR_FAILURES: u32 = 50;
 
-/// Consecutive failures without a wait. The last of them notifies the user that an attacker knows
-/// the password.
+/// Number of consecutive failures without a wait. The last of these failures notifies the user that
+/// an attacker knows the password.
 const FREE: u32 = 5;
 
-/// Wait after the first failure beyond the free ones. It doubles with each further failure.
+/// Wait after the first failure beyond [`FREE`]. It doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
-/// Maximum wait. It applies to the user too.
+/// Maximum wait. The user must wait too.
 const MAX_WAIT: Duration = Duration::from_hours(1);
 
 /// Failures of a factor since its last success.
@@ -34,14 +36,14 @@ pub struct FactorFailures {
     last: Option<UnixTime>,
 }
 
-/// Whether the factor may be tried. Checked before the answer: an early answer is neither verified
-/// nor counted.
+/// Decision whether the factor may be tried. It is made before the answer is checked: an early
+/// answer is neither verified nor counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryVerdict {
     Free,
-    /// Not before this time.
+    /// The factor may be tried from this time.
     Wait(UnixTime),
-    /// Not until it is unblocked.
+    /// The factor may not be tried until it is unblocked.
     Blocked,
 }
 
@@ -49,9 +51,9 @@ pub enum TryVerdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureNotice {
     None,
-    /// Notify the user of the attempts.
+    /// Notify the user of the failed attempts.
     TellOwner,
-    /// The factor is now blocked; notify the user.
+    /// Notify the user that the factor is now blocked.
     Blocked,
 }
 
@@ -63,7 +65,8 @@ impl FactorFailures {
         }
         let Some(last) = self.last else { return TryVerdict::Free };
         let until = last.plus(self.wait());
-        // If the clock was set back before the failure, do not block the user for the difference.
+        // If the clock was set back to a time before the failure, do not block the user for the
+        // difference.
         if (last..until).contains(&now) { TryVerdict::Wait(until) } else { TryVerdict::Free }
     }
 
@@ -79,8 +82,8 @@ impl FactorFailures {
         (Self { count, last: Some(now) }, notice)
     }
 
-    /// Returns the count after a success, which is only possible with an unblocked factor. To
-    /// unblock a factor, replace its count with [`FactorFailures::default`].
+    /// Returns the count after a success. A blocked factor cannot succeed. To unblock a factor,
+    /// replace its count with [`FactorFailures::default`].
     #[must_use]
     pub fn succeeded(&self) -> Self {
         if self.is_blocked() { *self } else { Self::default() }

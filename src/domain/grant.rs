@@ -34,7 +34,7 @@ const PREFIX: &str = "RT_";
 /// Public identifier of a grant.
 pub type GrantId = Id<'g'>;
 
-/// Secret from which a grant's refresh tokens are recognised. Only the refresh tokens contain it.
+/// Secret that identifies the refresh tokens of a grant. Only the refresh tokens contain it.
 #[derive(Clone)]
 pub struct GrantKey(Zeroizing<[u8; 16]>);
 
@@ -58,7 +58,7 @@ impl fmt::Debug for GrantKey {
     }
 }
 
-/// Refresh token in clear text, as the client holds it.
+/// Refresh token in clear text, as the client has it.
 #[derive(Debug, Clone)]
 pub struct RefreshToken {
     key: GrantKey,
@@ -75,8 +75,8 @@ impl RefreshToken {
     /// Derives the next token. The same salt gives the same token.
     #[must_use]
     pub fn next(&self, salt: &Salt) -> Self {
-        // All parts have a fixed length and the hash is never disclosed, so SHA-256 without HMAC is
-        // sufficient.
+        // All parts have a fixed length, and the hash is never disclosed. So SHA-256 without HMAC
+        // is sufficient.
         let parts = Zeroizing::new([b"sealgate refresh child", &self.secret[..], &salt.0].concat());
         let generation = self.generation.saturating_add(1);
         Self { key: self.key.clone(), generation, secret: Zeroizing::new(*SecretHash::for_secret(&parts).as_bytes()) }
@@ -100,7 +100,7 @@ impl RefreshToken {
         Secret::new(format!("{PREFIX}{}", base64url(&bytes)))
     }
 
-    /// Returns the grant of the token, provided that the token is genuine.
+    /// Returns the grant that the token claims to belong to.
     pub fn grant(&self) -> GrantId {
         self.key.id()
     }
@@ -135,7 +135,7 @@ pub struct Parent {
     pub hash: SecretHash,
     pub salt: Salt,
     pub rotated_at: UnixTime,
-    /// The last answer with the child. Records of older versions have none.
+    /// Last answer that contained the child. Records of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<RotationId>,
 }
@@ -145,10 +145,10 @@ pub struct Parent {
 pub struct Refresh {
     pub generation: u32,
     pub current: SecretHash,
-    /// When the current token expires.
+    /// Expiry of the current token.
     pub expires_at: UnixTime,
-    /// Kept until the current token is rotated. Older versions only kept it for clients with a
-    /// retry window.
+    /// Parent of the current token, kept until the current token is rotated. Older versions kept it
+    /// only for clients with a retry window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
 }
@@ -158,7 +158,7 @@ pub struct Refresh {
 pub enum EndReason {
     /// The client revoked its refresh token (RFC 7009), or the user signed out everywhere else.
     Revoked,
-    /// Its code was presented again (RFC 6749 §4.1.2).
+    /// The code of the grant was presented again (RFC 6749 §4.1.2).
     CodeReplayed,
     /// A rotated refresh token was presented again (RFC 9700 §4.14.2).
     RefreshReplayed,
@@ -169,7 +169,7 @@ pub enum EndReason {
     Restored,
 }
 
-/// Whether a grant's tokens are valid.
+/// State of a grant: whether its tokens are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum GrantState {
@@ -181,13 +181,13 @@ pub enum GrantState {
     },
 }
 
-/// Authorization that a client received for a redeemed code.
+/// Authorization that a client received for an authorization code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub id: GrantId,
     pub client: ClientId,
     pub subject: Subject,
-    /// Provider session in which it was granted.
+    /// Provider session in which the user authorized the client.
     pub session: SessionId,
     /// Granted scope: the maximum for a refresh (RFC 6749 §6).
     pub scope: Scope,
@@ -195,10 +195,10 @@ pub struct Grant {
     pub acr: String,
     pub amr: Vec<String>,
     pub created_at: UnixTime,
-    /// When the last of its tokens expires.
+    /// Time at which the last token of the grant expires.
     pub expires_at: UnixTime,
     pub state: GrantState,
-    /// Set if `offline_access` was granted.
+    /// Refresh token, if `offline_access` was granted.
     #[serde(default)]
     pub refresh: Option<Refresh>,
 }
@@ -207,18 +207,18 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedToken {
     Current,
-    /// It is the parent of the current token, which is unused, and the retry window is open. The
-    /// child is derived with this salt.
+    /// The token is the parent of the unused current token, and the retry window is open. The child
+    /// is derived with this salt.
     Again(Salt),
-    /// It is the parent, outside the retry window. If its answer is doubtful, the child is returned
-    /// again. If the answer was in time, the grant ends.
+    /// The token is the parent, and the retry window is closed. If the answer with the child is
+    /// doubtful, the child is returned again. If the answer was in time, the grant ends.
     Parent(Salt, RotationId),
-    /// It was revoked, or its grant ended for another reason.
+    /// The token was revoked, or its grant ended for another reason.
     Ended,
     Expired,
-    /// It was rotated, so another party has the newer one. The grant ends.
+    /// The token was rotated earlier, so another party has a newer token. The grant ends.
     Replayed,
-    /// It was never a token of this grant and client. Nothing changes.
+    /// The token was never a token of this grant and client. The grant is unchanged.
     Unknown,
 }
 
@@ -229,8 +229,8 @@ impl Grant {
 
     /// Judges a presented refresh token whose key belongs to this grant.
     ///
-    /// Other clients get `Unknown`, and nothing changes. For `retry` after a rotation the parent
-    /// returns the same child. Zero closes the window.
+    /// Another client than the grant's gets `Unknown`. During `retry` after a rotation, the parent
+    /// returns the same child. A `retry` of zero closes this window.
     pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> PresentedToken {
         let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else {
             return PresentedToken::Unknown;
@@ -252,19 +252,19 @@ impl Grant {
         {
             return PresentedToken::Parent(parent.salt.clone(), answer.clone());
         }
-        // The key is correct, so the sender has held a genuine token of the family. It is an older
-        // token: either stolen, or presented by a client that did not receive its newest answer.
-        // The grant ends in both cases.
+        // The key is correct, so the sender has held a genuine token of the family, older than the
+        // parent. The token was stolen, or the client did not receive its newest answer. The grant
+        // ends in both cases.
         PresentedToken::Replayed
     }
 
-    /// Returns when the refresh token was last rotated, if known.
+    /// Returns the time of the last rotation, if known.
     pub fn rotated_at(&self) -> Option<UnixTime> {
         self.refresh.as_ref()?.parent.as_ref().map(|parent| parent.rotated_at)
     }
 
-    /// Returns the grant after the child was returned again with this answer. The time of the
-    /// rotation does not change.
+    /// Returns the grant after this answer returned the child again. The time of the rotation stays
+    /// the same.
     #[must_use]
     pub fn given_again(&self, answer: RotationId) -> Self {
         let mut grant = self.clone();
@@ -282,14 +282,15 @@ impl Grant {
         Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
     }
 
-    /// Returns the grant with an expiry of at least `then`, when one of its tokens expires.
+    /// Returns the grant with an expiry of `then` or later. The caller has issued a token that
+    /// expires at `then`.
     #[must_use]
     pub fn living_until(mut self, then: UnixTime) -> Self {
         self.expires_at = self.expires_at.max(then);
         self
     }
 
-    /// Returns the ended grant. If it has already ended, its first reason is kept.
+    /// Returns the ended grant. If the grant has already ended, the first reason is kept.
     #[must_use]
     pub fn ended(&self, at: UnixTime, why: EndReason) -> Self {
         let state = if self.is_active() { GrantState::Ended { at, why } } else { self.state };
@@ -392,8 +393,8 @@ mod tests {
         assert_eq!(judged(&short, at(5)), PresentedToken::Replayed);
     }
 
-    /// The parent alone must not be sufficient to derive its child. Otherwise an attacker with an
-    /// old token could compute the newest one without the server.
+    /// A parent alone must not be sufficient to derive its child. Otherwise an attacker with an old
+    /// token could compute the newest one without the server.
     #[test]
     fn a_child_cannot_be_made_without_the_salt() {
         let child = |salt| first().next(&Salt::from_random([salt; 32])).hash();

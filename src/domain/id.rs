@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::secret::{base64url, base64url_bytes, from_base64url};
 
-/// Identifier of a record. It grants no access. The letter makes identifiers of different records
-/// different types.
+/// Identifier of a record. It grants no access. The parameter `KIND` makes identifiers of different
+/// kinds of records different types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id<const KIND: char>(#[serde(with = "base64url_bytes")] [u8; 16]);
 
 impl<const KIND: char> Id<KIND> {
-    /// Creates the identifier from these bytes.
+    /// Creates an identifier from these bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }

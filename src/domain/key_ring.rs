@@ -25,7 +25,7 @@ pub use rotation::Rotating;
 
 /// Maximum number of keys in a ring, including removed ones: twenty years of monthly rotation.
 const MAX_KEYS: usize = 256;
-/// Maximum number of keys of each node with its own token: three years.
+/// Maximum number of keys of each node with its own token: three years of monthly rotation.
 ///
 /// The ring is one record, which has space for a dozen nodes.
 const MAX_KEYS_OF_NODE: usize = 36;
@@ -33,22 +33,23 @@ const MAX_KEYS_OF_NODE: usize = 36;
 /// Length of a kid: SHA-256 in base64url (RFC 7638).
 const KID_LENGTH: usize = 43;
 
-/// All announced keys, in the order of announcement.
+/// Ring of all announced keys, in the order of announcement.
 ///
-/// It is one value, so that times of several keys change atomically.
+/// The ring is one value, so that the times of several keys change atomically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<KeyLife>,
-    /// The rotation that a server has begun.
+    /// Rotation in progress, if all nodes share a token.
     #[serde(default, skip_serializing_if = "Rotating::is_idle")]
     rotating: Rotating,
-    /// Rotations of nodes with their own token, by node name.
+    /// Rotations in progress of nodes with their own token, by node name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rotating_at: BTreeMap<String, Rotating>,
-    /// The latest time at which the schedule changed. Transitions up to then are never reverted.
+    /// Latest time at which the schedule changed. State changes up to this time are never reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     as_of: Option<UnixTime>,
-    /// Name of the node that reads the ring, if that has its own token: see [`KeyRing::of_node`].
+    /// Name of the node that reads the ring, if the node has its own token: see
+    /// [`KeyRing::of_node`].
     #[serde(skip)]
     node: Option<String>,
 }
@@ -64,21 +65,22 @@ impl KeyRing {
         self.keys.iter().find(|key| key.kid == kid)
     }
 
-    /// Returns the ring's time when the clock shows `now`. It is never before the latest change.
+    /// Returns the ring's time when the clock shows `now`. The ring's time is never before the
+    /// latest change.
     ///
-    /// Otherwise a clock that is set back would restore a compromised key that was removed, and
-    /// would treat the active key as scheduled.
+    /// Otherwise a clock that was set back would restore a removed, compromised key, and the active
+    /// key would count as scheduled.
     pub fn at(&self, now: UnixTime) -> UnixTime {
         let learnt = self.keys.iter().map(|key| key.created_at).max();
         [self.as_of, learnt].into_iter().flatten().fold(now, UnixTime::max)
     }
 
-    /// Returns the state of one of its keys when the clock shows `now`.
+    /// Returns the state of this key when the clock shows `now`.
     pub fn state(&self, key: &KeyLife, now: UnixTime) -> KeyState {
         key.state(self.at(now))
     }
 
-    /// Records that the schedule changed at this instant of the ring's time.
+    /// Records that the schedule changes at this instant of the ring's time.
     fn changed(&mut self, at: UnixTime) {
         self.as_of = Some(at);
         self.strip_removed(at);
@@ -90,8 +92,8 @@ impl KeyRing {
         self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
     }
 
-    /// Returns the usable own key that signs at `now`. If there are several, the last one to become
-    /// active.
+    /// Returns the usable own key that signs at `now`. If there are several, returns the last one
+    /// to become active.
     pub fn active(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let active = self.own().filter(|key| key.state(now) == KeyState::Active && usable(&key.kid));
@@ -105,7 +107,7 @@ impl KeyRing {
         times.flatten().filter(|at| *at > now).min()
     }
 
-    /// Compares the ring with the keys in the token when the server starts.
+    /// Compares the ring with the keys in the token. The server calls it at its start.
     ///
     /// The only key of an unused token becomes active at once. An unannounced key is an error,
     /// because write access to the token must not be sufficient to choose the signing key.
@@ -129,21 +131,23 @@ impl KeyRing {
         })
     }
 
-    /// Returns the usable own key that becomes active first after `now`, and when.
+    /// Returns the usable own key that becomes active first after `now`, with the time of its
+    /// activation.
     pub fn next_to_sign(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<(&KeyLife, UnixTime)> {
         let now = self.at(now);
         let waiting = self.own().filter(|key| key.is_scheduled(now) && usable(&key.kid));
         waiting.filter_map(|key| Some((key, key.activate_at?))).min_by_key(|(_, at)| *at)
     }
 
-    /// Announces a new key. It is published at once and becomes active by [`KeyRing::activate`].
+    /// Announces a new key. It is published at once. [`KeyRing::activate`] activates it.
     ///
-    /// `others` are the other kids in the token. If the ring is empty, the only one of these
-    /// becomes active, as at a first start. If there is none, the new key becomes active.
+    /// `others` are the other kids in the token. If the ring is empty and `others` has exactly one
+    /// kid, that key becomes active, as at a first start. If the ring and `others` are empty, the
+    /// new key becomes active.
     ///
     /// # Errors
-    /// `NotAKid`, `CachedSession`, `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of
-    /// the others signs.
+    /// `NotAKid`, `CachedSession`, `TooMany`, `NotAdmitted`, and `Unannounced` if `others` has
+    /// several kids and the ring is empty.
     pub fn announce(&mut self, kid: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if kid.len() != KID_LENGTH || !kid.bytes().all(is_base64url) {
@@ -171,7 +175,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Activates a key at `at`, or when verifiers know it.
+    /// Activates a key at `at`, or as soon as verifiers know the key.
     ///
     /// The current signing key is retired at that time, and removed when all its signatures have
     /// expired. `early` permits a time at which verifiers may not know the key yet.
@@ -216,7 +220,7 @@ impl KeyRing {
     /// Cancels the activation of a pre-published key. The key is removed when no verifier can have
     /// a cached copy.
     ///
-    /// The active key is retired by activating another one.
+    /// To retire the active key, activate another key.
     ///
     /// # Errors
     /// `Unknown`, `State`.
@@ -235,7 +239,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Schedules the removal of a retired key for when all its signatures have expired.
+    /// Schedules the removal of a retired key at the time when all its signatures have expired.
     ///
     /// # Errors
     /// `Unknown`, `State`.
@@ -256,10 +260,10 @@ impl KeyRing {
 
     /// Removes a compromised key at once, even if its signatures are still valid.
     ///
-    /// If it is active, a pre-published key that is `usable` replaces it at once: the scheduled
-    /// key, or else the oldest key. Another node's key is removed even without a successor. The
-    /// content of that node's token is unknown here, and an attacker who stole the token would
-    /// create none.
+    /// If the key is active, a pre-published key that is `usable` replaces it at once: the
+    /// scheduled key, or else the oldest key. A key of another node is removed even without a
+    /// successor, because the content of that node's token is unknown here. An attacker who stole
+    /// that token would not create a successor.
     ///
     /// # Errors
     /// `Unknown`, `State`, `NoSuccessor`.
@@ -277,8 +281,8 @@ impl KeyRing {
                     key.holder == holder && key.state(now) == KeyState::PrePublished && is_usable
                 };
                 let waiting = self.keys.iter_mut().filter(waits);
-                // Prefer a scheduled key. If it kept its schedule, it would sign in addition to the
-                // other. Of several, the first in the ring.
+                // Prefer a scheduled key. If another key were activated, the scheduled key would
+                // later sign in addition. Of several scheduled keys, the first in the ring is used.
                 match waiting.min_by_key(|key| key.activate_at.is_none()) {
                     Some(successor) => successor.activate_at = Some(now),
                     None if is_of_another => {}
@@ -295,7 +299,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Cancels a scheduled activation and the retirement that depends on it.
+    /// Cancels a scheduled activation, and the retirement of the previous key.
     fn withdraw(&mut self, kid: &str, now: UnixTime) {
         let Some(key) = self.find_mut(kid) else { return };
         let holder = key.holder.clone();

@@ -1,10 +1,11 @@
-//! Browsers from which a user has signed in before ("device cookies", OWASP). An attacker who
-//! guesses passwords elsewhere cannot slow down such a browser: its wrong passwords are counted
-//! separately.
+//! Known browsers: browsers in which a user has signed in before ("device cookies", OWASP).
 //!
-//! The cookie contains a random mark for each user who signed in; only the hashes of marks are
-//! stored, with the user. A mark grants no access and does not identify the user. It is created at
-//! sign-in and never accepted from the browser, so an attacker cannot plant one.
+//! An attacker who guesses passwords in another browser cannot slow down a known browser, because
+//! its wrong passwords are counted separately.
+//!
+//! The cookie contains a random mark for each user who signed in. The store has only the hashes of
+//! the marks, with the user. A mark grants no access and does not identify the user. Only the
+//! server creates marks, at sign-in, so an attacker cannot plant one.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub const KNOWN_FOR: Duration = Duration::from_hours(180 * 24);
 /// Interval at which an active browser gets a new mark and its expiry is extended.
 const RENEWED_AFTER: Duration = Duration::from_hours(24);
 
-/// Maximum number of known browsers per user; the least recently used is evicted.
+/// Maximum number of known browsers per user. The least recently used is evicted first.
 const MAX_BROWSERS: usize = 16;
 
 /// Maximum number of users for whom a browser has a mark.
@@ -29,28 +30,28 @@ const MAX_MARKS: usize = 5;
 /// Length of a mark: 16 random bytes in base64url.
 const MARK_LENGTH: usize = 22;
 
-/// The marks in a browser's cookie, newest first.
+/// Marks in a browser's cookie, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct Marks(Vec<Secret>);
 
 impl Marks {
-    /// Parses a cookie's value; ignores invalid marks.
+    /// Parses a cookie's value. Ignores invalid marks.
     pub fn parse(value: &str) -> Self {
         let sound = |text: &&str| text.len() == MARK_LENGTH;
         Self(value.split('.').take(MAX_MARKS).filter(sound).map(Secret::new).collect())
     }
 
-    /// Reports whether there is none.
+    /// Reports whether there are no marks.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the hashes to store, newest first.
+    /// Returns the hashes of the marks, newest first.
     pub fn hashes(&self) -> Vec<SecretHash> {
         self.0.iter().map(Secret::hash).collect()
     }
 
-    /// Returns the cookie's value with a new mark, which may replace an old one.
+    /// Returns the cookie's value with a new mark. The new mark may replace an old one.
     pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
         let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
         let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MAX_MARKS).map(Secret::expose).collect();
@@ -58,7 +59,7 @@ impl Marks {
     }
 }
 
-/// A known browser as stored.
+/// Stored entry of a known browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownBrowser {
     pub mark: SecretHash,
@@ -72,14 +73,14 @@ impl KnownBrowser {
     }
 }
 
-/// The known browsers of a user.
+/// Known browsers of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownBrowsers {
-    /// The user.
+    /// User who signed in with the browsers.
     pub subject: Subject,
-    /// The browsers, newest first.
+    /// Known browsers, newest first.
     pub browsers: Vec<KnownBrowser>,
-    /// Time after which none of them is known.
+    /// Time after which no browser of the record is known.
     pub expires_at: UnixTime,
 }
 
@@ -94,12 +95,12 @@ impl KnownBrowsers {
         self.find_kept(&marks.hashes(), now)
     }
 
-    /// Like [`Self::find`], by the hashes of marks.
+    /// Returns the known browser with one of these hashes of marks.
     pub fn find_kept(&self, hashes: &[SecretHash], now: UnixTime) -> Option<&KnownBrowser> {
         self.browsers.iter().find(|known| hashes.contains(&known.mark) && now.since(known.at) < KNOWN_FOR)
     }
 
-    /// Adds a browser, replacing its previous mark.
+    /// Adds a browser. Removes its previous mark.
     pub fn learn(&mut self, mark: SecretHash, replaced: Option<SecretHash>, now: UnixTime) {
         self.browsers.retain(|known| replaced != Some(known.mark) && now.since(known.at) < KNOWN_FOR);
         self.browsers.insert(0, KnownBrowser { mark, at: now });
@@ -107,12 +108,12 @@ impl KnownBrowsers {
         self.expires_at = now.plus(KNOWN_FOR);
     }
 
-    /// Removes all but this one.
+    /// Removes all browsers except the one with this mark.
     pub fn keep(&mut self, kept: SecretHash) {
         self.browsers.retain(|known| known.mark == kept);
     }
 
-    /// Removes this one.
+    /// Removes the browser with this mark.
     pub fn forget(&mut self, mark: SecretHash) {
         self.browsers.retain(|known| known.mark != mark);
     }

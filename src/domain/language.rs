@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Supported language. Records and the configuration contain its tag (BCP 47).
+/// Supported language, identified by its tag (BCP 47) in records and in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Language {
     #[serde(rename = "tr")]

@@ -1,7 +1,7 @@
 //! E-mails: their contents, lifetimes and retries.
 //!
-//! The sender commits an e-mail to the outbox together with its cause. The contents are encrypted
-//! there, because links and codes grant access.
+//! An e-mail is committed to the outbox together with its cause. Its contents are encrypted in the
+//! outbox, because links and codes grant access.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,13 +18,13 @@ use crate::user::{Email, Subject};
 /// Identifier of an e-mail. Its `Message-ID` contains it, so that receivers can detect duplicates.
 pub type MailId = Id<'q'>;
 
-/// Path of reset links below the issuer, with `?token=`.
+/// Path of reset links below the issuer. The query is `?token=…`.
 pub const RESET_PATH: &str = "/oauth/reset";
 
-/// Path of invitation links below the issuer, with `?token=`.
+/// Path of invitation links below the issuer. The query is `?token=…`.
 pub const INVITATION_PATH: &str = "/oauth/invitation";
 
-/// Path of undo links ("this was not me") below the issuer, with `?token=`.
+/// Path of undo links ("this was not me") below the issuer. The query is `?token=…`.
 pub const UNDO_PATH: &str = "/oauth/undo";
 
 /// Delay after the first failure. It doubles with each further failure.
@@ -40,13 +40,14 @@ const MAX_ANSWER: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailKind {
-    /// A password reset was requested for an account that may not exist. Nothing is sent under this
-    /// kind.
+    /// Request to reset a password, for an account that may not exist. No e-mail of this kind is
+    /// sent.
     ///
     /// The account is read when the queue is processed, so that the request takes the same time for
     /// all addresses.
     ResetWanted,
-    /// Verification of an address that may belong to another account.
+    /// Request to verify an address, which may belong to another account. No e-mail of this kind is
+    /// sent.
     ///
     /// The account is read when the queue is processed, as for `ResetWanted`.
     AddressWanted,
@@ -89,7 +90,7 @@ impl MailKind {
         }
     }
 
-    /// Reports whether a user is waiting for it on a page.
+    /// Reports whether a user waits for the e-mail on a page.
     pub const fn is_awaited(self) -> bool {
         match self {
             Self::ResetWanted
@@ -103,7 +104,8 @@ impl MailKind {
         }
     }
 
-    /// Returns how long delivery is attempted: no longer than the link or code is valid.
+    /// Returns the time for which delivery is attempted. It is at most the validity of the link or
+    /// code.
     pub const fn tried_for(self) -> Duration {
         match self {
             Self::ResetWanted | Self::Reset => Duration::from_mins(30),
@@ -119,27 +121,27 @@ impl MailKind {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mail {
-    /// `account` is the lookup key of the typed address or username, which itself is not stored. If
-    /// `browser` is not empty, the account must know one of these marks. If it is empty, any client
-    /// may make the request.
+    /// Request to reset a password. `account` is the lookup key of the typed address or username,
+    /// which itself is not stored. If `browser` is not empty, the account must know one of these
+    /// marks. If `browser` is empty, any client may make the request.
     ResetWanted {
         account: SecretHash,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         browser: Vec<SecretHash>,
     },
-    /// `code` is sent if the address belongs to no other account.
+    /// Request to verify an address. `code` is sent if the address belongs to no other account.
     AddressWanted {
         code: String,
         purpose: CodePurpose,
     },
-    /// `token` is the token of the link.
+    /// Link to set a new password. `token` is the token of the link.
     Reset {
         token: String,
     },
-    /// A reset was requested for an account without a password.
+    /// Answer to a reset request for an account that has passkeys and no password.
     PasskeysOnly,
-    /// `inviter` is the name of the administrator, `app` the name of the application to which the
-    /// invitation leads.
+    /// Invitation. `inviter` is the name of the administrator, and `app` the name of the
+    /// application to open afterwards.
     Invitation {
         token: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,18 +154,19 @@ pub enum Mail {
         code: String,
         purpose: CodePurpose,
     },
-    /// A client tried to verify an address that belongs to an account.
+    /// Notification that a client tried to verify an address which belongs to an account.
     AccountExists {
         #[serde(default)]
         purpose: CodePurpose,
     },
-    /// Sent to the address that can undo the change. `token` is the token of the undo link,
-    /// `new_address` is partly hidden.
+    /// Notification of a changed address, sent to the address that can undo the change. `token` is
+    /// the token of the undo link, and `new_address` is partly hidden.
     AddressChanged {
         token: String,
         new_address: String,
     },
-    /// `count` is the number of occurrences since the last notification.
+    /// Notification of a security-relevant change. `count` is the number of occurrences since the
+    /// last notification.
     Notice {
         notice: Notice,
         count: u32,
@@ -188,7 +191,7 @@ impl Mail {
     }
 }
 
-/// Prints the kind only, because tokens and codes are secret.
+/// Prints only the kind, because tokens and codes are secret.
 impl fmt::Debug for Mail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mail({})", self.kind().as_str())
@@ -208,8 +211,8 @@ pub enum CodePurpose {
     Registration,
 }
 
-/// Notification of a security-relevant change, which an attacker may have made. The names are part
-/// of the file format.
+/// Notification of a security-relevant change. An attacker may have made the change. The names are
+/// part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
@@ -217,24 +220,24 @@ pub enum Notice {
     PasswordReset,
     FactorAdded,
     FactorRemoved,
-    /// Too many wrong second factors: that kind is blocked.
+    /// Too many wrong second factors were typed, so that kind is blocked.
     FactorBlocked,
-    /// Several wrong second factors after the correct password.
+    /// Several wrong second factors were typed after the correct password.
     FactorFailed,
     RecoveryCodeUsed,
     RecoveryCodesMade,
     /// A key was rejected because its signature counter decreased. It may have been copied.
     KeyMayBeCopied,
     AppPasswordCreated,
-    /// Sent to the new address.
+    /// The address was changed. Sent to the new address.
     AddressChanged,
-    /// Sent to the replaced address if it cannot undo the change.
+    /// The address was changed. Sent to the replaced address if it cannot undo the change.
     AddressReplaced,
     /// An administrator changed the account.
     AdministratorActed,
     /// An administrator removed all second factors.
     FactorsReset,
-    /// Sent to administrators: a client that registered itself is in use and needs an approval.
+    /// A client that registered itself is in use and needs an approval. Sent to administrators.
     ClientNeedsApproval,
 }
 
@@ -258,21 +261,21 @@ impl Notice {
     ];
 }
 
-/// Origin of a request or action, as far as known.
+/// Origin of a request or an action, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestOrigin {
     pub address: IpAddr,
-    /// Browser and operating system, in words of the server.
+    /// Name of the browser and operating system, as the server words it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
 }
 
-/// E-mail with the data for its text. The outbox stores it encrypted.
+/// E-mail with the data for its text. It is encrypted in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailMessage {
-    /// None if the account is read later.
+    /// Recipient. `None` if the account is read later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Email>,
     pub language: Language,
@@ -288,16 +291,16 @@ pub struct MailMessage {
 pub struct WaitingMail {
     pub id: MailId,
     pub kind: MailKind,
-    /// The user concerned, if known.
+    /// User concerned, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     pub created_at: UnixTime,
-    /// Time of the next attempt. The node that sends it advances this time. Another node retries if
-    /// that node fails.
+    /// Time of the next attempt. A node advances this time before it sends the e-mail. Another node
+    /// retries if the sending node fails.
     pub due_at: UnixTime,
-    /// The e-mail is useless after this time.
+    /// Time after which the e-mail is useless.
     pub not_after: UnixTime,
-    /// Number of failed attempts. Failures of the mail server do not count.
+    /// Number of failed attempts. Failures of the mail server itself do not count.
     pub attempts: u32,
     /// The mail server's answer to the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -306,19 +309,19 @@ pub struct WaitingMail {
 }
 
 impl WaitingMail {
-    /// Creates an e-mail that is due at once.
+    /// Creates a queued e-mail that is due at once.
     pub fn new(id: MailId, kind: MailKind, subject: Option<Subject>, message: Sealed, now: UnixTime) -> Self {
         let not_after = now.plus(kind.tried_for());
         Self { id, kind, subject, created_at: now, due_at: now, not_after, attempts: 0, last_answer: None, message }
     }
 
-    /// Returns the e-mail while a node attempts to send it, for at most `lease`.
+    /// Returns the e-mail as leased to a node that attempts to send it, for at most `lease`.
     #[must_use]
     pub fn taken(&self, now: UnixTime, lease: Duration) -> Self {
         Self { due_at: now.plus(lease), ..self.clone() }
     }
 
-    /// Returns the e-mail after an attempt that failed temporarily.
+    /// Returns the e-mail after a temporary failure, with the time of the next attempt.
     ///
     /// `jitter` is random and changes the delay by at most a fifth. The last attempt is made
     /// shortly before the e-mail becomes useless, even if the delay would be longer.
@@ -336,7 +339,8 @@ impl WaitingMail {
         Ok(Self { due_at, attempts: self.attempts + 1, last_answer: Some(cut(answer)), ..self.clone() })
     }
 
-    /// Returns the e-mail at another time without counting an attempt: the mail server failed.
+    /// Returns the e-mail with another time of the next attempt. No attempt is counted, because the
+    /// mail server failed.
     ///
     /// # Errors
     /// See [`Self::postponed`].
@@ -353,7 +357,8 @@ pub enum DeadReason {
     Expired,
     /// The mail server rejected it permanently.
     Refused,
-    /// The message cannot be built: mail servers do not accept its address, or decryption fails.
+    /// The message cannot be built, because mail servers do not accept its address or decryption
+    /// fails.
     Unsendable,
     /// The program failed while processing it.
     Failed,
@@ -372,7 +377,7 @@ impl DeadReason {
     }
 }
 
-/// E-mail that was given up.
+/// E-mail that was given up and is kept for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadMail {
     pub mail: WaitingMail,
@@ -381,7 +386,7 @@ pub struct DeadMail {
     pub expires_at: UnixTime,
 }
 
-/// Record of a sent e-mail, for operators. It contains nothing of the text.
+/// Record of a sent e-mail, for operators. It contains no part of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentMail {
     pub id: MailId,
@@ -393,7 +398,7 @@ pub struct SentMail {
     pub expires_at: UnixTime,
 }
 
-/// How long records of sent and given-up e-mails are kept.
+/// Time for which records of sent and given-up e-mails are kept.
 pub(crate) const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
 impl SentMail {
@@ -409,8 +414,7 @@ impl DeadMail {
         Self { mail: WaitingMail { last_answer, ..mail }, reason, at: now, expires_at: now.plus(KEPT_FOR) }
     }
 
-    /// Returns the e-mail as due now, with a new lifetime. Its link or code may have expired
-    /// nevertheless.
+    /// Returns the e-mail as due now, with a new lifetime. Its link or code may have expired.
     pub fn revived(&self, now: UnixTime) -> WaitingMail {
         let mail = self.mail.clone();
         WaitingMail { due_at: now, not_after: now.plus(mail.kind.tried_for()), attempts: 0, ..mail }
@@ -422,7 +426,8 @@ fn cut(answer: &str) -> String {
     answer.chars().filter(|char| !char.is_control()).take(MAX_ANSWER).collect()
 }
 
-/// Returns the first letter and the domain of an address, for users who need not know all of it.
+/// Returns the first letter and the domain of an address. Used for readers who may not know the
+/// whole address.
 pub fn partly_hidden(address: &Email) -> String {
     let (local, domain) = address.as_str().split_once('@').unwrap_or_default();
     let first = local.chars().next().map(String::from).unwrap_or_default();
@@ -455,7 +460,7 @@ mod tests {
         assert_eq!(reason, DeadReason::Expired);
         assert_eq!(mail.last_answer.as_deref(), Some("451 later"));
         assert!(waiting(MailKind::Reset).moved(UnixTime::from_seconds(1000 + 1801)).is_err());
-        // A fifth in both directions.
+        // The jitter changes the delay by a fifth in both directions.
         let wait =
             |jitter| waiting(MailKind::Notice).postponed("", UnixTime::from_seconds(1000), jitter).unwrap().due_at;
         assert_eq!((wait(0), wait(255)), (UnixTime::from_seconds(1024), UnixTime::from_seconds(1036)));
@@ -484,7 +489,7 @@ mod tests {
                 tries.push(next.due_at.seconds() - 1000);
                 (now, mail) = (next.due_at, next);
             }
-            // The delay before it would have ended after the e-mail's lifetime.
+            // The regular delay would end after the e-mail's lifetime.
             assert_eq!(tries.last(), Some(&(30 * 60 - 30)), "{jitter}: {tries:?}");
             assert!((6..=7).contains(&tries.len()), "{jitter}: {tries:?}");
         }

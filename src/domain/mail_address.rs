@@ -1,5 +1,5 @@
-//! Addresses that all mail servers accept. An [`Email`] is less restricted, because it is the text
-//! that the user typed.
+//! E-mail addresses that all mail servers accept. [`Email`] accepts more addresses, because it is
+//! the text that the user typed.
 
 use std::fmt;
 
@@ -26,8 +26,8 @@ pub struct MailAddress {
 impl MailAddress {
     /// Converts an address. Returns `None` if some mail servers reject it.
     ///
-    /// These are addresses with quotes, non-ASCII letters in the local part, or an IP address
-    /// instead of a domain.
+    /// Some servers reject quotes, non-ASCII letters in the local part, and an IP address instead
+    /// of a domain.
     pub fn from_email(email: &Email) -> Option<Self> {
         let (local, domain) = email.as_str().split_once('@')?;
         let atom = |word: &str| {
@@ -59,7 +59,7 @@ impl MailAddress {
         &self.domain
     }
 
-    /// Reports whether the domain has A-labels, for which mail servers use non-ASCII letters.
+    /// Reports whether the domain has A-labels, the ASCII form of labels with non-ASCII letters.
     pub fn is_international(&self) -> bool {
         self.domain.split('.').any(|label| label.starts_with("xn--"))
     }

@@ -1,13 +1,13 @@
 //! Progressive delays for guesses instead of lockouts.
 //!
-//! A number of failures is free. Each further failure doubles the delay before the next attempt, up
+//! The first failures are free. Each further failure doubles the delay before the next attempt, up
 //! to a maximum. Failures are forgotten over time. The caller chooses the keys and the parameters.
 //! A decision is pure arithmetic on the given time.
 
 use std::time::Duration;
 
-/// Maximum clock difference of two nodes in seconds: two each from the database's clock, plus
-/// rounding.
+/// Maximum clock difference of two nodes in seconds. Each may differ from the database's clock by
+/// two seconds, and rounding adds one.
 const CLOCKS_APART: u64 = 5;
 
 /// Parameters of the delays.
@@ -24,16 +24,17 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Permits `limit` failures at once, and at most `limit` per window if they continue.
+    /// Creates delays that permit `limit` failures at once, and then on average `limit` failures
+    /// per window.
     pub fn even(limit: u32, window: Duration) -> Self {
         let limit = limit.max(1);
         let step = (window / limit).max(Duration::from_secs(1));
-        // For a limit above one per second, several failures are forgotten each second.
+        // If the limit is above one per second, several failures are forgotten each second.
         let a_second = u64::from(limit).div_ceil(window.as_secs().max(1));
         Self { free: limit, forgets: step, at_a_time: u32::try_from(a_second).unwrap_or(limit), longest: step }
     }
 
-    /// Permits `limit` failures at once, and one per window if they continue.
+    /// Creates delays that permit `limit` failures at once, and then one failure per window.
     pub fn steep(limit: u32, window: Duration) -> Self {
         let window = window.max(Duration::from_secs(1));
         Self { free: limit.max(1), forgets: window, at_a_time: 1, longest: window }
@@ -45,8 +46,8 @@ impl Pace {
         1_u64.checked_shl(excess).unwrap_or(u64::MAX).min(self.longest.as_secs().max(1))
     }
 
-    /// Returns the maximum count. Further failures do not change the delay. They are not counted,
-    /// so that the delay decreases soon after the last one.
+    /// Returns the maximum count. Further failures would not change the delay, so they are not
+    /// counted. The delay therefore decreases soon after the last failure.
     fn most(self) -> u32 {
         self.free.saturating_add(u64::BITS - self.longest.as_secs().leading_zeros())
     }
@@ -55,18 +56,18 @@ impl Pace {
 /// Stored failures of one key. Times are seconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// When the next failures begin to age.
+    /// Time at which the next failures begin to age.
     pub since: u64,
-    /// When the next attempt is allowed.
+    /// Time of the next allowed attempt.
     pub next: u64,
     pub count: u32,
-    /// The parameters of the last attempt.
+    /// The parameter `free` of the last attempt.
     pub free: u32,
     pub forgets: u32,
     pub at_a_time: u32,
 }
 
-/// When the next attempt was allowed, before and after a counted attempt.
+/// Time of the next allowed attempt before and after a counted attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     pub before: u64,
@@ -79,11 +80,12 @@ impl Failures {
         Self { since: now, ..Self::default() }
     }
 
-    /// Forgets old failures. A clock that is set back forgets none and does not prolong a delay.
+    /// Removes old failures from the count. If the clock was set back, removes none and does not
+    /// prolong a delay.
     ///
-    /// A time slightly before the previous one comes from another node. If `since` were set back
-    /// for it, the node with the faster clock would forget some failures again, each time that the
-    /// two alternate.
+    /// A time slightly before the previous one comes from another node. If `since` were set back to
+    /// it, the node with the faster clock would forget some failures again, each time that the two
+    /// nodes alternate.
     pub fn forget(&mut self, now: u64) {
         if self.since > now.saturating_add(CLOCKS_APART) {
             self.since = now;
@@ -98,7 +100,7 @@ impl Failures {
         }
     }
 
-    /// Returns the seconds until the next attempt. 0 if it is allowed now.
+    /// Returns the seconds until the next attempt, or 0 if an attempt is allowed now.
     pub fn wait(&mut self, pace: Pace, now: u64) -> u64 {
         self.forget(now);
         self.next = self.next.min(now.saturating_add(pace.longest.as_secs().max(1)));
@@ -132,7 +134,8 @@ impl Failures {
         }
     }
 
-    /// Returns when the last failure is forgotten. Afterwards the record equals an empty one.
+    /// Returns the time at which the last failure is forgotten. The record then equals an empty
+    /// one.
     pub fn over_at(&self) -> u64 {
         let times = u64::from(self.count.div_ceil(self.at_a_time.max(1)));
         self.since.saturating_add(times.saturating_mul(u64::from(self.forgets.max(1))))
@@ -176,7 +179,7 @@ mod tests {
                     allowed += 1;
                 }
             }
-            // And the attempts that the faster clock permitted.
+            // The sum includes the attempts that the faster clock permitted.
             assert!(allowed <= pace.free + 5 * pace.at_a_time, "{pace:?}: {allowed}");
         }
     }

@@ -1,7 +1,7 @@
 //! Password rules of NIST SP 800-63B-4 §3.1.1.2: a minimum length, no common passwords, and no
 //! names of the owner.
 //!
-//! There are no rules about digits and punctuation, because these make passwords weaker.
+//! There are no rules about digits and punctuation, because such rules make passwords weaker.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use zeroize::Zeroizing;
@@ -15,8 +15,8 @@ use crate::username::Username;
 /// possible here.
 pub const MIN_PASSWORD_LENGTH: usize = 15;
 
-/// Minimum length of a name that a password must not contain, in characters. Shorter ones would
-/// reject too many good passwords.
+/// Minimum length of a name that a password must not contain, in characters. Shorter names occur in
+/// too many good passwords.
 const MIN_NAME_LENGTH: usize = 4;
 
 /// Minimum number of guesses (log10) of an acceptable password (zxcvbn's score 3).
@@ -28,7 +28,7 @@ const MIN_GUESSES_LOG10: f64 = 8.0;
 /// release build, about one password hash, and 100 take 600 ms.
 const MAX_JUDGED_CHARS: usize = 24;
 
-/// Maximum number of characters that are judged in all.
+/// Maximum number of characters of a password that are judged, in all parts together.
 const MAX_JUDGED_IN_ALL: usize = 4 * MAX_JUDGED_CHARS;
 
 /// Reason to reject a new password.
@@ -50,7 +50,7 @@ pub enum PasswordFault {
     Common,
 }
 
-/// Owner of the password.
+/// Owner of the password, with the names that it must not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
     pub email: &'a Email,
@@ -58,18 +58,18 @@ pub struct Owner<'a> {
     pub name: &'a str,
 }
 
-/// Checks the length, and that the password does not contain the owner's name. Cheap; [`is_common`]
-/// is the expensive check.
+/// Checks the length, and that the password does not contain a name of the owner. Cheap;
+/// [`is_common`] is the expensive check.
 ///
 /// # Errors
-/// Returns the first rule that it violates.
+/// Returns the first violated rule.
 pub fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     let password = password.expose();
     if password.len() > MAX_PASSWORD_LENGTH {
         return Err(PasswordFault::TooLong);
     }
-    // Counts composed characters, as they are hashed: a letter that a keyboard sends as two code
-    // points counts once.
+    // Counts composed characters, because composed characters are hashed. A letter that a keyboard
+    // sends as two code points counts once.
     let letters =
         ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(MIN_PASSWORD_LENGTH).count();
     if letters < MIN_PASSWORD_LENGTH {
@@ -82,15 +82,15 @@ pub fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFa
     Ok(())
 }
 
-/// Reports whether the password is easy to guess. Takes up to 40 ms of processor time, so it runs
-/// on the password threads.
+/// Reports whether the password is easy to guess. Takes up to 40 ms of processor time, so callers
+/// run it on the password threads.
 ///
 /// A long password is judged in parts and is as good as its best part.
 pub fn is_common(password: &str) -> bool {
     parts(password).iter().all(|part| zxcvbn::zxcvbn(part, &[]).guesses_log10() < MIN_GUESSES_LOG10)
 }
 
-/// Returns the parts of a password that are judged, each of at most [`MAX_JUDGED_CHARS`].
+/// Returns the parts of a password to judge, each of at most [`MAX_JUDGED_CHARS`] characters.
 fn parts(password: &str) -> Vec<Zeroizing<String>> {
     let chars: Zeroizing<Vec<char>> = Zeroizing::new(password.chars().take(MAX_JUDGED_IN_ALL).collect());
     chars.chunks(MAX_JUDGED_CHARS).map(|part| Zeroizing::new(part.iter().collect())).collect()

@@ -1,6 +1,8 @@
-//! A self-registration in progress: the address is being verified, or the user has yet to choose a
-//! sign-in method. It contains only the address, so a user who verifies the address later takes
-//! over no data of another person.
+//! Self-registration in progress: the address is being verified, or the user must still choose a
+//! sign-in method.
+//!
+//! The record contains only the address. So a user who verifies the address later gets no data of
+//! another person.
 
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use crate::user::Email;
 /// Maximum duration of a self-registration.
 pub const REGISTRATION_LIFE: Duration = Duration::from_hours(1);
 
-/// A registration begun in one browser, stored under the hash of that browser's cookie.
+/// Registration that began in one browser, stored under the hash of that browser's cookie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRegistration {
     pub address: Email,
@@ -28,7 +30,7 @@ pub struct PendingRegistration {
 pub enum RegistrationStep {
     /// The address is not verified yet.
     Code {
-        /// A keyed hash, because eight digits can be brute-forced.
+        /// Keyed hash of the code. A plain hash of eight digits could be brute-forced.
         code: SecretHash,
         /// Number of wrong codes.
         failures: u32,
@@ -49,25 +51,25 @@ pub struct PendingPasskey {
     pub handle: [u8; 32],
 }
 
-/// Result of an entered code.
+/// Result of checking a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrationVerdict {
-    /// The address is verified; contains the updated record.
+    /// The code is correct and the address verified. Contains the updated record.
     Right(PendingRegistration),
-    /// The record with one more failure.
+    /// The code is wrong. Contains the record with one more failure.
     Wrong(PendingRegistration),
-    /// Too many wrong codes, or expired.
+    /// The registration has ended: too many codes were wrong, or it has expired.
     Over,
 }
 
 impl PendingRegistration {
-    /// Creates a registration that starts now.
+    /// Creates a registration with `now` as its start.
     pub fn new(address: Email, code: SecretHash, now: UnixTime) -> Self {
         let step = RegistrationStep::Code { code, failures: 0, good_until: now.plus(CODE_LIFE) };
         Self { address, step, expires_at: now.plus(REGISTRATION_LIFE) }
     }
 
-    /// Reports whether it has not expired.
+    /// Reports whether the registration has not expired.
     pub fn is_live(&self, now: UnixTime) -> bool {
         now < self.expires_at
     }
@@ -84,8 +86,8 @@ impl PendingRegistration {
         }
     }
 
-    /// Returns the record with another pending passkey or none; unchanged before the address is
-    /// verified.
+    /// Returns the record with this pending passkey or with none. Returns it unchanged before the
+    /// address is verified.
     #[must_use]
     pub fn with_passkey(&self, passkey: Option<PendingPasskey>) -> Self {
         match self.step {
@@ -135,7 +137,7 @@ mod tests {
         let RegistrationVerdict::Right(proven) = begun().take_code(hash(1), at(last)) else { panic!() };
         assert!(proven.is_proven() && proven.is_live(at(1000 + 3599)) && !proven.is_live(at(1000 + 3600)));
         assert_eq!(begun().take_code(hash(1), at(last + 1)), RegistrationVerdict::Over);
-        // Used up.
+        // The code was already used.
         assert_eq!(proven.take_code(hash(1), at(1001)), RegistrationVerdict::Over);
         let mut now = begun();
         for _ in 0..4 {

@@ -40,9 +40,10 @@ pub struct CodeChallenge {
 }
 
 impl CodeChallenge {
-    /// Parses a challenge: for S256, 43 characters of base64url, for plain, a well-formed verifier.
+    /// Parses a challenge. An S256 challenge has 43 characters of base64url, and a plain challenge
+    /// is a well-formed verifier.
     ///
-    /// Returns `None` if it could never match a verifier.
+    /// Returns `None` if the challenge could never match a verifier.
     pub fn parse(value: &str, method: ChallengeMethod) -> Option<Self> {
         let well_formed = match method {
             ChallengeMethod::S256 => from_base64url(value).is_some_and(|hash| hash.len() == 32),
@@ -86,7 +87,7 @@ fn is_verifier(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// RFC 7636 appendix B.
+    /// Test vector of RFC 7636 appendix B.
     #[test]
     fn the_vector_of_the_rfc_holds() {
         let verifier = CodeVerifier::parse("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk").unwrap();

@@ -11,15 +11,15 @@ pub const MAX_NAME_LENGTH: usize = 200;
 const MAX_PHONE_NUMBER_LENGTH: usize = 32;
 const MAX_PICTURE_LENGTH: usize = 2000;
 const MAX_GROUP_LENGTH: usize = 100;
-/// Maximum number of groups of a user: they are sent to applications in one header.
+/// Maximum number of groups of a user. Applications receive all groups in one header.
 pub const MAX_GROUPS: usize = 100;
 
-/// Characters that are invisible or change how others are displayed, so that a name looks like
-/// another name (Unicode 16).
+/// Characters that are invisible or change how other characters are displayed. With them, a name
+/// could look like another name (Unicode 16).
 ///
-/// They are formats with the bidirectional controls (Cf), line and paragraph separators (Zl, Zp),
-/// characters that may be ignored in display (`Default_Ignorable_Code_Point`), the empty Braille
-/// pattern, private use and noncharacters.
+/// The table contains formats with the bidirectional controls (Cf), line and paragraph separators
+/// (Zl, Zp), characters that may be ignored in display (`Default_Ignorable_Code_Point`), the empty
+/// Braille pattern, private use and noncharacters.
 const UNSEEN: &[(char, char)] = &[
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -60,8 +60,8 @@ pub fn is_seen(text: &str) -> bool {
     text.char_indices().all(|(at, letter)| !unseen(letter) || is_joiner_in_place(text, at, letter))
 }
 
-/// Reports whether this is a joiner or non-joiner in a script that needs it (RFC 5892 appendix A.1
-/// and A.2).
+/// Reports whether the letter is a joiner or non-joiner in a script that needs it (RFC 5892
+/// appendix A.1 and A.2).
 ///
 /// A non-joiner is permitted between two letters that would join, as in Persian (`می‌خواهم`). Both
 /// are permitted after a virama.
@@ -109,7 +109,7 @@ pub(crate) fn seen_part(text: &str) -> String {
         |at, letter: char| is_seen(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
     let kept: String =
         text.char_indices().filter(|(at, letter)| is_seen_at(*at, *letter)).map(|(_, letter)| letter).collect();
-    // A removed character may have made a joiner valid.
+    // The removal of a character may have made a joiner invalid.
     if is_seen(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
 }
 
@@ -120,9 +120,9 @@ pub fn is_picture(text: &str) -> bool {
 
 /// Returns the origin of the https URL of an image, as a source in a Content-Security-Policy.
 ///
-/// `None` if the host is not a DNS name or an IPv4 address. URL parsers accept `p.test;sandbox` and
-/// `p.test,x` as hosts, which would add a directive or a policy. CSP Level 3 §2.3.1 has no IPv6
-/// addresses.
+/// Returns `None` if the host is not a DNS name or an IPv4 address. URL parsers accept
+/// `p.test;sandbox` and `p.test,x` as hosts, which would add a directive or a policy. CSP Level 3
+/// §2.3.1 has no IPv6 addresses.
 pub fn picture_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| url.scheme() == "https")?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
@@ -134,8 +134,8 @@ pub fn picture_origin(text: &str) -> Option<String> {
     .then(|| url.origin().ascii_serialization())
 }
 
-/// Reports whether a text is a valid group name. A comma separates groups in the header for
-/// applications, so a comma in a name would grant another group.
+/// Reports whether a text is a valid group name. Commas separate groups in the header for
+/// applications. A comma in a name would grant another group.
 pub fn is_group(text: &str) -> bool {
     is_line(text, MAX_GROUP_LENGTH) && !text.contains(',') && text.trim() == text
 }
@@ -168,7 +168,7 @@ mod tests {
         for name in ["می\u{200c}خواهم", "علی\u{200c}نیا", "क्\u{200d}ष", "ක්\u{200d}ර"] {
             assert!(is_line(name, MAX_NAME_LENGTH), "{name}");
         }
-        // Joiners are invisible where no letters would join.
+        // Joiners are invisible between letters that do not join.
         for name in [
             "Wi\u{200c}ki",
             "دار\u{200c}ا",

@@ -16,7 +16,7 @@ pub enum RateLimit {
     Unlimited,
 }
 
-/// Error: not a valid limit.
+/// Error: the text or number is not a valid limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a rate limit is a whole number from 1 to {MAX_PER_MINUTE}, or \"none\"")]
 pub struct RateLimitFault;
@@ -25,7 +25,7 @@ impl RateLimit {
     /// Creates a limit in requests per minute.
     ///
     /// # Errors
-    /// Returns an error outside of 1 to [`MAX_PER_MINUTE`].
+    /// Returns an error if the number is not between 1 and [`MAX_PER_MINUTE`].
     pub fn per_minute(requests: u32) -> Result<Self, RateLimitFault> {
         if (1..=MAX_PER_MINUTE).contains(&requests) { Ok(Self::PerMinute(requests)) } else { Err(RateLimitFault) }
     }
@@ -41,7 +41,7 @@ impl RateLimit {
         }
     }
 
-    /// Returns the requests per minute. None if unlimited.
+    /// Returns the requests per minute. `None` if unlimited.
     pub const fn requests(self) -> Option<u32> {
         match self {
             Self::PerMinute(requests) => Some(requests),

@@ -1,8 +1,8 @@
-//! Recovery codes: ten codes that are shown once. Each replaces a lost second factor once.
+//! Recovery codes: ten codes that are shown once. Each code replaces a lost second factor once.
 //!
-//! A code has 80 random bits, which is too few for a plain hash (NIST SP 800-63B requires 112).
-//! Therefore an HMAC is stored, under a key outside the store. A stolen copy of the store alone
-//! permits no guessing.
+//! A code has 80 random bits, too few for a plain hash (NIST SP 800-63B requires 112). Therefore an
+//! HMAC is stored. Its key is outside the store, so a stolen copy of the store alone permits no
+//! guessing.
 
 use std::fmt;
 
@@ -21,25 +21,25 @@ pub const RECOVERY_CODES: usize = 10;
 /// Number of random bytes of a code.
 pub const RECOVERY_CODE_BYTES: usize = 10;
 
-/// Number of unused codes at which new ones are offered.
+/// Number of unused codes at which the user is offered new codes.
 const FEW: usize = 3;
 
 const LENGTH: usize = 16;
 
-/// Crockford's base32: no I, L, O, U.
+/// Alphabet of Crockford's base32, without I, L, O and U.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// HMAC key, derived from the data key that the token wraps.
 pub struct RecoveryKey(hmac::Key);
 
 impl RecoveryKey {
-    /// Creates the key from these bytes, which must have no other use.
+    /// Creates the key from these bytes. The bytes must have no other use.
     pub fn new(bytes: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// Returns the stored hash of a code. It includes the owner, so a hash copied to another user's
-    /// record is useless.
+    /// Returns the stored hash of a code. The hash includes the owner, so a hash that is copied to
+    /// another user's record is useless.
     fn hash(&self, owner: Subject, code: &RecoveryCode) -> RecoveryHash {
         let mut context = hmac::Context::with_key(&self.0);
         for part in [b"recovery code", &owner.as_bytes()[..], &code.0[..]] {
@@ -57,7 +57,7 @@ impl fmt::Debug for RecoveryKey {
     }
 }
 
-/// A code in clear text.
+/// Recovery code in clear text.
 #[derive(Clone)]
 pub struct RecoveryCode(Zeroizing<[u8; LENGTH]>);
 
@@ -71,7 +71,7 @@ impl RecoveryCode {
         Self(text)
     }
 
-    /// Parses a typed code: in any case, with spaces and hyphens anywhere.
+    /// Parses a typed code, in any letter case and with spaces and hyphens anywhere.
     ///
     /// Letters that Crockford's alphabet omits because they look like digits are accepted.
     pub fn parse(typed: &str) -> Option<Self> {
@@ -116,7 +116,7 @@ impl fmt::Debug for RecoveryHash {
     }
 }
 
-/// Stored hashes of a user's unused codes.
+/// Stored hashes of a user's unused recovery codes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryCodes {
     hashes: Vec<RecoveryHash>,
@@ -136,8 +136,8 @@ impl RecoveryCodes {
         (Self { hashes, created_at: now }, codes)
     }
 
-    /// Returns the record without a used code, to store in the commit that completes the sign-in.
-    /// `None` if the code is wrong.
+    /// Returns the record without a used code. The caller stores it in the commit that completes
+    /// the sign-in. `None` if the code is wrong.
     ///
     /// All hashes are compared, so that the duration does not reveal the position.
     #[must_use]
@@ -161,7 +161,7 @@ impl RecoveryCodes {
         self.hashes.len()
     }
 
-    /// Reports whether few enough codes are left to offer new ones.
+    /// Reports whether so few codes are left that the user is offered new ones.
     pub fn are_few(&self) -> bool {
         self.hashes.len() <= FEW
     }
@@ -191,7 +191,7 @@ mod tests {
         let written = |bytes| RecoveryCode::from_random(bytes).text().expose().to_owned();
         assert_eq!(written([0; 10]), "0000-0000-0000-0000");
         assert_eq!(written([0xff; 10]), "ZZZZ-ZZZZ-ZZZZ-ZZZZ");
-        // 0x0123456789 in groups of five bits: 0, 4, 17, 20, 10, 25, 28, 9.
+        // 0x0123456789 in groups of five bits is 0, 4, 17, 20, 10, 25, 28, 9.
         assert_eq!(written([1, 0x23, 0x45, 0x67, 0x89, 1, 0x23, 0x45, 0x67, 0x89]), "04HM-ASW9-04HM-ASW9");
     }
 

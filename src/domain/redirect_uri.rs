@@ -6,11 +6,11 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Host, Url};
 
-/// Maximum length of a registered URI in bytes, against abuse of the store.
+/// Maximum length of a registered URI in bytes. It limits abuse of the store.
 const LONGEST: usize = 2000;
 
-/// Suffix of names that browsers resolve to the local device (RFC 6761 §6.3). Such names cannot be
-/// registered.
+/// Suffix of host names that browsers resolve to the local device (RFC 6761 §6.3). URIs with such
+/// hosts cannot be registered.
 const OWN_DEVICE: &str = ".localhost";
 
 /// Registered redirect URI: https, or http on the local device, without fragment, user name or
@@ -24,7 +24,7 @@ impl RedirectUri {
     /// Parses a URI for registration.
     ///
     /// # Errors
-    /// Returns the rule that it violates.
+    /// Returns the violated rule.
     pub fn parse(text: &str) -> Result<Self, RedirectUriFault> {
         let uri = Self::kept(text)?;
         match authority(text) {
@@ -35,14 +35,14 @@ impl RedirectUri {
 
     /// Parses a URI from a record.
     ///
-    /// In addition to registered URIs, records contain those of a trial issuer on the local device
-    /// (the console's), whose host may end in `.localhost`.
+    /// Records contain registered URIs, and the console's own URI of an issuer on the local device,
+    /// which is used for trials. The host of the latter may end in `.localhost`.
     fn kept(text: &str) -> Result<Self, RedirectUriFault> {
         if text.len() > LONGEST {
             return Err(RedirectUriFault::TooLong);
         }
-        // A URL parser removes tabs and newlines and replaces backslashes, but the raw text is
-        // compared.
+        // A URL parser removes tabs and newlines and replaces backslashes. The raw text is
+        // compared, so it must have none of them.
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || matches!(byte, b'\\' | b'"' | b'<' | b'>')) {
             return Err(RedirectUriFault::Characters);
         }
@@ -68,7 +68,7 @@ impl RedirectUri {
     }
 
     /// Returns the callback of a protected application. The operator configured its host, so any
-    /// name is permitted, with http too if the issuer runs on the local device.
+    /// name is permitted. If the issuer runs on the local device, http is permitted too.
     pub fn of_application(callback: &str) -> Self {
         Self(callback.to_owned())
     }
@@ -77,10 +77,10 @@ impl RedirectUri {
         &self.0
     }
 
-    /// Returns the host in lower case, without the port, or `None` for the local device (http).
+    /// Returns the host in lower case, without the port. `None` for the local device (http).
     pub fn remote_host(&self) -> Option<String> {
         let url = Url::parse(&self.0).ok().filter(|url| url.scheme() == "https")?;
-        // A name with a dot at its end is the same host.
+        // A name with a trailing dot is the same host.
         url.host_str().map(|host| host.trim_end_matches('.').to_owned())
     }
 
@@ -118,9 +118,9 @@ fn authority(text: &str) -> Option<(&str, &str)> {
     Some((scheme, host))
 }
 
-/// Reports whether this is a host name or an address.
+/// Reports whether the text is a host name or an address.
 ///
-/// It is stricter than a URL parser, which accepts `rp.test;x`. The host is written into a
+/// The check is stricter than a URL parser, which accepts `rp.test;x`. The host is written into a
 /// Content-Security-Policy, where a semicolon or comma would begin a directive or policy that the
 /// client controls.
 fn is_host(host: &str) -> bool {
@@ -132,8 +132,8 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-/// Returns the `form-action` source for a page whose form redirects to a matched URI: its origin
-/// and its scheme.
+/// Returns the `form-action` source for a page whose form redirects to a matched URI: the origin
+/// and the scheme of the URI.
 ///
 /// Chromium checks the whole redirect chain after a form against the policy, including the client's
 /// redirects. With the origin alone, all sign-ins would fail silently for a client whose callback
@@ -157,29 +157,29 @@ pub fn host(uri: &str) -> Option<String> {
 /// Reason to reject a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectUriFault {
-    /// Longer than 2000 bytes.
+    /// The URI is longer than 2000 bytes.
     #[error("a redirect URI can have at most 2000 characters")]
     TooLong,
     #[error("a redirect URI must not have spaces, quotes, backslashes or non-ASCII characters")]
     Characters,
-    /// Relative or not a URI.
+    /// The text is relative or not a URI.
     #[error("a redirect URI must be an absolute URI")]
     NotAbsolute,
-    /// Contains `*`.
+    /// The URI contains `*`.
     #[error("a redirect URI must not have a wildcard")]
     Wildcard,
-    /// Contains `#`.
+    /// The URI contains `#`.
     #[error("a redirect URI must not have a fragment")]
     Fragment,
     #[error("a redirect URI must not have a user name")]
     UserName,
-    /// A host with characters that names and addresses do not have.
+    /// The host contains characters that names and addresses do not have.
     #[error("the host of a redirect URI can only have letters, digits, hyphens, dots and underscores")]
     Host,
-    /// Neither https nor http on the local device.
+    /// The URI is neither https nor http on the local device.
     #[error("a redirect URI must be https, or http on localhost, 127.0.0.1 or [::1]")]
     Scheme,
-    /// On the host of the issuer or of a protected application.
+    /// The URI is on the host of the issuer or of a protected application.
     #[error("only an administrator can register a redirect URI on this host")]
     OwnHost,
 }
@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// An issuer on the local device adds the console's own URI to a client. Its record must be
-    /// readable.
+    /// An issuer on the local device adds the console's own URI to a client. The record of that
+    /// client must be readable.
     #[test]
     fn the_consoles_own_uri_is_readable_but_cannot_be_registered() {
         let read = |text: &str| serde_json::from_value::<RedirectUri>(text.into());

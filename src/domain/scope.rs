@@ -1,6 +1,6 @@
 //! Sets of supported scope values (RFC 6749 §3.3).
 //!
-//! These are the specification's five and `groups`, which an operator enables and grants to
+//! The values are the specification's five and `groups`, which an operator enables and grants to
 //! individual clients.
 
 use std::fmt;
@@ -11,14 +11,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeValue {
     OpenId,
-    /// `name`, `picture`, `updated_at`.
+    /// Releases `name`, `picture` and `updated_at`.
     Profile,
-    /// `email`, `email_verified`.
+    /// Releases `email` and `email_verified`.
     Email,
-    /// `phone_number`.
+    /// Releases `phone_number`.
     Phone,
     OfflineAccess,
-    /// `groups`.
+    /// Releases `groups`.
     Groups,
 }
 
@@ -125,12 +125,12 @@ impl Scope {
 pub struct UnknownScope(Option<String>);
 
 impl UnknownScope {
-    /// Maximum length of a value that is repeated to the client, in bytes.
+    /// Maximum length of a scope value that an error repeats, in bytes.
     const LONGEST: usize = 64;
 
     fn from_value(value: &str) -> Self {
-        // Permitted characters of a value (RFC 6749 §3.3), without quotation mark and backslash, so
-        // that an error may repeat it.
+        // Characters of a value (RFC 6749 §3.3), without quotation mark and backslash, so that an
+        // error may repeat the value.
         let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
         Self((value.len() <= Self::LONGEST && value.bytes().all(sound)).then(|| value.to_owned()))
     }

@@ -1,7 +1,8 @@
-//! Secrets that are shown once and stored as hashes: codes, cookies, refresh tokens, client
-//! secrets; and encrypted values in records, which the store's `sealer` encrypts and decrypts.
+//! Secrets that are shown once and stored as hashes (codes, cookies, refresh tokens, client
+//! secrets), and encrypted values in records. The store's `sealer` encrypts and decrypts the
+//! values.
 //!
-//! Hashed secrets have at least 128 random bits, so SHA-256 is sufficient: they cannot be guessed.
+//! Hashed secrets have at least 128 random bits. They cannot be guessed, so SHA-256 is sufficient.
 //! Passwords are chosen by users and hashed with argon2id instead (`sealgate_core::password`).
 
 use std::fmt;
@@ -23,8 +24,8 @@ pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Secret in clear text, sent to or received from its holder. It is zeroized when dropped and never
-/// printed.
+/// Secret in clear text, as its holder has it. The memory is zeroized when the value is dropped,
+/// and the text is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -39,7 +40,8 @@ impl Secret {
         Self::new(base64url(bytes))
     }
 
-    /// Returns the secret, only for the response that contains it and for hashing.
+    /// Returns the secret. Callers use it only to hash it or to write the response that contains
+    /// it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -113,7 +115,7 @@ pub mod base64url_bytes {
     }
 }
 
-/// Reports whether two texts are equal. The duration only reveals their lengths.
+/// Reports whether two texts are equal. The duration reveals only their lengths.
 pub fn constant_time_eq(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }

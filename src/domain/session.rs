@@ -18,12 +18,12 @@ use crate::user::Subject;
 /// Maximum number of accounts that are signed in at the same time in one browser.
 pub(crate) const MAX_SIGN_INS: usize = 5;
 
-/// How long the cookie before a renewed sign-in can still end the session.
+/// Time for which the cookie before a renewed sign-in can still end the session.
 const OVERLAP: Duration = Duration::from_secs(30);
 
 pub type SessionId = Id<'s'>;
 
-/// Parsed session cookie. Its value has 54 characters.
+/// Parsed session cookie.
 #[derive(Debug, Clone)]
 pub struct SessionCookie {
     pub id: SessionId,
@@ -57,7 +57,7 @@ impl SessionCookie {
     }
 }
 
-/// A user's sign-in in a browser.
+/// Sign-in of a user in a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
     pub subject: Subject,
@@ -82,18 +82,18 @@ impl SignIn {
         self.since(self.level()).unwrap_or(UnixTime::from_seconds(0))
     }
 
-    /// Returns the time for a level that may be lower than the reached one. `None` if it was not
-    /// reached.
+    /// Returns the time at which a level was reached. The level may be lower than the reached one.
+    /// `None` if the level was not reached.
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.steps.since(level)
     }
 
-    /// Returns the authentication context class that was reached (OpenID Connect Core §2, `acr`).
+    /// Returns the authentication context class (OpenID Connect Core §2, `acr`) of the sign-in.
     pub fn acr(&self) -> &'static str {
         self.level().as_str()
     }
 
-    /// Returns the methods that were used (RFC 8176).
+    /// Returns the authentication methods of the sign-in (RFC 8176).
     pub fn amr(&self) -> Vec<String> {
         self.steps.amr()
     }
@@ -101,29 +101,29 @@ impl SignIn {
 
 /// Cookie that a renewed sign-in has replaced.
 ///
-/// It grants no access, because an attacker may hold it. A concurrent sign-out with it still ends
-/// the session.
+/// The cookie grants no access, because an attacker may hold it. A concurrent sign-out with the
+/// cookie still ends the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplacedCookie {
     /// Hash of the cookie's secret.
     pub cookie: SecretHash,
-    /// Until when it can end the session.
+    /// Time until which the cookie can end the session.
     pub until: UnixTime,
 }
 
-/// A browser's session at the provider.
+/// Session of a browser at the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     pub id: SessionId,
     /// Hash of the current cookie's secret.
     pub cookie: SecretHash,
-    /// The cookie before a renewed sign-in.
+    /// Cookie before the last renewed sign-in.
     #[serde(default)]
     pub previous: Option<ReplacedCookie>,
-    /// The signed-in users, the selected one first. Never empty.
+    /// Sign-ins of the signed-in users, the selected user first. Never empty.
     pub sign_ins: Vec<SignIn>,
     pub created_at: UnixTime,
-    /// When it was last used, rounded to minutes.
+    /// Time of the last use, rounded to minutes.
     pub last_seen_at: UnixTime,
     pub expires_at: UnixTime,
     /// Idle timeout in seconds.
@@ -140,21 +140,22 @@ impl Session {
         now < self.expires_at && now.since(self.last_seen_at).as_secs() < self.idle_seconds
     }
 
-    /// Reports whether this is the current cookie. Only the current cookie permits signing,
-    /// changing or viewing data.
+    /// Reports whether this is the current cookie. Only the current cookie permits signing, and
+    /// viewing or changing data.
     pub fn accepts(&self, cookie: &SessionCookie) -> bool {
         self.cookie == cookie.hash()
     }
 
     /// Returns an identifier of this session under its current cookie.
     ///
-    /// Operations that began under it end with the next cookie. An attacker who copied the earlier
-    /// cookie may have seen their data.
+    /// Operations that began under the current cookie end with the next cookie. An attacker who
+    /// copied the earlier cookie may have seen their data.
     pub fn under_its_cookie(&self) -> SecretHash {
         SecretHash::for_secret(&[&self.id.as_bytes()[..], self.cookie.as_bytes()].concat())
     }
 
-    /// Reports whether this is the cookie before the last sign-in of the same user.
+    /// Reports whether this is the replaced cookie of the last sign-in of the same user, and the
+    /// replacement is recent.
     pub fn has_replaced(&self, cookie: &SessionCookie, now: UnixTime) -> bool {
         let hash = cookie.hash();
         self.previous.as_ref().is_some_and(|previous| previous.cookie == hash && now < previous.until)
@@ -189,18 +190,18 @@ impl Session {
     }
 }
 
-/// A browser's session at a protected application with its own host. It ends with the provider
+/// Session of a browser at a protected application with its own host. It ends with the provider
 /// session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppSession {
     pub id: SessionId,
-    /// Hash of its cookie's secret.
+    /// Hash of the cookie's secret.
     pub cookie: SecretHash,
     pub app: String,
-    /// The provider session from which it was created.
+    /// Provider session from which this session was created.
     pub parent: SessionId,
     pub subject: Subject,
-    /// The user's sign-in at that time.
+    /// Sign-in of the user when this session was created.
     pub sign_in: SignIn,
     pub created_at: UnixTime,
     pub expires_at: UnixTime,

@@ -21,13 +21,13 @@ impl UnixTime {
         self.0
     }
 
-    /// Returns the instant `length` later, in whole seconds; saturates.
+    /// Returns the instant `length` later, in whole seconds. Saturates.
     #[must_use]
     pub const fn plus(self, length: Duration) -> Self {
         Self(self.0.saturating_add(length.as_secs()))
     }
 
-    /// Returns the time since `earlier`, or zero if that is in the future.
+    /// Returns the time since `earlier`, or zero if `earlier` is in the future.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_secs(self.0.saturating_sub(earlier.0))
     }

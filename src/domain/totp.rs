@@ -1,7 +1,7 @@
 //! Time-based one-time passwords of authenticator apps (RFC 6238).
 //!
-//! Uses the parameters that all apps support: SHA-1, 6 digits, 30 seconds. HMAC needs no property
-//! that SHA-1 lacks.
+//! The parameters are the ones that all apps support: SHA-1, 6 digits, 30 seconds. HMAC does not
+//! depend on collision resistance, which SHA-1 lacks.
 
 use std::fmt;
 
@@ -17,17 +17,17 @@ use crate::time::UnixTime;
 /// Validity of a code in seconds.
 const PERIOD: u64 = 30;
 
-/// Number of accepted codes before and after the current one, because clocks differ and users type
-/// slowly (RFC 6238 §5.2).
+/// Number of accepted codes before and after the current one. Clocks differ, and users type slowly
+/// (RFC 6238 §5.2).
 const WINDOW: u64 = 1;
 
-/// Number of past codes that are recognised but rejected, to notify a user whose clock is slow.
+/// Number of past codes that are recognised but rejected, to tell a user that their clock is slow.
 ///
-/// Future codes are not recognised: they will be accepted later, so the answer would confirm them
+/// Future codes are not recognised. They will be accepted later, so the answer would confirm them
 /// to an attacker who guesses.
 const RECOGNISED: u64 = 10;
 
-/// RFC 4648 §6.
+/// Base32 alphabet (RFC 4648 §6).
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// Characters to escape in a URI's label and values: all except the unreserved characters (RFC 3986
@@ -43,19 +43,19 @@ pub struct TotpSecret(Zeroizing<[u8; 20]>);
 #[serde(transparent)]
 pub struct TotpStep(u64);
 
-/// Typed code of six digits.
+/// Code of six digits that a user typed.
 #[derive(Clone)]
 pub struct TotpCode(Zeroizing<[u8; 6]>);
 
 /// Result of checking a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TotpVerdict {
-    /// Correct. The caller must store the step as the last accepted one, in the commit that
-    /// continues the sign-in.
+    /// The code is correct. The caller must store the step as the last accepted one, in the commit
+    /// that continues the sign-in.
     Accepted(TotpStep),
-    /// Expired and rejected. The clock of the device is probably slow.
+    /// The code has expired and is rejected. The clock of the device is probably slow.
     ClockIsOff,
-    /// Wrong or already used. An attacker who saw the code does not learn which.
+    /// The code is wrong or already used. An attacker who saw the code does not learn which.
     Wrong,
 }
 
@@ -81,17 +81,17 @@ impl TotpSecret {
         Secret::new(text)
     }
 
-    /// Returns the characters in groups of four.
+    /// Returns the secret in groups of four characters.
     pub fn grouped(&self) -> Secret {
         let text = self.base32();
         let groups: Vec<&str> = (0..8).filter_map(|group| text.expose().get(group * 4..group * 4 + 4)).collect();
         Secret::new(groups.join(" "))
     }
 
-    /// Returns the content of the QR code (the Key Uri Format of Google Authenticator, which all
-    /// apps support).
+    /// Returns the content of the QR code, in the Key Uri Format of Google Authenticator, which all
+    /// apps support.
     ///
-    /// It contains the issuer twice, because older apps only read the label. Algorithm, digits and
+    /// The issuer occurs twice, because older apps read only the label. Algorithm, digits and
     /// period have their default values and are omitted, which makes the code easier to scan.
     pub fn uri(&self, issuer: &str, account: &str) -> Secret {
         let (issuer, account) = (utf8_percent_encode(issuer, ESCAPED), utf8_percent_encode(account, ESCAPED));
@@ -104,8 +104,8 @@ impl TotpSecret {
     pub fn judge(&self, code: &TotpCode, last: Option<TotpStep>, now: UnixTime) -> TotpVerdict {
         let current = now.seconds() / PERIOD;
         let mut verdict = TotpVerdict::Wrong;
-        // Compares all codes, so that the duration does not reveal the matching one. The nearest
-        // steps come last and take precedence.
+        // All codes are compared, so that the duration does not reveal the matching one. The
+        // nearest steps come last and take precedence.
         for distance in (0..=RECOGNISED).rev() {
             let future = current.checked_add(distance).filter(|_| distance <= WINDOW);
             for step in [current.checked_sub(distance), future].into_iter().flatten().map(TotpStep) {
@@ -123,8 +123,8 @@ impl TotpSecret {
         let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &*self.0);
         let tag = hmac::sign(&key, &step.0.to_be_bytes());
         let tag = tag.as_ref();
-        // The last four bits are the offset of the number. The tag has 20 bytes, so it is always
-        // within bounds.
+        // The last four bits are the offset of the number. The tag has 20 bytes, so the offset is
+        // always within bounds.
         let offset = usize::from(tag[19] % 16);
         let number = u32::from_be_bytes([tag[offset] & 0x7f, tag[offset + 1], tag[offset + 2], tag[offset + 3]]);
         let mut digits = [b'0'; 6];

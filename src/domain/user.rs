@@ -10,7 +10,8 @@ use crate::secret::SecretHash;
 use crate::time::UnixTime;
 use crate::username::Username;
 
-/// A user's `sub`: a random UUID, the same for every client (subject type `public`), never reused.
+/// A user's `sub`: a random UUID. It is the same for every client (subject type `public`) and never
+/// reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Subject(Uuid);
@@ -43,13 +44,13 @@ impl fmt::Display for Subject {
     }
 }
 
-/// E-mail address as its owner writes it. It is also the sign-in name.
+/// E-mail address as the user typed it. The user signs in with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
-/// Returns the lookup key of text typed to sign in, valid or not: that of the address or username,
-/// if it is one.
+/// Returns the lookup key of the text that a user typed to sign in. Text that is neither an address
+/// nor a username has a key too.
 pub fn sign_in_key(typed: &str) -> SecretHash {
     SecretHash::for_secret(typed.trim().to_ascii_lowercase().as_bytes())
 }
@@ -71,7 +72,8 @@ impl Email {
         &self.0
     }
 
-    /// Returns the key under which the owner is found. Only ASCII letters are case-folded.
+    /// Returns the key under which the owner of the address is stored. Only ASCII letters are
+    /// case-folded.
     ///
     /// With Unicode folding, `ADMİN@…` or `admın@…` would match another user's `admin@…`.
     pub fn lookup_key(&self) -> SecretHash {
@@ -123,7 +125,7 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// Whether a user may sign in.
+/// State of a user: whether they may sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserState {
@@ -135,7 +137,7 @@ pub enum UserState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub sub: Subject,
-    /// E-mail address. It is also the sign-in name.
+    /// E-mail address. The user signs in with it.
     pub email: Email,
     /// Additional sign-in name, and the name sent to applications. Only an operator or an
     /// administrator sets it.
@@ -154,12 +156,12 @@ pub struct User {
     pub roles: BTreeSet<Role>,
     #[serde(default)]
     pub groups: BTreeSet<String>,
-    /// None until one is set. Until then, password sign-in is impossible.
+    /// Password hash. `None` until a password is set; until then, password sign-in is impossible.
     #[serde(default)]
     pub password: Option<PasswordHash>,
     pub state: UserState,
     pub created_at: UnixTime,
-    /// When the profile last changed; the claim `updated_at`.
+    /// Time of the last change of the profile; the claim `updated_at`.
     pub updated_at: UnixTime,
 }
 
@@ -169,11 +171,11 @@ impl User {
         self.state == UserState::Enabled
     }
 
-    /// Reports whether the address, the username, the name or one of its words begins with the
+    /// Reports whether the address, the username, the name or a word of the name begins with the
     /// typed text.
     ///
-    /// Only for searching a list, where ı, İ and i count as one letter, and so do ş and s.
-    /// [`Email::lookup_key`] alone identifies a user.
+    /// Use it only to search a list, where ı, İ and i count as one letter, and so do ş and s. Use
+    /// [`Email::lookup_key`] to identify a user.
     pub fn answers_to(&self, typed: &str) -> bool {
         let typed = plain_letters(typed.trim());
         let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
@@ -185,7 +187,8 @@ impl User {
     }
 }
 
-/// Returns lower-case letters without Turkish diacritics, for users who type without these.
+/// Converts letters to lower case without Turkish diacritics, for users who type without
+/// diacritics.
 pub(crate) fn plain_letters(text: &str) -> String {
     let plain = |letter| match letter {
         'ç' => 'c',

@@ -1,4 +1,5 @@
-//! Usernames: additional names for sign-in and for applications that identify users by short names.
+//! Usernames: additional sign-in names, which are also sent to applications that identify users by
+//! short names.
 
 use std::fmt;
 
@@ -13,8 +14,8 @@ const LONGEST: usize = 64;
 /// Username: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`. It begins with a letter and ends with a
 /// letter or digit.
 ///
-/// It contains no `@` and is no UUID, so that it differs from addresses and `sub`s. It contains no
-/// `:`, which ends the name in HTTP Basic authentication (RFC 7617).
+/// A username contains no `@` and is not a UUID, so it differs from every address and `sub`. It
+/// contains no `:`, which ends the name in HTTP Basic authentication (RFC 7617).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Username(String);
@@ -43,7 +44,7 @@ impl Username {
         &self.0
     }
 
-    /// Returns the key under which the user is found.
+    /// Returns the key under which the user is stored.
     pub fn lookup_key(&self) -> SecretHash {
         SecretHash::for_secret(self.0.as_bytes())
     }

@@ -1,9 +1,9 @@
-//! A user's sign-in factors other than the password: authenticator apps, security keys, passkeys
-//! and recovery codes.
+//! Sign-in factors of a user besides the password: authenticator apps, security keys, passkeys and
+//! recovery codes.
 //!
-//! The code is pure: no I/O, clock or randomness. All factors of a user are one record, so that
-//! each change (a used code, a counted guess, a removed key) is one commit that is conditional on
-//! the bytes it was based on.
+//! The code is pure: no I/O, clock or randomness. All factors of a user are one record. Each change
+//! (a used code, a counted guess, a removed key) is one commit, which fails if the record has
+//! changed in the meantime.
 
 mod trial;
 
@@ -60,7 +60,7 @@ pub struct TotpFactor {
     pub id: FactorId,
     /// Name given by the user.
     pub name: String,
-    /// The 20-byte secret, encrypted. The factor counts even if the secret cannot be decrypted.
+    /// Encrypted secret of 20 bytes. The factor counts even if the secret cannot be decrypted.
     pub secret: Sealed,
     /// Time step of the last accepted code.
     pub last_step: TotpStep,
@@ -72,7 +72,7 @@ pub struct TotpFactor {
 /// A security key or a passkey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyFactor {
-    /// Derived from its credential id.
+    /// Id that is derived from the credential id.
     pub id: FactorId,
     /// Name given by the user.
     pub name: String,
@@ -91,7 +91,7 @@ impl KeyFactor {
     }
 }
 
-/// The sign-in or session that began an enrolment. Only the same one can finish it.
+/// Sign-in or session that began an enrolment. Only the same sign-in or session can finish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FactorOrigin(SecretHash);
@@ -103,7 +103,8 @@ impl FactorOrigin {
     }
 }
 
-/// An enrolment in progress. It becomes a factor with its first use.
+/// Kind of a factor whose enrolment is in progress. The enrolment ends with the first use of the
+/// factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingKind {
@@ -111,7 +112,7 @@ pub enum PendingKind {
         id: FactorId,
         secret: Sealed,
     },
-    /// A security key or a passkey; the form of the answer determines which.
+    /// A security key or a passkey. The answer of the authenticator shows which of the two it is.
     Key {
         challenge: CeremonyChallenge,
     },
@@ -128,20 +129,20 @@ pub struct PendingFactor {
 /// Lifetime of the link to enrol a factor after a reset.
 pub const LINK_LIFE: Duration = Duration::from_hours(24);
 
-/// Path of that link; its token is in the query parameter `token`.
+/// Path of the enrolment link. The query parameter `token` contains the token.
 pub const LINK_PATH: &str = "/oauth/enrolment";
 
-/// State after an administrator's reset: until a factor is enrolled with the link, all sign-ins to
-/// this account are refused, even with the correct password.
+/// State of an account after an administrator's reset. Until the user enrols a factor with the
+/// link, all sign-ins are refused, even with the correct password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorReset {
     /// Hash of the link's secret.
     pub link: SecretHash,
-    /// Expiry of the link. The state itself only ends with an enrolment.
+    /// Expiry of the link. Only an enrolment ends the reset state.
     pub until: UnixTime,
 }
 
-/// All of a user's factors besides the password.
+/// All factors of a user besides the password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factors {
     pub subject: Subject,
@@ -150,7 +151,7 @@ pub struct Factors {
     /// Authenticator apps, in the order of their enrolment.
     #[serde(default)]
     pub totp: Vec<TotpFactor>,
-    /// Failures of all apps together: a guess counts against each of them.
+    /// Failures of all apps together. A wrong code counts against every app.
     #[serde(default)]
     pub totp_failures: FactorFailures,
     /// Keys, in the order of their enrolment.
@@ -167,20 +168,21 @@ pub struct Factors {
     pub pending: Vec<PendingFactor>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<FactorReset>,
-    /// Incremented when a factor is added or removed. This invalidates pending sign-ins.
+    /// Counter that is incremented when a factor is added or removed. A new value invalidates
+    /// pending sign-ins.
     #[serde(default)]
     pub generation: u64,
 }
 
-/// Maximum number of open enrolments per user: an app and a key, in two places.
+/// Maximum number of open enrolments per user: an app and a key, each in two browsers.
 const MAX_PENDING: usize = 4;
 
 /// Summary of a user's factors for the sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactorSummary {
-    /// Whether the user has a factor; recovery codes alone do not count.
+    /// Whether the user has a factor. Recovery codes alone do not count.
     pub has_any: bool,
-    /// The highest level that the user can reach.
+    /// Highest level that the user can reach.
     pub reachable: AssuranceLevel,
     /// Whether the account awaits an enrolment after an administrator's reset.
     pub is_reset: bool,
@@ -188,7 +190,7 @@ pub struct FactorSummary {
 }
 
 impl Factors {
-    /// Creates an empty record. `handle`: see [`UserHandle`].
+    /// Creates a record without factors. `handle`: see [`UserHandle`].
     pub fn none(subject: Subject, handle: UserHandle) -> Self {
         Self {
             subject,
@@ -205,12 +207,12 @@ impl Factors {
         }
     }
 
-    /// Reports whether there is a factor. Recovery codes do not count.
+    /// Reports whether the user has a factor. Recovery codes do not count.
     pub fn has_any(&self) -> bool {
         !self.totp.is_empty() || !self.keys.is_empty()
     }
 
-    /// Reports whether there is a passkey, which permits sign-in without a password.
+    /// Reports whether the user has a passkey, which permits sign-in without a password.
     pub fn has_passkey(&self) -> bool {
         self.keys.iter().any(|key| key.kind() == FactorKind::Passkey)
     }
@@ -236,8 +238,10 @@ impl Factors {
         }
     }
 
-    /// Reports whether the user can have recovery codes. They replace a second factor; without a
-    /// password they would be ten permanent passwords.
+    /// Reports whether the user can have recovery codes.
+    ///
+    /// Recovery codes replace a second factor. Without a password, they would be ten permanent
+    /// passwords.
     pub fn may_have_recovery_codes(&self, user: &User) -> bool {
         user.password.is_some() && self.has_any()
     }
@@ -262,7 +266,7 @@ impl Factors {
         self.keys.len() < MAX_KEYS
     }
 
-    /// Begins an enrolment. Replaces one of the same kind with the same origin.
+    /// Begins an enrolment. It replaces an open enrolment of the same kind and origin.
     pub fn begin(&mut self, pending: PendingFactor, now: UnixTime) {
         let is_totp = |kind: &PendingKind| matches!(kind, PendingKind::Totp { .. });
         self.pending.retain(|known| {
@@ -295,7 +299,8 @@ impl Factors {
         self.pending.iter().filter(open).map(|pending| &pending.kind)
     }
 
-    /// Adds the app whose enrolment has this origin, after its first code, which belongs to `step`.
+    /// Adds the app whose enrolment has this origin. The caller has verified the first code, which
+    /// belongs to `step`.
     pub fn add_app(&mut self, origin: FactorOrigin, name: &str, step: TotpStep, now: UnixTime) -> Option<FactorId> {
         let (id, secret) = self.pending_app(origin, now)?;
         let secret = secret.clone();
@@ -306,7 +311,7 @@ impl Factors {
         Some(id)
     }
 
-    /// Adds a key that was registered.
+    /// Adds a key whose registration the caller has verified.
     pub fn add_key(&mut self, name: &str, credential: CredentialRecord, now: UnixTime) -> FactorId {
         let id = FactorId::of_credential(credential.id.as_bytes());
         self.keys.push(KeyFactor { id, name: name.to_owned(), credential, added_at: now, last_used_at: None });
@@ -315,8 +320,8 @@ impl Factors {
         id
     }
 
-    /// Cancels all open enrolments with each change of the factors: an attacker may have begun
-    /// them.
+    /// Cancels all open enrolments, because an attacker may have begun them. Called after each
+    /// change of the factors.
     fn changed(&mut self) {
         self.pending.clear();
         self.generation += 1;
@@ -363,7 +368,8 @@ impl Factors {
         self.recovery_failures = FactorFailures::default();
     }
 
-    /// Removes all factors. All sign-ins are refused until the user enrols a factor with the link.
+    /// Removes all factors. All sign-ins are refused until the user enrols a factor with the link
+    /// of `reset`.
     pub fn reset(&mut self, reset: FactorReset) {
         let Self { subject, handle, generation, .. } = *self;
         *self = Self { reset: Some(reset), generation: generation + 1, ..Self::none(subject, handle) };
@@ -380,7 +386,7 @@ impl Factors {
 /// Returns the default if nothing remains.
 pub fn factor_name(typed: &str, default: &str) -> String {
     let cut: String = seen_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
-    // Truncation may leave a joiner at the end.
+    // After truncation, the name may end in a joiner.
     let kept = seen_part(cut.trim());
     if kept.is_empty() { default.to_owned() } else { kept }
 }

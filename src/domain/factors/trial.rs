@@ -1,4 +1,4 @@
-//! Verification of factors: each attempt is checked, counted and recorded in one step.
+//! Verification of factors. Each attempt is checked, counted and recorded in one step.
 
 use crate::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
 use crate::factor_failures::{FactorFailures, FailureNotice, TryVerdict};
@@ -11,7 +11,7 @@ use crate::webauthn::{
     RelyingParty,
 };
 
-/// An app whose secret was decrypted.
+/// Authenticator app whose secret was decrypted.
 #[derive(Debug, Clone)]
 pub struct OpenedTotp {
     pub id: FactorId,
@@ -24,28 +24,29 @@ pub enum FactorTrial {
     /// The factor is valid.
     Proven(AuthenticationStep),
     Wrong(FailureNotice),
-    /// The text is not a code: a typing mistake, which is not counted as a guess.
+    /// The typed text is not a code. It counts as a typing mistake and not as a guess.
     NoCode,
-    /// An expired code.
+    /// The code has expired. The clock of the device is probably slow.
     ClockIsOff(FailureNotice),
-    /// Attempts are rejected unchecked before this instant.
+    /// The attempt was not checked. Attempts are rejected until this instant.
     Wait(UnixTime),
-    /// Attempts are rejected unchecked until another factor, a recovery code or an administrator
-    /// unblocks it.
+    /// The attempt was not checked. Attempts are rejected until another factor, a recovery code or
+    /// an administrator unblocks the factor.
     Blocked,
-    /// A key whose answer is rejected.
+    /// The answer of the key was rejected.
     Refused(CeremonyError),
 }
 
 impl FactorTrial {
-    /// Reports whether the attempt was checked. Otherwise the record did not change.
+    /// Reports whether the attempt was checked. If not, the record is unchanged.
     pub const fn was_judged(&self) -> bool {
         !matches!(self, Self::NoCode | Self::Wait(_) | Self::Blocked)
     }
 }
 
 impl Factors {
-    /// Checks a code of an authenticator app. `apps` are those whose secrets could be decrypted.
+    /// Checks a code of an authenticator app. `apps` contains the apps whose secrets could be
+    /// decrypted.
     pub fn try_totp(&mut self, apps: &[OpenedTotp], typed: &str, now: UnixTime) -> FactorTrial {
         match self.totp_failures.verdict(now) {
             TryVerdict::Free => {}
@@ -95,8 +96,8 @@ impl Factors {
 
     /// Checks the answer of a key.
     ///
-    /// Callers must give the same answer to every rejection. A client must not learn whether the
-    /// key exists, its owner, or whether its signature is valid.
+    /// Callers must give the same answer to every rejection. It must not reveal whether the key
+    /// exists, who owns it, or whether its signature is valid.
     pub fn try_key(
         &mut self,
         relying_party: &RelyingParty,
@@ -124,7 +125,8 @@ impl Factors {
             }
             (Ok(_), None) => FactorTrial::Refused(CeremonyError::NotTheirs),
             (Err(error), key) => {
-                // Store the counter, or the owner would always be rejected.
+                // Store the presented counter. Otherwise every later answer of the owner would be
+                // rejected.
                 if let (CeremonyError::SignCount { presented }, Some(key)) = (error, key) {
                     key.credential.sign_count = presented;
                 }

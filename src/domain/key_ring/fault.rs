@@ -8,7 +8,7 @@ use crate::time::UnixTime;
 /// Reason why a key's schedule was not changed. Each message is one line for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
-    /// Not a thumbprint.
+    /// The text is not a key thumbprint.
     #[error("{0} is not a kid: a kid has 43 characters; `sealgate key list` shows them")]
     NotAKid(String),
     #[error(
@@ -16,7 +16,7 @@ pub enum KeyFault {
         .0.join(", ")
     )]
     Unannounced(Vec<String>),
-    /// A node with its own token that the cluster has not admitted.
+    /// The cluster has not admitted this node, which has its own token.
     #[error(
         "the key of this node's token ({}) is not admitted to the cluster: run `sealgate node request` here, \
          then the command that it prints on a serving node. If all nodes use one token, write hsm.shared = \
@@ -24,20 +24,20 @@ pub enum KeyFault {
         .0.join(", ")
     )]
     NotAdmitted(Vec<String>),
-    /// Two nodes with the same token.
+    /// Two nodes have the same token.
     #[error(
         "the key {kid} in this node's token belongs to the node {holder}: if all nodes use one token, write \
          hsm.shared = true; if not, give each node its own token"
     )]
     OfAnother { kid: String, holder: String },
-    /// A new node's first key, which verifiers may not know yet.
+    /// The first key of a new node signs later, because verifiers may not know it yet.
     #[error(
         "the key {kid} of this node signs from {at}, once verifiers have fetched it; the start waits until \
          then. To sign immediately, although verifiers with a cached key set refuse its tokens, run on a \
          serving node: `sealgate key activate --early {kid}`"
     )]
     Waiting { kid: String, at: UnixTime },
-    /// Serving nodes would reject its tokens.
+    /// Serving nodes do not trust the key yet and would reject its tokens.
     #[error(
         "the key {kid} is not trusted yet by {}, which would refuse its tokens. A node trusts a key within \
          seconds if a key that it trusts has endorsed it; its /readyz names the others. --early does not \
@@ -45,7 +45,7 @@ pub enum KeyFault {
         .nodes.join(", ")
     )]
     Untaken { kid: String, nodes: Vec<String> },
-    /// A node whose keys were retired.
+    /// All keys of the node were retired.
     #[error(
         "no key of the node {0} is active, because it was removed from the cluster. To add it again, delete \
          its keys from its token, generate another one (`sealgate key generate`), and admit the node again"
@@ -57,7 +57,7 @@ pub enum KeyFault {
          run `sealgate key remove --now {0}`"
     )]
     Missing(String),
-    /// The active key is not in the token, but a scheduled one is.
+    /// The active key is not in the token, but a scheduled key is.
     #[error(
         "the key {kid}, which signs until {at}, is not in the token, and the key {next} becomes active then. \
          The clock shows {now}: if it is behind, set it; if not, restore the token that has {kid}, or let \
@@ -84,9 +84,9 @@ pub enum KeyFault {
         .publish.as_secs()
     )]
     Early {
-        /// How long it would have been published, in seconds.
+        /// Time from publication to the requested activation, in seconds.
         published: u64,
-        /// The required duration.
+        /// Required time from publication to activation.
         publish: Duration,
     },
     #[error("the key {0} is active, and no other key can replace it; run `sealgate key generate --next` first")]

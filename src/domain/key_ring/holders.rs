@@ -1,12 +1,13 @@
-//! Key rings with keys in several tokens, one per node: the holder of a key, and trust between
-//! nodes.
+//! Key rings with keys in several tokens, one token per node: the holder of a key, and trust
+//! between nodes.
 //!
-//! A node publishes and trusts the keys of its own token. It trusts keys of other nodes that a key
-//! of its own token has endorsed. It endorses keys that a key it already trusts has endorsed. An
-//! operator endorses the first key of a new node with a command on an existing node. So trust
-//! spreads from node to node, and each node has its own proof. For further keys of a node, only
-//! that node's own keys can vouch. Therefore a stolen token cannot introduce a key under another
-//! node's name.
+//! A node publishes and trusts the keys of its own token. It trusts a key of another node if a key
+//! of its own token has endorsed it. A node endorses the keys that a trusted key has endorsed. For
+//! the first key of a new node, an operator runs a command on an existing node, which endorses the
+//! key. So trust spreads from node to node, and each node has its own proof.
+//!
+//! Only a node's own keys can vouch for its further keys. Therefore a stolen token cannot introduce
+//! a key under another node's name.
 
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::key_ring::life;
@@ -14,46 +15,46 @@ use crate::key_ring::life::{Endorsement, PublicJwk, Trust};
 use crate::secret::base64url;
 use crate::time::UnixTime;
 
-/// Maximum number of endorsements of a key: one per node, two while a node's key is replaced.
+/// Maximum number of endorsements of a key: one per node, or two while a node replaces its key.
 const MAX_ENDORSEMENTS: usize = 64;
 
-/// Endorsement that a node has to sign.
+/// Endorsement that a node must sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueEndorsement {
-    /// The key that is endorsed.
+    /// kid of the endorsed key.
     pub kid: String,
-    /// The own key that signs.
+    /// kid of the node's own key that signs the endorsement.
     pub by: String,
-    /// The bytes to sign.
+    /// Bytes to sign.
     pub statement: Vec<u8>,
-    /// The trusted key that vouches for the first key of another node. None for other keys.
+    /// Trusted key that vouches for the first key of another node. `None` for other keys.
     pub introduced: Option<FirstKeyTrust>,
 }
 
-/// Introduction of another node's first key.
+/// Introduction of the first key of another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstKeyTrust {
-    /// The node that holds the key.
+    /// Node that holds the key.
     pub holder: String,
-    /// The kid of the trusted key that vouches for it.
+    /// kid of the trusted key that vouches for the first key.
     pub word_of: String,
 }
 
 impl KeyRing {
-    /// Returns the ring as seen by a node with its own token, or without a name, by nodes that
-    /// share a token.
+    /// Returns the ring as a node with its own token reads it. Without a name, returns the ring of
+    /// nodes that share a token.
     #[must_use]
     pub fn of_node(self, node: Option<&str>) -> Self {
         Self { node: node.map(str::to_owned), ..self }
     }
 
-    /// Returns the keys of the reader of the ring.
+    /// Returns the keys of the node that reads the ring.
     pub fn own(&self) -> impl Iterator<Item = &KeyLife> {
         self.keys.iter().filter(|key| key.holder == self.node)
     }
 
-    /// Takes over keys in the token after the server became a node with its own token, or the
-    /// reverse.
+    /// Assigns the keys in the token to this node after the server got its own token, or to all
+    /// nodes after the reverse change.
     ///
     /// Keys in the own token need no endorsement of other nodes.
     pub(super) fn claim(&mut self, found: &[String]) {
@@ -69,8 +70,8 @@ impl KeyRing {
         }
     }
 
-    /// Checks that the node has an announced key, or that the ring is empty. Otherwise the ring
-    /// belongs to other nodes.
+    /// Checks that the node has an announced key, or that the ring is empty. A ring with keys of
+    /// other nodes only belongs to these nodes.
     ///
     /// # Errors
     /// `NotAdmitted` with the node's kids.
@@ -96,8 +97,8 @@ impl KeyRing {
         of_another.map_or(Ok(()), |(kid, holder)| Err(KeyFault::OfAnother { kid, holder }))
     }
 
-    /// Returns the error of a node without an active key: its first key is scheduled, or the node
-    /// was retired.
+    /// Returns the error of a node without an active key: its first key is still scheduled, or the
+    /// node was retired.
     ///
     /// # Errors
     /// `Waiting`, `NodeRetired`.
@@ -109,13 +110,13 @@ impl KeyRing {
         })
     }
 
-    /// Adds the first key of a node, which an operator has compared with the key that the node
-    /// shows.
+    /// Adds the first key of a node. The operator has compared its fingerprint with the one that
+    /// the node prints.
     ///
-    /// It signs when verifiers know it. The caller must endorse it.
+    /// The key signs as soon as verifiers know it. The caller must endorse it.
     ///
     /// # Errors
-    /// `NotAKid` if it is not a valid key, `CachedSession`, `TooMany`.
+    /// `NotAKid` if the key is invalid, `CachedSession`, `TooMany`.
     pub fn admit(&mut self, holder: &str, jwk: PublicJwk, now: UnixTime, times: KeyTimes) -> Result<String, KeyFault> {
         let kid = jwk.thumbprint().ok_or_else(|| KeyFault::NotAKid(String::new()))?;
         if self.find(&kid).is_some() {
@@ -133,7 +134,7 @@ impl KeyRing {
         Ok(kid)
     }
 
-    /// Records the public parameters of an own key. Other nodes need them.
+    /// Records the public parameters of an own key, which other nodes need.
     pub fn describe(&mut self, kid: &str, jwk: &PublicJwk) {
         let node = self.node.clone();
         if let Some(key) = self.find_mut(kid).filter(|key| key.holder.is_some() && key.holder == node) {
@@ -141,9 +142,9 @@ impl KeyRing {
         }
     }
 
-    /// Adds the signature of the key `by` about the key `kid`. It replaces an earlier one.
+    /// Adds the signature of the key `by` about the key `kid`. It replaces an earlier signature.
     ///
-    /// Removed keys neither need nor make endorsements.
+    /// Removed keys need no endorsements, and endorse no keys.
     pub fn endorse(&mut self, kid: &str, by: &str, signature: &[u8], now: UnixTime) {
         let now = self.at(now);
         self.strip_removed(now);
@@ -159,7 +160,8 @@ impl KeyRing {
         }
     }
 
-    /// Reduces removed keys to their kids, so that they are not mistaken for new ones.
+    /// Reduces removed keys to their kids. The kids remain, so that the removed keys are not
+    /// mistaken for new ones.
     ///
     /// Endorsements of removed keys would fill the ring. A full ring cannot be changed, not even to
     /// remove a stolen key.
@@ -180,8 +182,8 @@ impl KeyRing {
         self.keys.iter().filter(move |key| key.state(now) != KeyState::Removed)
     }
 
-    /// Returns the keys that a node publishes and trusts. Keys of other nodes need an endorsement
-    /// by an own key.
+    /// Returns the keys that a node publishes and trusts. A key of another node needs an
+    /// endorsement by an own key.
     pub fn trusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
         let now = self.at(now);
         let own: Vec<&KeyLife> = self.live(now).filter(|key| trust.is_own(key)).collect();
@@ -198,10 +200,11 @@ impl KeyRing {
         self.live(now).filter(|key| !is_trusted(key)).collect()
     }
 
-    /// Returns the endorsements that a node has to sign with each of its active and scheduled keys.
+    /// Returns the endorsements that a node must sign with each of its active and scheduled keys.
     ///
-    /// They cover each key that it trusts, and each key that a trusted key may vouch for. So trust
-    /// already depends on the next key before the current one is removed.
+    /// The endorsements cover each key that the node trusts, and each key that a trusted key may
+    /// vouch for. The scheduled key signs them too, so that the node's trust continues after the
+    /// current key is removed.
     pub fn due_endorsements(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<DueEndorsement> {
         let trusted = self.trusted(trust, now);
         let now = self.at(now);
@@ -239,8 +242,8 @@ impl KeyRing {
         asked.find(|other| !trust.has_own_name(key) && trust.endorses(other, key)).copied()
     }
 
-    /// Returns the nodes that do not accept the key yet, because none of their keys has endorsed
-    /// it.
+    /// Returns the nodes that do not accept the key yet, because none of their own keys has
+    /// endorsed it.
     ///
     /// Nodes without a key in the ring reject no tokens.
     pub fn untaken<'n>(&self, kid: &str, nodes: &'n [String], now: UnixTime) -> Vec<&'n str> {
@@ -255,7 +258,8 @@ impl KeyRing {
         nodes.iter().map(String::as_str).filter(does_not_take).collect()
     }
 
-    /// Retires a node's keys: they no longer sign. Their signatures remain valid until they expire.
+    /// Retires a node's keys: they sign no more tokens. Their signatures remain valid until they
+    /// expire.
     ///
     /// With `at_once` the keys are removed and their signatures are rejected.
     pub fn retire_node(&mut self, node: &str, at_once: bool, now: UnixTime, times: KeyTimes) {

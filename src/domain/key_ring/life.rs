@@ -1,8 +1,8 @@
-//! Entry of a key ring: a key's times, the state that follows from them, its holder and its
-//! endorsements.
+//! Entry of a key ring: the times of a key, the state that follows from these times, its holder and
+//! its endorsements.
 //!
 //! A node trusts a key of another node if a key in its own token has endorsed it. An attacker with
-//! write access to the database can change every record but cannot create such a signature, so the
+//! write access to the database can change every record, but cannot create such a signature. So the
 //! database alone cannot add a key to a node's key set.
 
 use std::time::Duration;
@@ -17,35 +17,35 @@ use crate::time::UnixTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// Published before it signs, so that verifiers know it.
+    /// Published but not signing yet, so that verifiers know the key before it signs.
     PrePublished,
     Active,
-    /// Published so that its signatures still verify.
+    /// Published but no longer signing, so that verifiers accept its earlier signatures.
     Retired,
-    /// Neither published nor used. Its signatures are rejected.
+    /// Neither published nor signing. Its signatures are rejected.
     Removed,
 }
 
 /// Schedule of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyLife {
-    /// Its RFC 7638 thumbprint.
+    /// RFC 7638 thumbprint of the key.
     pub kid: String,
     pub created_at: UnixTime,
     pub published_at: UnixTime,
-    /// When it begins to sign. None if it is not scheduled.
+    /// Time at which the key begins to sign. `None` if it is not scheduled.
     pub activate_at: Option<UnixTime>,
-    /// When another key begins to sign instead.
+    /// Time at which another key begins to sign instead.
     pub retire_at: Option<UnixTime>,
-    /// When it is no longer published.
+    /// Time at which the key is no longer published.
     pub remove_at: Option<UnixTime>,
-    /// The node whose own token contains it. None if all nodes share a token.
+    /// Node whose own token contains the key. `None` if all nodes share a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// Its public parameters, for nodes whose tokens do not contain it.
+    /// Public parameters of the key, for nodes whose tokens do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwk: Option<PublicJwk>,
-    /// Its signature algorithm (RFC 7518 §3.1).
+    /// Signature algorithm of the key (RFC 7518 §3.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alg: Option<String>,
     /// Endorsements of the key by other keys of the cluster.
@@ -80,7 +80,7 @@ impl KeyLife {
         }
     }
 
-    /// Reports whether it will sign at a scheduled time in the future.
+    /// Reports whether the key is scheduled to sign at a time in the future.
     pub(super) fn is_scheduled(&self, now: UnixTime) -> bool {
         self.state(now) == KeyState::PrePublished && self.activate_at.is_some()
     }
@@ -91,18 +91,18 @@ impl KeyLife {
     }
 }
 
-/// Durations of the states.
+/// Durations of the states of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyTimes {
-    /// From publication to the first signature: the maximum cache time of the JWK set plus the
+    /// Time from publication to the first signature: the maximum cache time of the JWK set plus the
     /// clock difference.
     pub publish: Duration,
-    /// From the last signature to removal: the maximum lifetime of a token plus the clock
+    /// Time from the last signature to removal: the maximum lifetime of a token plus the clock
     /// difference.
     pub keep: Duration,
 }
 
-/// Public members of an RSA key in a ring (RFC 7518 §6.3.1). They are unverified.
+/// Public members of an RSA key in a ring (RFC 7518 §6.3.1), not verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicJwk {
     kty: String,
@@ -134,12 +134,12 @@ impl PublicJwk {
     }
 }
 
-/// A signature by one key about another.
+/// Signature of one key about another key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endorsement {
-    /// The kid of the signing key.
+    /// kid of the key that signed.
     pub by: String,
-    /// Signature over [`crate::key_ring::statement`], base64url.
+    /// Signature of [`crate::key_ring::statement`], base64url.
     pub signature: String,
 }
 
@@ -147,16 +147,16 @@ pub struct Endorsement {
 /// §5.1), so such a signature is never valid for a token, and vice versa.
 const PURPOSE: &str = "sealgate key";
 
-/// The only algorithm of nodes' keys.
+/// Signature algorithm of all nodes' keys.
 pub(super) const ALGORITHM: &str = "RS256";
 
 /// A node with its own PKCS#11 token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
-    /// Its name, `cluster.node`.
+    /// Name of the node, `cluster.node`.
     pub node: String,
-    /// The issuer that the keys belong to. It comes from the node's own configuration, never from
-    /// the database, so that a signature for one cluster is invalid in another that uses the same
+    /// Issuer that the keys belong to. It comes from the node's own configuration and not from the
+    /// database. So a signature for one cluster is invalid in another cluster that uses the same
     /// token.
     pub issuer: String,
 }
@@ -174,13 +174,13 @@ pub fn statement(life: &KeyLife, issuer: &str) -> Option<Vec<u8>> {
     Some(lines.join("\n").into_bytes())
 }
 
-/// Whether a key has signed a message.
+/// Function that reports whether a key has signed a message.
 pub(crate) type Verify<'a> = dyn Fn(&PublicJwk, &[u8], &[u8]) -> bool + 'a;
 
 /// Input for a node's trust decisions about the keys of a ring.
 pub struct Trust<'a> {
     pub holder: &'a TokenHolder,
-    /// Whether the node's token has a key with this kid.
+    /// Function that reports whether the node's token has a key with this kid.
     pub in_token: &'a dyn Fn(&str) -> bool,
     pub verify: &'a Verify<'a>,
 }
@@ -191,13 +191,13 @@ impl Trust<'_> {
         self.has_own_name(life) && (self.in_token)(&life.kid)
     }
 
-    /// Reports whether the ring lists the key as this node's own. If it is not in the token, it is
-    /// not trusted.
+    /// Reports whether the ring lists the key as this node's own. The key is not trusted if it is
+    /// not in the token.
     pub(super) fn has_own_name(&self, life: &KeyLife) -> bool {
         life.holder.as_ref() == Some(&self.holder.node)
     }
 
-    /// Reports whether one key has endorsed the other's entry.
+    /// Reports whether the key `by` has endorsed the entry `life`.
     pub(super) fn endorses(&self, by: &KeyLife, life: &KeyLife) -> bool {
         let Some(jwk) = by.jwk.as_ref().filter(|jwk| jwk.thumbprint().as_ref() == Some(&by.kid)) else { return false };
         let mut signed = life.endorsed.iter().filter(|endorsement| endorsement.by == by.kid).peekable();

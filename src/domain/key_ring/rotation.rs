@@ -1,8 +1,8 @@
-//! Automatic key rotation: when it is due, and which server performs it.
+//! Automatic key rotation: its due time, and the server that performs it.
 //!
 //! A server records a rotation before it begins, with the `CKA_ID` of the new key. So two servers
-//! do not create two keys. A key is recognised as ours even if its server failed before it
-//! announced the key.
+//! do not create two keys. If the server fails before it announces the key, other servers recognise
+//! the key by its `CKA_ID`.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::time::UnixTime;
 
-/// Maximum number of remembered ids of keys that were begun and not announced.
+/// Maximum number of recorded ids of keys that were begun but not announced.
 const MAX_IDS: usize = 16;
 
-/// The server that rotates, and the keys that it may have created.
+/// Server that rotates, and ids of the keys that it may have created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotating {
-    /// The server that has begun, and until when no other server may begin.
+    /// Server that has begun a rotation, and the time until which no other server may begin one.
     claim: Option<(String, UnixTime)>,
-    /// The `CKA_ID`s of keys that may be in the token and are not announced, the latest last.
+    /// `CKA_ID`s of keys that may be in the token and are not announced, the latest last.
     ids: Vec<String>,
 }
 
@@ -32,13 +32,15 @@ impl Rotating {
 /// Next automatic rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextRotation {
-    /// When the next key is created and published. None if a scheduled key is already published.
+    /// Time at which the next key is created and published. `None` if a scheduled key is already
+    /// published.
     pub publish_at: Option<UnixTime>,
     pub activate_at: UnixTime,
 }
 
 impl KeyRing {
-    /// Returns the next rotation if each key signs for `every`. `None` before the first key signs.
+    /// Returns the next rotation if each key signs for `every`. Returns `None` before the first key
+    /// signs.
     pub fn next_rotation(&self, every: Duration, times: KeyTimes, now: UnixTime) -> Option<NextRotation> {
         let now = self.at(now);
         if let Some(at) = self.own().find(|key| key.is_scheduled(now)).and_then(|key| key.activate_at) {
@@ -49,14 +51,15 @@ impl KeyRing {
         Some(NextRotation { publish_at: Some(publish_at), activate_at: publish_at.plus(times.publish) })
     }
 
-    /// Reports whether the next key should be published by now.
+    /// Reports whether the next key should already be published.
     pub fn rotation_is_due(&self, every: Duration, times: KeyTimes, now: UnixTime) -> bool {
         let now = self.at(now);
         let next = self.next_rotation(every, times, now);
         next.and_then(|next| next.publish_at).is_some_and(|at| at <= now)
     }
 
-    /// Claims the rotation for the server `by` until `until`, unless another server holds it.
+    /// Claims the rotation for the server `by` until `until`, unless another server holds the
+    /// claim.
     ///
     /// `id` is the `CKA_ID` of the new key. A server that claims again keeps its first id.
     pub fn begin_rotation(&mut self, by: &str, id: &str, until: UnixTime, now: UnixTime) {
@@ -75,15 +78,16 @@ impl KeyRing {
         }
     }
 
-    /// Records the `CKA_ID` of a key before it is created, so that it is recognised as ours even if
-    /// its creator fails.
+    /// Records the `CKA_ID` of a key before the key is created, so that other servers recognise the
+    /// key even if its creator fails.
     ///
-    /// `others` are the kids in the token. If the ring is empty, the only one of these becomes the
-    /// signing key. For an empty token nothing needs to be recorded: its only key becomes active at
-    /// the start.
+    /// `others` are the kids in the token. If the ring is empty and `others` has exactly one kid,
+    /// that key becomes the signing key. For an empty token nothing is recorded, because its only
+    /// key becomes active at the start.
     ///
     /// # Errors
-    /// `TooMany`, `NotAdmitted`, and `Unannounced` if it is ambiguous which of the others signs.
+    /// `TooMany`, `NotAdmitted`, and `Unannounced` if `others` has several kids and the ring is
+    /// empty.
     pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.check_admitted(&others.join(", "))?;
         match (&self.keys[..], others) {
@@ -98,13 +102,13 @@ impl KeyRing {
         if ids.len() >= MAX_IDS {
             ids.remove(0);
         }
-        // If there is a claim, the last id belongs to it.
+        // If there is a claim, the last id belongs to the claim.
         let at = if rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
         ids.insert(at, id.to_owned());
         Ok(())
     }
 
-    /// Records that the key with this `CKA_ID` is announced.
+    /// Removes the `CKA_ID` of a key that was announced.
     pub fn made(&mut self, id: &str) {
         self.end_rotating(id, false);
     }
@@ -121,8 +125,8 @@ impl KeyRing {
         if holder == by { rotating.ids.last().map(String::as_str) } else { None }
     }
 
-    /// Reports whether a server of this store began a key with this `CKA_ID` and never announced
-    /// it.
+    /// Reports whether a server of this store recorded this `CKA_ID` for a key that was never
+    /// announced.
     pub fn began(&self, id: &str) -> bool {
         self.begun().iter().any(|own| own == id)
     }
@@ -134,7 +138,7 @@ impl KeyRing {
         self.own().filter(waits).find(|key| usable(&key.kid))
     }
 
-    /// Publishes a key that a server began but did not announce because it failed.
+    /// Publishes a key that a server began but did not announce because the server failed.
     ///
     /// # Errors
     /// `NotAKid`, `TooMany`.
@@ -148,8 +152,9 @@ impl KeyRing {
 
     /// Publishes the key `kid` if necessary, schedules its activation, and releases the claim.
     ///
-    /// If another key is scheduled by now, this one is not. A node's own key is not scheduled until
-    /// the other nodes accept it. `in_token` are the kids in the token. None of these is forgotten.
+    /// If another key is scheduled in the meantime, this key is not scheduled. A node's own key is
+    /// not scheduled until the other nodes accept it. `in_token` are the kids in the token, which
+    /// are kept in the ring.
     ///
     /// # Errors
     /// The errors of `announce` and `activate`.
@@ -173,7 +178,7 @@ impl KeyRing {
         self.activate(kid, None, false, now, times)
     }
 
-    /// Returns the rotation of this node, or of all nodes if these share a token.
+    /// Returns the rotation of this node, or of all nodes if they share a token.
     fn rotating(&self) -> Option<&Rotating> {
         match &self.node {
             Some(node) => self.rotating_at.get(node),
@@ -188,7 +193,7 @@ impl KeyRing {
         }
     }
 
-    /// Removes a `CKA_ID` whose key is announced. `claim` also releases the claim.
+    /// Removes a `CKA_ID` whose key is announced. If `claim` is true, also releases the claim.
     fn end_rotating(&mut self, id: &str, claim: bool) {
         let rotating = self.rotating_mut();
         rotating.ids.retain(|own| own != id);
@@ -198,11 +203,11 @@ impl KeyRing {
         self.rotating_at.retain(|_, rotating| !rotating.is_idle());
     }
 
-    /// Frees space in a full ring: forgets the oldest removed key of its own that is not in the
+    /// Frees space in a full ring: removes the oldest removed key of this node that is not in the
     /// token.
     ///
-    /// The content of another node's token is unknown here. If its key were forgotten, that node
-    /// would find an unannounced key and refuse to start.
+    /// The content of another node's token is unknown here. Without its removed key in the ring,
+    /// that node could find the key in its token, unannounced, and refuse to start.
     fn forget_removed(&mut self, in_token: &[String], now: UnixTime) {
         if !self.is_full(self.node.as_deref()) {
             return;
@@ -232,7 +237,7 @@ mod tests {
         UnixTime::from_seconds(seconds)
     }
 
-    /// Creates a ring in which the key 0 has been active since 0.
+    /// Creates a ring whose key 0 has been active since time 0.
     fn ring() -> KeyRing {
         let mut ring = KeyRing::default();
         ring.reconcile(&[kid(0)], at(0)).unwrap();

@@ -14,7 +14,7 @@ fn at(seconds: u64) -> UnixTime {
     UnixTime::from_seconds(seconds)
 }
 
-/// Returns a ring in which `a` has been active since 0.
+/// Returns a ring whose key `a` has been active since time 0.
 fn ring() -> KeyRing {
     let mut ring = KeyRing::default();
     ring.reconcile(&[kid('a')], at(0)).unwrap();
@@ -133,7 +133,7 @@ proptest! {
         for (step, key, pause, ahead) in steps {
             now += pause;
             let kid = kid(char::from(b"abcde"[key]));
-            // Rejected steps are part of the test.
+            // Errors are ignored, because rejected steps are part of the test.
             let _ = match step {
                 0 => ring.announce(&kid, &[], at(now)),
                 1 => ring.activate(&kid, Some(at(now + ahead)), false, at(now), TIMES),

@@ -1,7 +1,7 @@
-//! Slows down guesses in this process according to [`Pace`].
+//! Throttle for guesses in this process, with the delays of [`Pace`].
 //!
-//! The table has a fixed size like that of [`super::Limiter`]: a flood of keys evicts other new
-//! keys first.
+//! The table has a fixed size like the table of [`super::Limiter`]. A flood of keys evicts other
+//! new keys first.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,11 +9,11 @@ use crate::limiter::{LimitKey, hash, least};
 use crate::pace::{Failures, Moved, Pace};
 use crate::time::UnixTime;
 
-/// Number of buckets; a power of two.
+/// Number of buckets, a power of two.
 const BUCKETS: usize = 1 << 13;
 const SLOTS: usize = 8;
 
-/// A counted attempt. Return it if the attempt was no failure.
+/// Counted attempt. The caller returns it if the attempt was not a failure.
 #[derive(Debug)]
 #[must_use]
 pub struct Counted {
@@ -22,13 +22,13 @@ pub struct Counted {
     moved: Moved,
 }
 
-/// Slows down guesses. Exact under concurrency; uses about 3 MiB for any number of keys.
+/// Throttle for guesses. Exact under concurrency. Uses about 3 MiB for any number of keys.
 pub struct FailureThrottle {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
 }
 
-/// Failures of one key.
+/// Failure count of one key.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     mark: u64,
@@ -41,11 +41,11 @@ impl FailureThrottle {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Counts an attempt under each of these keys, before it is made. Counting afterwards would
-    /// admit all concurrent attempts.
+    /// Counts an attempt under each of these keys, before the attempt is made. Counting afterwards
+    /// would admit all concurrent attempts.
     ///
     /// # Errors
-    /// Seconds to wait before the next attempt, the maximum over the keys. Nothing is counted then.
+    /// Seconds to wait before the next attempt: the maximum over the keys. Nothing is counted then.
     pub fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
         let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
         if longest > 0 {
@@ -65,7 +65,7 @@ impl FailureThrottle {
         Ok(counted)
     }
 
-    /// Uncounts an attempt that was no failure or could not be judged.
+    /// Removes an attempt from the count, because it was not a failure or could not be judged.
     pub fn give_back(&self, counted: Vec<Counted>, now: UnixTime) {
         for one in counted {
             let mut slots = self.bucket(one.bucket);
@@ -74,7 +74,7 @@ impl FailureThrottle {
         }
     }
 
-    /// Returns the seconds until the next attempt with this key; 0 if it is allowed.
+    /// Returns the seconds until the next attempt with this key, or 0 if an attempt is allowed.
     fn wait(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> u64 {
         let [bucket, mark, _] = hash(&self.seed, key);
         let mut slots = self.bucket(bucket);
@@ -97,8 +97,10 @@ impl FailureThrottle {
     }
 }
 
-/// Returns the key's slot, or evicts one for it: one whose failures have expired, else the one with
-/// the fewest failures, and a blocked one last.
+/// Returns the slot of the key, or evicts a slot for it.
+///
+/// Evicts first a slot whose failures have expired, then the slot with the fewest failures. A
+/// blocked slot is evicted last.
 fn claim(slots: &mut [Slot; SLOTS], mark: u64, now: u64) -> &mut Slot {
     let rank = |slot: &Slot| {
         let mut failures = slot.failures;
@@ -133,7 +135,7 @@ mod tests {
         FailureThrottle::new(*b"sixteen bytes ok")
     }
 
-    /// Fails `times` times, each as soon as allowed; returns the waits in between.
+    /// Fails `times` times, each time as soon as allowed. Returns the waits between the attempts.
     fn waits(brake: &FailureThrottle, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..times {
@@ -203,7 +205,7 @@ mod tests {
         }
         let _ = brake.take(&[(key, pace)], at(0)).unwrap();
         assert_eq!(brake.take(&[(key, pace)], at(0)).unwrap_err(), 1);
-        // The same after the free attempts.
+        // The counts are the same after the free attempts.
         for _ in 0..100 {
             let right = brake.take(&[(key, pace)], at(1)).unwrap();
             brake.give_back(right, at(1));

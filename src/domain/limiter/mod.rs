@@ -1,11 +1,11 @@
-//! Rate limits: counts requests in fixed windows, in a table of fixed size. A decision is pure
+//! Rate limits: counts requests in fixed windows, in a table of fixed size. Decisions are pure
 //! arithmetic on the given time. Callers choose the key and render refusals.
 //!
-//! The table consists of buckets of a few slots. A keyed hash selects a key's bucket and its mark
-//! in the slot, so an attacker cannot target a bucket. A full bucket evicts a slot whose window has
-//! ended, else the one with the lowest count, and one that has reached its limit last. A flood of
-//! new keys therefore evicts other new keys, and blocked clients stay blocked. A map would grow
-//! with the flood instead.
+//! The table consists of buckets of a few slots. A keyed hash selects the bucket of a key and its
+//! mark in the slot, so an attacker cannot target a bucket. A full bucket evicts a slot whose
+//! window has ended, else the slot with the lowest count. A slot that has reached its limit is
+//! evicted last. So a flood of new keys evicts other new keys, and blocked clients stay blocked. A
+//! map would grow with the flood instead.
 //!
 //! Processes that share a seed have the same windows and can share the counts: [`Shares`].
 
@@ -24,7 +24,7 @@ pub use shares::Shares;
 use crate::rate_limit::RateLimit;
 use crate::time::UnixTime;
 
-/// Number of buckets; a power of two.
+/// Number of buckets, a power of two.
 const BUCKETS: usize = 1 << 14;
 const SLOTS: usize = 8;
 
@@ -37,7 +37,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Converts a configured limit; `None` if unlimited.
+    /// Converts a configured limit. Returns `None` if the limit is unlimited.
     pub fn from_limit(limit: RateLimit) -> Option<Self> {
         limit.requests().map(|limit| Self { limit, window: Duration::from_mins(1) })
     }
@@ -47,14 +47,15 @@ impl Rule {
 pub struct RateLimitStatus {
     pub limit: u32,
     pub remaining: u32,
-    /// End of the window: after now, by at most the window's length.
+    /// End of the window, at most the window's length after now.
     pub reset: UnixTime,
     pub allowed: bool,
-    /// Seconds to wait, at least 1; only if not allowed.
+    /// Seconds to wait, at least 1. `None` if the request is allowed.
     pub retry_after: Option<u64>,
 }
 
-/// Key to count requests under. Keys with different `bucket`s or of different kinds never collide.
+/// Key under which requests are counted. Keys with different `bucket`s or of different kinds never
+/// collide.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitKey<'a> {
     bucket: &'static str,
@@ -63,30 +64,31 @@ pub struct LimitKey<'a> {
 }
 
 impl<'a> LimitKey<'a> {
-    /// Key for a client address. IPv6 addresses count per /64, the minimum that a subscriber has.
+    /// Creates the key of a client address. All addresses of an IPv6 /64 have the same key, because
+    /// a subscriber has at least a /64.
     pub fn address(bucket: &'static str, address: IpAddr) -> LimitKey<'static> {
         LimitKey { bucket, address: Some(network(address)), text: None }
     }
 
-    /// Key for the /48 network of an IPv6 address: a subscriber may have 65,536 /64 networks.
-    /// `None` for IPv4, where addresses are scarce.
+    /// Creates the key of the /48 network of an IPv6 address. A subscriber may have 65,536 /64
+    /// networks. Returns `None` for IPv4, where addresses are scarce.
     pub fn site(bucket: &'static str, address: IpAddr) -> Option<LimitKey<'static>> {
         let IpAddr::V6(address) = address.to_canonical() else { return None };
         let site = u128::from(address) & !(u128::MAX >> 48);
         Some(LimitKey { bucket, address: Some(site.to_be_bytes()), text: None })
     }
 
-    /// Key for a name: a client id or a token.
+    /// Creates the key of a name, such as a client id or a token.
     pub fn text(bucket: &'static str, text: &'a [u8]) -> Self {
         Self { bucket, address: None, text: Some(text) }
     }
 
-    /// Key for a name used from an address.
+    /// Creates the key of a name that is used from an address.
     pub fn text_and_address(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
         Self { bucket, address: Some(network(address)), text: Some(text) }
     }
 
-    /// Key for a name used by a subscriber: an IPv4 address or an IPv6 /48.
+    /// Creates the key of a name that is used by a subscriber: from an IPv4 address or an IPv6 /48.
     pub fn text_and_site(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
         let site = LimitKey::site(bucket, address).and_then(|site| site.address);
         Self { bucket, address: Some(site.unwrap_or_else(|| network(address))), text: Some(text) }
@@ -102,7 +104,7 @@ fn network(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Counts requests. Exact under concurrency; uses about 3 MiB for any number of keys.
+/// Counter of requests. Exact under concurrency. Uses about 3 MiB for any number of keys.
 pub struct Limiter {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
@@ -111,13 +113,13 @@ pub struct Limiter {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     mark: u64,
-    /// End of the window, in seconds since 1970; 0 in an unused slot.
+    /// End of the window, in seconds since 1970. 0 in an unused slot.
     ends: u64,
     count: u32,
     limit: u32,
 }
 
-/// A key's position in the table, and its window.
+/// Position of a key in the table, and its window.
 #[derive(Debug)]
 struct Place {
     bucket: u64,
@@ -130,8 +132,9 @@ impl Place {
         let [bucket, mark, phase] = hash(seed, key);
         let window = rule.window.as_secs().max(1);
         let phase = phase % window;
-        // The first instant after now that is a whole number of windows after the key's phase.
-        // Phases differ by key, so that blocked clients do not all return in the same second.
+        // The window ends at the first instant after now that is a whole number of windows after
+        // the key's phase. Phases differ by key, so that blocked clients do not all return in the
+        // same second.
         let elapsed = (now.seconds() % window + window - phase) % window;
         let ends = now.seconds().saturating_add(window - elapsed);
         Self { bucket, mark, ends }
@@ -144,7 +147,7 @@ impl Place {
 }
 
 impl Limiter {
-    /// Creates an empty table. `seed` must be unpredictable to clients; nodes with the same seed
+    /// Creates an empty table. `seed` must be unpredictable to clients. Nodes with the same seed
     /// have the same windows.
     pub fn new(seed: [u8; 16]) -> Self {
         let buckets = (0..BUCKETS).map(|_| Mutex::default()).collect();
@@ -164,7 +167,7 @@ impl Limiter {
         reading(slot.count, rule, place.ends, now, allowed)
     }
 
-    /// Returns what [`Limiter::take`] would report, without counting.
+    /// Returns the result that [`Limiter::take`] would have, without counting.
     pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::for_key(&self.seed, key, rule, now);
         let count = self.bucket(&place).iter().find(|slot| slot.is(&place)).map_or(0, |slot| slot.count);
@@ -178,8 +181,8 @@ impl Limiter {
     /// Returns the key's slot, or evicts one for it.
     fn claim<'s>(slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
         let now = now.seconds();
-        // Prefer to evict a slot of the same key with another window, even if the clock went back
-        // and that window has not ended.
+        // Prefer to evict a slot of the same key with another window, even if the clock was set
+        // back and that window has not ended.
         let rank = |slot: &Slot| match slot {
             slot if slot.is(place) => (0, 0),
             slot if slot.mark == place.mark => (1, 0),
@@ -206,8 +209,8 @@ fn least<S, R: Ord>(slots: &mut [S; SLOTS], rank: impl Fn(&S) -> R) -> &mut S {
     &mut slots[best]
 }
 
-/// Returns the name of a key among processes that share a seed: a hash that is unpredictable and
-/// irreversible without the seed.
+/// Returns the name of a key that processes with the same seed share: a hash that is unpredictable
+/// and irreversible without the seed.
 pub fn shared_key(seed: &[u8; 16], key: &LimitKey<'_>) -> [u8; 16] {
     let [bucket, mark, _] = hash(seed, key);
     (u128::from(bucket) << 64 | u128::from(mark)).to_be_bytes()
@@ -307,7 +310,7 @@ mod tests {
         for _ in 0..500 {
             limiter.take(&key, RULE, NOW);
         }
-        // With a limit raised by one, exactly one more request fits.
+        // After the limit was raised by one, exactly one more request is allowed.
         let raised = Rule { limit: 51, ..RULE };
         assert!(limiter.take(&key, raised, NOW).allowed);
         assert!(!limiter.take(&key, raised, NOW).allowed);
@@ -352,7 +355,8 @@ mod tests {
     fn a_flood_of_keys_resets_no_limit() {
         let limiter = limiter();
         let wiki = LimitKey::text("token", b"wiki");
-        // With a limit of one, the blocked key's count is no higher than that of any key of the flood.
+        // With a limit of one, the count of the blocked key is not higher than the count of a key
+        // of the flood.
         let new_client = LimitKey::text("register", b"wiki");
         let single = Rule { limit: 1, ..RULE };
         for _ in 0..50 {
@@ -390,7 +394,7 @@ mod tests {
                 |key: &&[u8; 4]| limiter.peek(&LimitKey::text("token", *key), RULE, now).remaining < RULE.limit;
             forgotten += keys.len() - keys.iter().filter(is_known).count();
         }
-        // 10,000 live keys in 131,072 slots: about one bucket in ten thousand overflows.
+        // 10,000 keys in 131,072 slots: about one bucket in ten thousand overflows.
         assert!(forgotten < 200, "{forgotten}");
     }
 

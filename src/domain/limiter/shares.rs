@@ -1,8 +1,9 @@
-//! This process's blocks of shared limits: reserved in one query and consumed one by one. The
-//! shared counts and their transport are implemented elsewhere.
+//! Blocks of shared limits that this process has reserved. A block is reserved in one query, and
+//! its requests are counted without further queries. Other modules implement the shared counts and
+//! their transport.
 //!
-//! The table has a fixed size like that of [`super::Limiter`]. An evicted block is lost, and its
-//! key has to query again.
+//! The table has a fixed size like the table of [`super::Limiter`]. An evicted block is lost, and
+//! its key must query again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,17 +22,17 @@ struct Slot {
     /// End of the window, in seconds since 1970; 0 in an unused slot.
     ends: u64,
     limit: u32,
-    /// Requests reserved by all processes, as of the last query.
+    /// Number of requests that all processes have reserved, as of the last query.
     all: u32,
-    /// Requests of these that this process may still use.
+    /// Number of reserved requests that this process may still use.
     unused: u32,
 }
 
-/// A query for another block of a key's window.
+/// Query for another block of a key's window.
 #[derive(Debug)]
 pub struct Ask {
     place: Place,
-    /// Name of the key shared by all processes.
+    /// Name of the key, the same in all processes.
     pub key: [u8; 16],
     pub limit: u32,
     /// Block size to request while much of the limit is left.
@@ -45,14 +46,15 @@ impl Ask {
     }
 }
 
-/// The blocks of this process. Exact under concurrency; uses about 4 MiB for any number of keys.
+/// Reserved blocks of this process. Exact under concurrency. Uses about 4 MiB for any number of
+/// keys.
 pub struct Shares {
     seed: [u8; 16],
     buckets: Box<[Mutex<[Slot; SLOTS]>]>,
 }
 
 impl Shares {
-    /// Creates an empty table. All sharing processes need the same seed.
+    /// Creates an empty table. All processes that share limits need the same seed.
     pub fn new(seed: [u8; 16]) -> Self {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
     }
@@ -60,7 +62,7 @@ impl Shares {
     /// Counts a request, if the local state of the window is sufficient to decide.
     ///
     /// # Errors
-    /// The query to make; pass its answer to [`Shares::answer`].
+    /// The query that the caller must make. [`Shares::answer`] takes its answer.
     pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<RateLimitStatus, Ask> {
         let place = Place::for_key(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
@@ -75,8 +77,8 @@ impl Shares {
         Err(Ask { place, key: shared_key(&self.seed, key), limit: rule.limit, block })
     }
 
-    /// Counts the request that made the query. `all`: number reserved by all processes, including
-    /// the `got` that this process may use.
+    /// Counts the request that made the query. `all` is the number of requests that all processes
+    /// have reserved, including the `got` that this process may use.
     pub fn answer(&self, ask: &Ask, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> RateLimitStatus {
         let mut slots = self.bucket(&ask.place);
         let slot = claim(&mut slots, &ask.place, now);
@@ -86,7 +88,7 @@ impl Shares {
         slot.take(rule, now)
     }
 
-    /// Returns what [`Shares::take`] would report, from local state and without counting.
+    /// Returns the result that [`Shares::take`] would have, from local state and without counting.
     pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::for_key(&self.seed, key, rule, now);
         let found = self.bucket(&place).iter().find(|slot| slot.is(&place)).copied();
@@ -116,8 +118,10 @@ impl Slot {
     }
 }
 
-/// Returns the window's slot, or evicts one for it: an ended window first, then the one with the
-/// smallest block, and an exhausted window last, because another query for it would return nothing.
+/// Returns the slot of the window, or evicts a slot for it.
+///
+/// Evicts an ended window first, then the window with the smallest block. An exhausted window is
+/// evicted last, because another query for it would return no requests.
 fn claim<'s>(slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
     let now = now.seconds();
     let rank = |slot: &Slot| match slot {
@@ -149,7 +153,7 @@ mod tests {
         LimitKey::text("token", b"wiki")
     }
 
-    /// The shared counts of each window.
+    /// Shared counts of all windows.
     #[derive(Default)]
     struct Counts(HashMap<([u8; 16], u64), u32>);
 
@@ -188,7 +192,7 @@ mod tests {
     fn a_block_is_used_up_before_more_is_asked_for() {
         let shares = Shares::new(SEED);
         let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
-        // Other processes have reserved ten by then.
+        // In the meantime, other processes have reserved ten requests.
         assert_eq!(shares.answer(&ask, RULE, NOW, (13, 3)).remaining, 39);
         assert_eq!(shares.take(&wiki(), RULE, NOW).unwrap().remaining, 38);
         assert_eq!(shares.peek(&wiki(), RULE, NOW).remaining, 38);
@@ -207,7 +211,7 @@ mod tests {
         assert!(shares.peek(&wiki(), RULE, refused.reset).allowed);
     }
 
-    /// Two concurrent queries, answered in reverse order.
+    /// Two queries run concurrently, and their answers arrive in reverse order.
     #[test]
     fn answers_in_any_order_add_up() {
         let shares = Shares::new(SEED);

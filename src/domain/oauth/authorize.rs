@@ -1,8 +1,8 @@
-//! The authorization request (specification §2; OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
+//! Authorization request (specification §2; OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
 //!
-//! Client and redirect URI are validated first. Before they match, there is no [`ReturnTo`] and
-//! therefore no redirect (RFC 6749 §4.1.2.1). Otherwise the server would be an open redirector.
-//! Later errors are sent back to the client.
+//! Client and redirect URI are validated first. A [`ReturnTo`] exists only after both match, so no
+//! request is redirected before (RFC 6749 §4.1.2.1). Otherwise the server would be an open
+//! redirector. Later errors are sent back to the client.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ use crate::scope::{Scope, ScopeValue};
 /// Maximum length of `state` and `nonce` in bytes.
 const MAX_VALUE_LENGTH: usize = 2048;
 
-/// Maximum length of a request in the store, in bytes.
+/// Maximum length of a stored request, in bytes.
 ///
-/// Anyone can start requests. Each may have several long parameters, and JSON writes some
-/// characters with six bytes.
+/// Every client can start requests. A request may have several long parameters, and JSON writes
+/// some characters with six bytes.
 const MAX_STORED_LENGTH: usize = 6144;
 
-/// Known parameters. Repeating one of them is an error (RFC 6749 §3.1), repeating an unknown one is
-/// not.
+/// Known parameters. A repeated known parameter is an error (RFC 6749 §3.1). A repeated unknown
+/// parameter is not.
 const KNOWN: [&str; 21] = [
     "client_id",
     "redirect_uri",
@@ -49,22 +49,22 @@ const KNOWN: [&str; 21] = [
     "registration",
 ];
 
-/// How the answer is encoded in the redirect (OAuth 2.0 Multiple Response Type Encoding Practices
+/// Encoding of the answer in the redirect (OAuth 2.0 Multiple Response Type Encoding Practices
 /// §2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseMode {
     Query,
     Fragment,
-    /// In a form that the browser posts (OAuth 2.0 Form Post Response Mode).
+    /// Fields of a form that the browser posts (OAuth 2.0 Form Post Response Mode).
     FormPost,
 }
 
-/// Answer to the client.
+/// Answer to the client, sent through the browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthorizationRedirect {
     Redirect(String),
-    /// A form that the browser posts.
+    /// Form that the browser posts to the client.
     Form {
         action: String,
         fields: Vec<(&'static str, String)>,
@@ -94,15 +94,16 @@ pub enum NoWayBack {
 }
 
 impl ReturnTo {
-    /// Returns the client that the request names.
+    /// Returns the id of the client that the request names.
     ///
     /// # Errors
-    /// [`NoWayBack::Client`] if it names none or several.
+    /// [`NoWayBack::Client`] if the request names no client or several.
     pub fn client_id(params: &Params) -> Result<ClientId, NoWayBack> {
         params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
     }
 
-    /// Returns the return URL for this client. `form_post`: the operator permits answers in forms.
+    /// Returns the return URL for this client. `form_post` is true if the operator permits answers
+    /// in forms.
     ///
     /// # Errors
     /// Returns the reason if the request does not name a registered URI of the client.
@@ -113,8 +114,8 @@ impl ReturnTo {
             return Err(NoWayBack::RedirectUri);
         }
         let mode = match params.one("response_mode") {
-            // The callback of an application redirects to its pages. The browser would keep a
-            // fragment there, and the application's scripts could read the code.
+            // The callback of an application redirects to the application's pages. The browser
+            // would keep a fragment, and the application's scripts could read the code in it.
             _ if client.is_of_gateway() => ResponseMode::Query,
             Ok(Some("fragment")) => ResponseMode::Fragment,
             Ok(Some("form_post")) if form_post => ResponseMode::FormPost,
@@ -162,7 +163,7 @@ impl ReturnTo {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the parameter is a set of four independent values")]
 pub struct Prompt {
-    /// No page may be shown.
+    /// Whether the client requests that no page is shown.
     pub none: bool,
     pub login: bool,
     pub consent: bool,
@@ -210,9 +211,9 @@ pub struct AuthorizationRequest {
     pub return_to: ReturnTo,
     pub scope: Scope,
     pub nonce: Option<String>,
-    /// Binds the code to the holder of the verifier.
+    /// Code challenge. It binds the code to the holder of the verifier.
     pub challenge: Option<CodeChallenge>,
-    /// Pages that must be shown or must not be shown.
+    /// Requested prompts: pages that must or must not be shown.
     pub prompt: Prompt,
     /// Maximum age of the sign-in in seconds.
     pub max_age: Option<u64>,
@@ -223,7 +224,7 @@ pub struct AuthorizationRequest {
     /// User who is expected to sign in. Pre-fills the form.
     pub login_hint: Option<String>,
     /// ID token of the user who is expected to be signed in, as sent. The endpoint validates it,
-    /// because that has the keys.
+    /// because this module has no keys.
     pub id_token_hint: Option<String>,
 }
 
@@ -280,11 +281,11 @@ impl AuthorizationRequest {
             acr_values: text("acr_values")?,
             ui_locales: text("ui_locales")?,
             login_hint: text("login_hint")?,
-            // It may be longer than other parameters, because it contains a nonce. Tokens that are
-            // too long are rejected later.
+            // An ID token may be longer than other parameters, because it contains a nonce. Tokens
+            // that are too long are rejected later.
             id_token_hint: params.one("id_token_hint")?.map(str::to_owned),
         };
-        // The hint is not stored.
+        // The ID token hint is not stored, so it does not count.
         let stored = serde_json::to_vec(&Self { id_token_hint: None, ..request.clone() });
         if stored.is_ok_and(|stored| stored.len() <= MAX_STORED_LENGTH) {
             Ok(request)
@@ -331,8 +332,8 @@ impl AuthorizationRequest {
     }
 }
 
-/// Rejects parameters that are not supported. Ignoring them would answer a different request
-/// (OpenID Connect Core §6, §7.2.1).
+/// Rejects parameters that are not supported. If they were ignored, the server would answer a
+/// different request (OpenID Connect Core §6, §7.2.1).
 fn refuse_unsupported(params: &Params) -> Result<(), Refusal> {
     if params.one("request")?.is_some() {
         return Err(Refusal::new(ErrorCode::RequestNotSupported, "The parameter request is not supported."));
@@ -352,8 +353,8 @@ const NO_SCOPE: Refusal = Refusal::invalid_request(
 
 fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
     let usable = |scope: Scope| {
-        // A client that cannot use refresh tokens gets none. The `scope` of the token response
-        // shows that.
+        // A client that cannot use refresh tokens gets no refresh token. The `scope` of the token
+        // response shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
     let Some(text) = params.one("scope")? else {
@@ -376,7 +377,7 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
             ChallengeMethod::parse(name)
                 .ok_or(Refusal::invalid_request("The code_challenge_method must be S256 or plain."))?,
         ),
-        // An empty value differs from an absent one here: a client that meant S256 must not get
+        // An empty value differs from an absent one here: a client that intended S256 must not get
         // plain.
         None if params.has("code_challenge_method") => {
             return Err(Refusal::invalid_request("The code_challenge_method must be S256 or plain."));
@@ -397,13 +398,13 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
         None if client.is_public() => {
             return Err(Refusal::invalid_request("The parameter code_challenge_method is missing."));
         }
-        // RFC 7636 §4.3.
+        // The default method (RFC 7636 §4.3).
         None => ChallengeMethod::Plain,
     };
     CodeChallenge::parse(value, method).map(Some).ok_or(Refusal::invalid_request("The code_challenge is malformed."))
 }
 
-/// Parses seconds. A number beyond 64 bits means no limit.
+/// Parses `max_age` in seconds. A number beyond 64 bits means no limit.
 fn max_age(text: &str) -> Result<u64, Refusal> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Refusal::invalid_request("The parameter max_age must be a number of seconds."));

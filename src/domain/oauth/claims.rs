@@ -12,29 +12,29 @@ use crate::user::User;
 /// null.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserClaims {
-    /// Full name: `profile`.
+    /// Full name (scope `profile`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Username: `profile`. It is unique but may change, so it is no permanent identifier (OpenID
-    /// Connect Core §5.7).
+    /// Username (scope `profile`). It is unique but may change, so clients must not use it as a
+    /// permanent identifier (OpenID Connect Core §5.7).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_username: Option<String>,
-    /// URL of an image: `profile`.
+    /// URL of an image (scope `profile`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
-    /// Last change of the profile: `profile`.
+    /// Last change of the profile (scope `profile`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<UnixTime>,
-    /// Address: `email`.
+    /// E-mail address (scope `email`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Whether the address is verified: `email`.
+    /// Whether the address is verified (scope `email`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email_verified: Option<bool>,
-    /// Phone number: `phone`.
+    /// Phone number (scope `phone`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
-    /// All groups of the user: `groups`.
+    /// All groups of the user (scope `groups`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<BTreeSet<String>>,
 }
@@ -45,10 +45,10 @@ pub struct UserClaims {
 const MAX_GROUPS_LENGTH: usize = 4096;
 
 impl UserClaims {
-    /// Returns the claims for a token. If the groups are too long, all of them are omitted.
+    /// Returns the claims for a token. If the groups are too long, all groups are omitted.
     ///
-    /// A part of them would silently change the user's permissions. A client without `groups` in
-    /// the token can ask UserInfo.
+    /// If only some groups were omitted, the user's permissions would change silently. A client
+    /// that finds no `groups` in the token can ask UserInfo.
     pub fn in_token(user: &User, scope: Scope) -> Self {
         let mut claims = Self::for_user(user, scope);
         claims.groups = groups_in_token(user, scope);
@@ -80,8 +80,8 @@ impl UserClaims {
 
 /// Returns the groups of a user if the scope covers them and they fit into a token.
 pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
-    // Two quotes and a comma. JSON escapes are rare in group names, and invisible characters are
-    // not permitted.
+    // Each group adds two quotes and a comma. JSON escapes are rare in group names, and invisible
+    // characters are not permitted.
     let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
     (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| user.groups.clone())
 }
@@ -108,8 +108,8 @@ pub struct IdTokenClaims {
     pub nonce: Option<String>,
     pub acr: String,
     pub amr: Vec<String>,
-    /// Identifies the access token issued with it: the left half of its SHA-256 in base64url
-    /// (§3.1.3.6).
+    /// Hash that identifies the access token of the same response: the left half of its SHA-256 in
+    /// base64url (§3.1.3.6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_hash: Option<String>,
     #[serde(flatten)]
@@ -121,22 +121,23 @@ pub struct IdTokenClaims {
 pub struct AccessTokenClaims {
     pub iss: String,
     pub sub: String,
-    /// Audience: the issuer itself. Its UserInfo endpoint and its gateway accept the token.
+    /// Audience: the issuer itself. The issuer's UserInfo endpoint and its gateway accept the
+    /// token.
     pub aud: Audience,
     pub exp: UnixTime,
-    /// Start of the validity (RFC 7519 §4.1.5). Tokens of this server have none, but a present one
-    /// is enforced.
+    /// Start of the validity (RFC 7519 §4.1.5). Tokens of this server have no `nbf`, but a present
+    /// one is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<UnixTime>,
     pub iat: UnixTime,
     pub jti: String,
-    /// The client to which it was issued.
+    /// Client that received the token.
     pub client_id: String,
     pub scope: String,
     pub auth_time: UnixTime,
     pub acr: String,
     pub amr: Vec<String>,
-    /// The grant of the token. This private claim invalidates the token when the grant ends.
+    /// Id of the grant. With this private claim, the token becomes invalid when the grant ends.
     pub grant_id: String,
     /// The user's groups if the scope covers them (§2.2.3.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,7 +149,7 @@ pub struct AccessTokenClaims {
 pub struct AssertionClaims {
     pub iss: String,
     pub aud: String,
-    /// The user. A value with a colon is a user of another issuer.
+    /// User of the request. A value with a colon is a user of another issuer.
     pub sub: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
@@ -160,14 +161,14 @@ pub struct AssertionClaims {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_username: Option<String>,
     pub groups: Vec<String>,
-    /// Session at the provider. Absent for requests with a bearer token.
+    /// Provider session of the request. Absent for requests with a bearer token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
     pub iat: UnixTime,
     pub exp: UnixTime,
 }
 
-/// One audience or several (RFC 7519 §4.1.3).
+/// Audience of a token: one value or several (RFC 7519 §4.1.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Audience {

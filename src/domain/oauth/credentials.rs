@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, Refusal};
 use crate::oauth::params::Params;
 use crate::secret::Secret;
 
-/// Base64 with or without padding, because clients send both.
+/// Base64 engine that accepts text with or without padding, because clients send both.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -26,7 +26,7 @@ pub struct ClientCredentials {
     pub secret: Option<Secret>,
 }
 
-/// Answer to every failed client authentication.
+/// Refusal of every failed client authentication.
 ///
 /// It is the same for all reasons, so that it does not reveal which clients exist.
 pub const FAILED: Refusal = Refusal::new(ErrorCode::InvalidClient, "Client authentication failed.");
@@ -65,8 +65,8 @@ impl ClientCredentials {
     }
 }
 
-/// Parses id and secret of a Basic header: form-encoded, then joined and base64-encoded (RFC 6749
-/// §2.3.1).
+/// Parses the id and the secret of a Basic header. Both are form-encoded, joined, and
+/// base64-encoded (RFC 6749 §2.3.1).
 fn basic(header: &[u8]) -> Option<(String, Secret)> {
     let encoded = after_scheme(header, "basic")?;
     let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
@@ -83,7 +83,8 @@ pub struct NamedPassword {
     pub password: Secret,
 }
 
-/// Maximum length of such a header in bytes: an address has 254, an application password 27.
+/// Maximum length of a Basic header with a username and password, in bytes. An address has 254
+/// bytes and an application password 27.
 const MAX_NAMED_PASSWORD_LENGTH: usize = 2048;
 
 /// Parses name and password of a `Basic` header. Returns `None` for any other header.
@@ -94,7 +95,8 @@ pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
     Some(NamedPassword { name: name.to_owned(), password: Secret::new(password) })
 }
 
-/// Reports whether a header has the `Basic` scheme, in any case and with any or no credentials.
+/// Reports whether a header has the `Basic` scheme, in any letter case. The credentials may be
+/// invalid or missing.
 pub fn is_basic(header: &[u8]) -> bool {
     const SCHEME: &[u8] = b"basic";
     let header = header.trim_ascii_start();
@@ -107,16 +109,16 @@ fn form_decode(raw: &[u8]) -> Option<String> {
     Some(percent_encoding::percent_decode(&spaced).decode_utf8().ok()?.into_owned())
 }
 
-/// Reports whether a header has the `Bearer` scheme, well-formed or not.
+/// Reports whether a header has the `Bearer` scheme. The header may be malformed.
 pub fn is_bearer(header: &[u8]) -> bool {
     header.split(|byte| *byte == b' ').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
 }
 
-/// Parses the token of a `Bearer` header. Returns `None` for another scheme or anything but one
-/// `b64token`.
+/// Parses the token of a `Bearer` header. Returns `None` for another scheme, and unless the rest is
+/// exactly one `b64token`.
 pub fn bearer(header: &[u8]) -> Option<&str> {
     let token = after_scheme(header, "bearer")?;
-    // Avoids a branch per byte: a token is about a kilobyte and is sent with each request.
+    // No branch per byte, because a token has about a kilobyte and is sent with each request.
     let sound =
         |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=');
     let all_sound = token.iter().fold(true, |sound_yet, byte| sound_yet & sound(*byte));

@@ -1,20 +1,20 @@
 //! Parser for the JWK sets of other issuers (RFC 7517 §5), and the signature algorithms that are
 //! accepted from them (RFC 7518 §3.1, RFC 8037 §3.1).
 //!
-//! It returns the keys that can verify supported signatures and ignores other keys, as §5 requires.
-//! The cryptography library checks whether the parameters are a valid key. `none` and the symmetric
-//! algorithms have no variant, so that they cannot be configured or used.
+//! The parser returns the keys that can verify supported signatures and ignores other keys, as RFC
+//! 7517 §5 requires. The cryptography library checks whether the parameters are a valid key. `none`
+//! and the symmetric algorithms have no variant, so they cannot be configured or used.
 
 use serde_json::{Map, Value};
 
 use crate::oauth::strict_json;
 use crate::secret::from_base64url;
 
-/// Maximum length of a set in bytes. With certificate chains a key takes several kilobytes.
+/// Maximum length of a set in bytes. A key with a certificate chain has several kilobytes.
 pub const LONGEST: usize = 256 * 1024;
 
-/// Maximum number of keys in a set, whatever their use. Parsing, and each token without a `kid`,
-/// cost work for each key.
+/// Maximum number of keys in a set, whatever their use. Each key costs work when the set is parsed
+/// and for each token without a `kid`.
 pub const MAX_KEYS: usize = 64;
 
 /// Maximum length of the `kid` of a key or token, in bytes.
@@ -23,18 +23,18 @@ pub const MAX_KID_LENGTH: usize = 256;
 /// Length of a coordinate on P-256, and of a key on Ed25519, in bytes.
 const COORDINATE: usize = 32;
 
-/// Accepted lengths of an RSA modulus in bytes: 2048 to 8192 bits. Longer ones would make each
+/// Accepted lengths of an RSA modulus in bytes: 2048 to 8192 bits. Longer moduli would make each
 /// verification expensive.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 
-/// Accepted public exponents. With smaller ones careless verifiers accept forgeries, and larger
+/// Accepted public exponents. With smaller exponents, careless verifiers accept forgeries. Larger
 /// ones are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedJwk {
     pub kid: Option<String>,
-    /// The only algorithm of the key. If absent, all algorithms of its type are permitted.
+    /// Only algorithm of the key. If absent, all algorithms of the key's type are permitted.
     pub algorithm: Option<Algorithm>,
     pub numbers: Numbers,
 }
@@ -48,9 +48,9 @@ pub enum Numbers {
         n: Vec<u8>,
         e: Vec<u8>,
     },
-    /// A point on P-256, uncompressed: 4, x, y; 65 bytes.
+    /// Point on P-256, uncompressed: 4, x, y; 65 bytes.
     P256(Vec<u8>),
-    /// A key on Ed25519, 32 bytes.
+    /// Key on Ed25519, 32 bytes.
     Ed25519(Vec<u8>),
 }
 
@@ -75,13 +75,13 @@ impl Numbers {
 /// Reason to reject a JWK set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwkSetFault {
-    /// Longer than [`LONGEST`].
+    /// The document is longer than [`LONGEST`].
     #[error("the key set has more than {LONGEST} bytes")]
     TooLong,
-    /// Not the expected JSON.
+    /// The document is not the expected JSON.
     #[error("the key set is not a JSON object with a list \"keys\", or repeats a member")]
     Malformed,
-    /// More than [`MAX_KEYS`].
+    /// The set has more than [`MAX_KEYS`] keys.
     #[error("the key set has more than {MAX_KEYS} keys")]
     TooMany,
 }
@@ -150,8 +150,8 @@ fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
 fn rsa(n: &[u8], e: &[u8]) -> Option<Numbers> {
     let (n, e) = (without_zeros(n), without_zeros(e));
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)))?;
-    // The first byte must have its highest bit set at the minimum length: 2041 bits would be too
-    // few.
+    // At the minimum length, the highest bit must be set. Otherwise the modulus would have fewer
+    // than 2048 bits.
     let full = n.len() > *MODULUS.start() || n.first().is_some_and(|first| *first >= 0x80);
     let sound = MODULUS.contains(&n.len()) && full && EXPONENT.contains(&exponent) && exponent % 2 == 1;
     sound.then(|| Numbers::Rsa { n: n.to_vec(), e: e.to_vec() })
@@ -185,7 +185,7 @@ impl Algorithm {
 
     /// Parses the `alg` of a token or key. It is case-sensitive (RFC 7515 §4.1.1).
     pub fn parse(text: &str) -> Option<Self> {
-        // RFC 9864 names the curve.
+        // RFC 9864 uses the name of the curve as the name of the algorithm.
         let text = if text == "Ed25519" { "EdDSA" } else { text };
         Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm)
     }

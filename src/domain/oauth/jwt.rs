@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::secret::{base64url, from_base64url};
 
-/// Maximum length of a token in bytes. Our tokens have about 900 bytes.
+/// Maximum length of a token in bytes. Tokens of this server have about 900 bytes.
 pub const LONGEST: usize = 8192;
 
 /// The `typ` of an access token (RFC 9068 §2.1).
@@ -17,8 +17,8 @@ pub const ACCESS_TOKEN: &str = "at+jwt";
 /// The `typ` of an ID token.
 pub const ID_TOKEN: &str = "JWT";
 
-/// The `typ` of an assertion to an application. It is distinct, so that an assertion is never
-/// accepted as a token.
+/// The `typ` of an assertion to an application. It differs from the other types, so that an
+/// assertion is never accepted as a token.
 pub const ASSERTION: &str = "sealgate-assertion+jwt";
 
 #[derive(Serialize)]
@@ -52,10 +52,9 @@ pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
 /// Parsed token whose signature is not verified yet.
 #[derive(Debug)]
 pub struct Unverified<'a> {
-    /// The claimed signing key.
+    /// kid of the claimed signing key.
     pub kid: String,
-    /// The claimed type, without the prefix `application/`, which senders may omit (RFC 7515
-    /// §4.1.9).
+    /// Claimed type, without the prefix `application/`, which senders may omit (RFC 7515 §4.1.9).
     pub typ: Option<String>,
     pub signing_input: &'a str,
     pub signature: Vec<u8>,
@@ -74,7 +73,7 @@ struct Header {
 }
 
 impl<'a> Unverified<'a> {
-    /// Parses a token. Returns `None` if it is not a three-part RS256 token with a kid and without
+    /// Parses a token. Returns `None` unless it is a three-part RS256 token with a kid and without
     /// critical extensions.
     ///
     /// So `none`, HS256 with our public key, and the sender's `jwk` or `jku` are never considered.

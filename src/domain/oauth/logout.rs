@@ -1,4 +1,4 @@
-//! The logout request (specification §7; OpenID Connect RP-Initiated Logout 1.0 §2, §3).
+//! Logout request (specification §7; OpenID Connect RP-Initiated Logout 1.0 §2, §3).
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use crate::client::{Client, ClientId};
 use crate::error::Refusal;
 use crate::oauth::params::Params;
 
-/// Well-formed logout request. Its values are not verified yet.
+/// Well-formed logout request, not verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogoutRequest {
-    /// An ID token of the user, as sent.
+    /// ID token of the user, as sent.
     pub id_token_hint: Option<String>,
     pub client: Option<ClientId>,
-    /// The URI to open afterwards.
+    /// URI to open after the logout.
     pub post_logout_redirect_uri: Option<String>,
     pub state: Option<String>,
     pub ui_locales: Option<String>,

@@ -1,7 +1,7 @@
 //! Requests and responses of OAuth 2.0 and OpenID Connect, as pure values and functions.
 //!
-//! No I/O, clock, randomness, logging or HTTP types. They are validated against stored data
-//! ([`crate`]).
+//! This module has no I/O, clock, randomness, logging or HTTP types. Modules of [`crate`] validate
+//! the requests against stored data.
 
 pub mod authorize;
 pub mod claims;

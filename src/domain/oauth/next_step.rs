@@ -1,7 +1,7 @@
 //! Next step of an authorization request: sign-in, account chooser, consent or code.
 //!
-//! This is the only place that decides (OpenID Connect Core §3.1.2.3, §3.1.2.4). Each page returns
-//! here after its task.
+//! Only this module decides on the next step (OpenID Connect Core §3.1.2.3, §3.1.2.4). Each page
+//! returns here after its task.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::time::UnixTime;
 use crate::user::{Subject, User};
 use crate::webauthn::CeremonyChallenge;
 
-/// State of a user's credentials when a step of a sign-in succeeded.
+/// State of a user's credentials at the time when a step of a sign-in succeeded.
 ///
-/// If the credentials change, the step becomes invalid. An administrator may have reset them
-/// between two steps because of an attack.
+/// If the credentials change afterwards, the step becomes invalid. An administrator may have reset
+/// them between two steps because of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialMark {
-    /// Hash of the password's hash.
+    /// Hash of the stored password hash.
     pub password: Option<SecretHash>,
     /// [`FactorSummary::generation`].
     pub factors: u64,
@@ -38,7 +38,8 @@ impl CredentialMark {
     }
 }
 
-/// Pending sign-in: password verified, second factor outstanding. It only permits that step.
+/// Pending sign-in: password verified, second factor outstanding. It permits only the second
+/// factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialSignIn {
     pub subject: Subject,
@@ -49,15 +50,15 @@ pub struct PartialSignIn {
 /// Steps that the user has completed for this request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The user who signed in for it, or was chosen.
+    /// User who signed in for this request, or was chosen.
     #[serde(default)]
     pub account: Option<Subject>,
-    /// Whether that user completed all steps of a sign-in for it.
+    /// Whether that user completed all steps of a sign-in for this request.
     #[serde(default)]
     pub signed_in: bool,
     #[serde(default)]
     pub allowed: Option<Scope>,
-    /// The user whose password was verified for it, with no further step.
+    /// User whose password was verified for this request, with no further step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<PartialSignIn>,
 }
@@ -68,34 +69,34 @@ pub struct Interaction {
     /// Hash of the browser's binding cookie. No other browser can continue.
     pub browser: SecretHash,
     pub request: AuthorizationRequest,
-    /// The user who must be signed in, from `id_token_hint`.
+    /// User who must be signed in, from `id_token_hint`.
     #[serde(default)]
     pub expected: Option<Subject>,
     pub progress: Progress,
-    /// Challenge for keys. Each answer, right or wrong, replaces it.
+    /// Challenge for keys. Each answer, right or wrong, replaces the challenge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge: Option<CeremonyChallenge>,
-    /// Hash of the secret of the enrolment link that began it.
+    /// Hash of the secret of the enrolment link that began the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrolment: Option<SecretHash>,
-    /// Number among the browser's open requests. The store assigns it, and the lowest is evicted
-    /// first.
+    /// Number of this request among the browser's open requests. The store assigns it. The request
+    /// with the lowest number is evicted first.
     #[serde(default)]
     pub number: u32,
     pub created_at: UnixTime,
     pub expires_at: UnixTime,
 }
 
-/// User-specific input for the required level.
+/// Facts about a user that determine the required level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PersonTerms {
     pub factors: FactorSummary,
-    /// Their current state.
+    /// Current state of the user's credentials.
     pub credentials: CredentialMark,
-    /// The level that the operator requires of each of the user's sign-ins.
+    /// Level that the operator requires of each of the user's sign-ins.
     pub policy: LevelPolicy,
-    /// The level of a first factor that the user may enrol during the sign-in.
-    /// [`AssuranceLevel::One`] if none is permitted.
+    /// Level of a first factor that the user may enrol during the sign-in. [`AssuranceLevel::One`]
+    /// if the user may enrol none.
     ///
     /// After an administrator's reset, the user must use the enrolment link.
     pub enrollable: AssuranceLevel,
@@ -105,14 +106,14 @@ pub struct PersonTerms {
 pub enum NextStep {
     ChooseAccount,
     SignIn,
-    /// A factor of the user, after the password or for an existing session.
+    /// Use a factor of the user, after the password or in an existing session.
     SecondFactor(Subject),
-    /// Enrol the user's first factor.
+    /// Enrol the first factor of the user.
     Enrol(Subject),
     /// The user needs a factor, may enrol one only with an administrator's link, and did not use
     /// the link.
     ///
-    /// Their factors were reset, or they never had one.
+    /// The user's factors were reset, or the user never had one.
     AwaitEnrolmentLink,
     /// The user cannot reach this level with their factors.
     Unmet(Subject, AssuranceLevel),
@@ -124,7 +125,7 @@ pub enum NextStep {
     Refuse(Refusal),
 }
 
-/// Missing step after a successful one.
+/// Step that is missing after a successful step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProofStep {
     /// No step: the sign-in is complete.
@@ -136,9 +137,10 @@ pub enum ProofStep {
 
 /// Returns the level that this user's sign-in must reach for this request.
 ///
-/// It is the maximum of the operator's policy, the client's level and the lowest level in the
-/// request of a protected application. Our own pages only require a level that the user can reach
-/// with their factors. The gateway checks the result, so a user who edits the URL gains no access.
+/// The level is the maximum of the operator's policy, the client's level, and the lowest level in
+/// the request of a protected application. Our own pages require only a level that the user can
+/// reach with their factors. The gateway checks the result, so a user who edits the URL gains no
+/// access.
 pub fn required_level(interaction: &Interaction, client: &Client, terms: &PersonTerms) -> AssuranceLevel {
     let policy = terms.policy.in_force(terms.factors.has_any);
     let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
@@ -150,12 +152,13 @@ pub fn required_level(interaction: &Interaction, client: &Client, terms: &Person
     policy.max(client.level.unwrap_or(AssuranceLevel::One)).max(named.unwrap_or(AssuranceLevel::One))
 }
 
-/// Returns the lowest level of `acr_values`, because each of them is sufficient.
+/// Returns the lowest level of `acr_values`, because every listed level is sufficient.
 fn least_named(interaction: &Interaction) -> Option<AssuranceLevel> {
     interaction.request.acr_values.as_deref()?.split(' ').filter_map(AssuranceLevel::parse).min()
 }
 
-/// Returns the level that the request asks for, if the user can reach it. It is otherwise ignored.
+/// Returns the level that the request asks for, if the user can reach it. Otherwise the request is
+/// ignored.
 pub fn wished_level(interaction: &Interaction, terms: &PersonTerms) -> Option<AssuranceLevel> {
     let values = interaction.request.acr_values.as_deref()?;
     AssuranceLevel::wished(values, terms.factors.reachable)
@@ -181,10 +184,10 @@ fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: U
     max_age == 0 || required.judge(steps, now).is_err()
 }
 
-/// Returns the missing step of a sign-in whose steps reach `level`.
+/// Returns the step that is missing after the steps of a sign-in have reached `level`.
 ///
-/// A user with a factor must use it after each password, even if it is not required. It would
-/// protect no account otherwise.
+/// A user with a factor must use it after each password, even if the level is not required.
+/// Otherwise the factor would not protect the account.
 pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &PersonTerms) -> ProofStep {
     let PersonTerms { factors, .. } = terms;
     if factors.has_any {
@@ -198,7 +201,7 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &Pers
             ProofStep::AwaitEnrolmentLink
         };
     }
-    // Users who may postpone the enrolment are asked too. The page has a button to postpone it.
+    // Users who may postpone the enrolment are asked too. The page has a button that postpones it.
     let LevelPolicy { level: policy, may_postpone } = terms.policy;
     let asked = required.max(policy);
     if !level.meets(asked) && terms.enrollable.meets(asked) {
@@ -214,8 +217,8 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &Pers
 
 /// Decides the next step.
 ///
-/// `session` is the browser's valid session. `terms` returns the input for a user's required level,
-/// and `consented` the scope that a user has already granted this client.
+/// `session` is the browser's valid session. `terms` returns the facts that determine a user's
+/// required level. `consented` returns the scope that a user has already granted this client.
 pub fn next_step(
     interaction: &Interaction,
     client: &Client,
@@ -245,7 +248,7 @@ pub fn next_step(
     });
     let Some(sign_in) = sign_in else { return sign_in_page() };
     // A client that names a user must not get another user (OpenID Connect Core §3.1.2.1,
-    // id_token_hint).
+    // `id_token_hint`).
     if expected.is_some_and(|expected| expected != sign_in.subject) {
         return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another user is signed in."));
     }
@@ -281,7 +284,7 @@ pub fn next_step(
     NextStep::Issue { sign_in: sign_in.clone(), scope }
 }
 
-/// Returns the step after a pending sign-in. It never returns to a page that would lead here again.
+/// Returns the step after a pending sign-in. It is never a page that would lead here again.
 fn of_partial(
     interaction: &Interaction,
     client: &Client,
@@ -296,19 +299,19 @@ fn of_partial(
         ProofStep::SecondFactor => NextStep::SecondFactor(partial.subject),
         ProofStep::Enrol => NextStep::Enrol(partial.subject),
         ProofStep::AwaitEnrolmentLink => NextStep::AwaitEnrolmentLink,
-        // The operator has changed the policy, so no step is missing. The user types the password
-        // again.
+        // The operator has changed the policy, so no step is missing. The user must type the
+        // password again.
         ProofStep::Complete => NextStep::SignIn,
     }
 }
 
-/// Returns the missing step of an existing sign-in. `None` if its level is sufficient.
+/// Returns the step that an existing sign-in lacks. `None` if its level is sufficient.
 fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms: &PersonTerms) -> Option<NextStep> {
     let (level, subject) = (level_for(client, &sign_in.steps), sign_in.subject);
     let required = required_level(interaction, client, terms);
     if level.meets(required) {
-        // Offer a step-up to a requested but not required level once, only if the user can reach it
-        // and pages may be shown.
+        // A level that is requested but not required is offered once, and only if the user can
+        // reach it and pages may be shown.
         let wished = wished_level(interaction, terms).is_some_and(|wished| !level.meets(wished));
         let asks = wished && !interaction.progress.signed_in && !interaction.request.prompt.none;
         return asks.then_some(NextStep::SecondFactor(subject));
@@ -316,8 +319,8 @@ fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms:
     Some(if terms.factors.reachable.meets(required) {
         NextStep::SecondFactor(subject)
     } else if !terms.factors.has_any && terms.enrollable.meets(required) && !interaction.progress.signed_in {
-        // The first factor is enrolled after the password was typed for this request, because an
-        // attacker may hold an old session.
+        // A first factor may be enrolled only after the password was typed for this request,
+        // because an attacker may hold an old session.
         NextStep::SignIn
     } else {
         NextStep::Unmet(subject, required)

@@ -2,16 +2,16 @@
 //! appendix B).
 //!
 //! A parameter without a value counts as omitted, and a known parameter must not be repeated (RFC
-//! 6749 §3.1). The caller decides which parameters are known, because unknown ones may be repeated.
+//! 6749 §3.1). Unknown parameters may be repeated. The caller decides which parameters are known.
 
 use percent_encoding::percent_decode;
 
 use crate::error::Refusal;
 
-/// Maximum number of parameters. No client sends more.
+/// Maximum number of parameters. No known client sends more.
 const MOST: usize = 100;
 
-/// Decoded parameters in order. The value is `None` if it is not UTF-8.
+/// Decoded parameters in order. A value is `None` if it is not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, Option<String>)>);
 

@@ -1,10 +1,10 @@
-//! Dynamic client registration (RFC 7591, RFC 7592, OpenID Connect Registration 1.0): conversion of
-//! metadata and clients.
+//! Dynamic client registration (RFC 7591, RFC 7592, OpenID Connect Registration 1.0): conversion
+//! between metadata and clients.
 //!
 //! Metadata that the endpoints support is stored and returned. Unsupported response types, grants
-//! and scopes are dropped from lists, and the answer contains the registered values (RFC 7591 §2).
-//! Other metadata with unsupported values is rejected, and unknown metadata is ignored. URLs in a
-//! registration are never fetched.
+//! and scopes are removed from lists, and the answer contains the registered values (RFC 7591 §2).
+//! Other metadata with unsupported values is rejected, and unknown metadata is ignored. The server
+//! never fetches URLs of a registration.
 
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,7 @@ const MAX_NAME_LENGTH: usize = 200;
 pub struct ClientMetadata {
     pub name: Option<String>,
     pub auth_method: AuthMethod,
-    /// Redirect URIs; at least one.
+    /// Redirect URIs, at least one.
     pub redirect_uris: Vec<RedirectUri>,
     /// URIs to which browsers may be redirected after a logout.
     pub post_logout_redirect_uris: Vec<RedirectUri>,
@@ -76,12 +76,12 @@ impl ClientMetadata {
         })
     }
 
-    /// Returns whether such a client can keep a secret.
+    /// Returns the type of a client with this metadata: public or confidential.
     pub fn client_type(&self) -> ClientType {
         if self.auth_method == AuthMethod::None { ClientType::Public } else { ClientType::Confidential }
     }
 
-    /// Replaces a client's metadata. Omitted values are reset (RFC 7592 §2.2).
+    /// Replaces the metadata of a client. Omitted values are reset (RFC 7592 §2.2).
     ///
     /// The default scope is not metadata of the client and is kept.
     pub fn replace(self, client: &mut Client) {
@@ -97,13 +97,13 @@ impl ClientMetadata {
     }
 }
 
-/// Secrets for the answer: only secrets that this request created or presented, because the store
+/// Secrets for the answer: only the ones that this request created or presented, because the store
 /// has only hashes.
 #[derive(Debug, Clone)]
 pub struct Issued<'a> {
-    /// The client secret of a confidential client.
+    /// Client secret of a confidential client.
     pub secret: Option<&'a Secret>,
-    /// The registration access token.
+    /// Registration access token.
     pub access_token: Option<&'a Secret>,
 }
 
@@ -161,7 +161,8 @@ const fn invalid(description: &'static str) -> Refusal {
     Refusal::new(ErrorCode::InvalidClientMetadata, description)
 }
 
-/// Rejects members that request unsupported behaviour. Accepting them would mislead the client.
+/// Rejects members that request unsupported behaviour. If they were accepted, the client would rely
+/// on them.
 fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
     if members.contains_key("jwks") && members.contains_key("jwks_uri") {
         return Err(invalid("The members jwks and jwks_uri exclude each other."));
@@ -205,8 +206,8 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
 
 fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> {
     let Some(asked) = strings(members, "grant_types")? else {
-        // The default of RFC 7591 §2 is only the code grant. Then a scope of offline_access gives
-        // no refresh token.
+        // RFC 7591 §2 makes the code grant the default. Without the refresh grant, a scope of
+        // offline_access gives no refresh token.
         return Ok(vec![GrantType::AuthorizationCode]);
     };
     let supported = [GrantType::AuthorizationCode, GrantType::RefreshToken];
@@ -217,7 +218,7 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
     Ok(types)
 }
 
-/// Parses the scope. Drops unsupported values and values that only an operator grants.
+/// Parses the scope. Removes unsupported values and values that only an operator grants.
 fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
     let Some(list) = text(members, "scope")? else { return Ok(Scope::all()) };
     let scope = Scope::known_in(list).intersection(Scope::all());
@@ -234,7 +235,7 @@ fn strings<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec
     list.map(Some).ok_or(invalid("The members response_types and grant_types must be lists of strings."))
 }
 
-/// Returns a name that fits on one line of a page.
+/// Parses a name that fits on one line of a page.
 fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     let name = text(members, "client_name")?;
     if name.is_some_and(|name| !is_line(name, MAX_NAME_LENGTH)) {

@@ -1,7 +1,8 @@
 //! Parser for untrusted JSON that rejects objects with duplicate members.
 //!
-//! RFC 8259 §4 does not define which duplicate counts, and RFC 7515 §4 and RFC 7519 §4 permit
-//! rejecting them. Another program that checked the document before may have used the other one.
+//! RFC 8259 §4 does not define which duplicate counts. RFC 7515 §4 and RFC 7519 §4 permit rejecting
+//! duplicates. If duplicates were accepted, another program that checked the document before might
+//! have read the other value.
 
 use std::fmt;
 
@@ -10,8 +11,8 @@ use serde_json::{Map, Number, Value};
 
 /// Parses a document that is one object.
 ///
-/// Returns `None` if it is not, has a duplicate member at any depth, or has more than 128 levels of
-/// nesting.
+/// Returns `None` if the document is not an object, has a duplicate member at any depth, or has
+/// more than 128 levels of nesting.
 pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(text) {
         Ok(Unique(Value::Object(members))) => Some(members),

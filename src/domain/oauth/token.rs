@@ -14,7 +14,7 @@ use crate::secret::Secret;
 use crate::time::UnixTime;
 use crate::user::Subject;
 
-/// Known parameters of the endpoint, for all grant types.
+/// Known parameters of the token endpoint, for all grant types.
 const KNOWN: [&str; 8] =
     ["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope", "client_id", "client_secret"];
 
@@ -86,7 +86,7 @@ impl TokenRequest {
         let scope = form
             .one("scope")?
             .map(|text| {
-                // RFC 6749 §3.3: a list of at least one.
+                // RFC 6749 §3.3 requires at least one value.
                 let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
                 let none = || Refusal::new(ErrorCode::InvalidScope, "The scope is empty.");
                 Some(scope).filter(|scope| !scope.is_empty()).ok_or_else(none)
@@ -96,15 +96,15 @@ impl TokenRequest {
     }
 }
 
-/// Input for creating the tokens of a grant.
+/// Input for the function that creates the tokens of a grant.
 #[derive(Debug, Clone)]
 pub struct Authorization {
-    /// The grant of the tokens.
+    /// Grant that the tokens belong to.
     pub grant: GrantId,
     pub client: ClientId,
     pub subject: Subject,
     pub scope: Scope,
-    /// The `nonce` of the authorization request. None for a refresh (OpenID Connect Core §12.2).
+    /// The `nonce` of the authorization request. `None` for a refresh (OpenID Connect Core §12.2).
     pub nonce: Option<String>,
     pub auth_time: UnixTime,
     pub acr: String,
@@ -112,8 +112,8 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Reports whether it includes an ID token. A client may omit `openid` from the scope of a
-    /// refresh.
+    /// Reports whether the response includes an ID token. A client may omit `openid` from the scope
+    /// of a refresh.
     pub fn has_id_token(&self) -> bool {
         self.scope.contains(ScopeValue::OpenId)
     }
@@ -125,12 +125,12 @@ pub struct TokenResponse {
     pub access_token: String,
     /// Always `Bearer`.
     pub token_type: &'static str,
-    /// The access token's lifetime in seconds.
+    /// Lifetime of the access token in seconds.
     pub expires_in: u64,
-    /// The ID token, with scope `openid`.
+    /// ID token, if the scope contains `openid`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_token: Option<String>,
-    /// The refresh token, with scope `offline_access`.
+    /// Refresh token, if the scope contains `offline_access`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
     pub scope: String,

@@ -27,7 +27,7 @@ const MAX_SUB_LENGTH: usize = 255;
 pub struct TrustTerms {
     /// Local short name of the issuer: letters, digits, `-` and `_`.
     pub name: String,
-    /// The issuer, byte for byte as in `iss`.
+    /// URL of the issuer, byte for byte as in `iss`.
     pub issuer: String,
     /// Accepted audiences. A token must name one of them.
     pub audiences: Vec<String>,
@@ -35,27 +35,28 @@ pub struct TrustTerms {
     /// Whether the header's `typ` must be `at+jwt` (RFC 9068 §2.1). Otherwise it may be `JWT` or
     /// absent.
     pub access_tokens_only: bool,
-    /// The issuer's clients whose tokens are accepted. If absent, those of all clients are.
+    /// Clients of the issuer whose tokens are accepted. If absent, tokens of all clients are
+    /// accepted.
     pub clients: Option<Vec<String>>,
     /// Maximum difference between the issuer's clock and ours.
     pub skew: Duration,
     /// Maximum length of the issuer's tokens in bytes.
     pub longest: usize,
-    /// Claims to use in access rules.
+    /// Claims that access rules use.
     pub claims: ClaimNames,
 }
 
-/// Configured mapping of claims: a name, or a JSON pointer (RFC 6901) such as
+/// Configured mapping of claims. A claim is a name, or a JSON pointer (RFC 6901) such as
 /// `/realm_access/roles`.
 ///
 /// Claims without a mapping are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimNames {
-    /// Groups: a list of strings, or one string.
+    /// Claim with the groups: a list of strings, or one string.
     pub groups: Option<String>,
     /// Prefix added to each group.
     pub group_prefix: String,
-    /// Scopes: a space-separated string, or a list of strings.
+    /// Claim with the scopes: a space-separated string, or a list of strings.
     pub scope: Option<String>,
     pub email: Option<String>,
     /// Whether addresses are used even if the token lacks `"email_verified": true`.
@@ -66,31 +67,31 @@ pub struct ClaimNames {
 /// Reason to reject a token of another issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ForeignFault {
-    /// Longer than the issuer's tokens may be.
+    /// The token is longer than tokens of the issuer may be.
     TooLong,
-    /// Not a JWS with three parts, or not the expected JSON.
+    /// The token is not a JWS with three parts, or not the expected JSON.
     Malformed,
-    /// Requires extensions that are not supported (RFC 7515 §4.1.11).
+    /// The token requires extensions that are not supported (RFC 7515 §4.1.11).
     Critical,
-    /// Signed with an algorithm that is not accepted from the issuer.
+    /// The token is signed with an algorithm that is not accepted from the issuer.
     Algorithm,
-    /// Not an access token.
+    /// The token is not an access token.
     Kind,
-    /// The issuer has no such key.
+    /// The issuer has no key with the token's `kid`.
     UnknownKey,
-    /// The signature does not verify with the key.
+    /// The signature cannot be verified with the key.
     Signature,
     Issuer,
     Audience,
-    /// Issued to a client that is not accepted.
+    /// The token was issued to a client that is not accepted.
     Client,
-    /// Expired, or without an expiry.
+    /// The token has expired, or has no expiry.
     Expired,
-    /// Not valid yet, or issued in the future.
+    /// The token is not valid yet, or was issued in the future.
     NotYet,
-    /// Without a subject, or with one that cannot be used as a name.
+    /// The token has no subject, or a subject that cannot be used as a name.
     Subject,
-    /// Bound to a key (RFC 7800). Proof of possession is not supported.
+    /// The token is bound to a key (RFC 7800). Proof of possession is not supported.
     Bound,
     /// The issuer's keys were never loaded or are too old.
     NoKeys,
@@ -137,10 +138,10 @@ impl ForeignFault {
     }
 }
 
-/// Returns the issuer that an unverified token claims. Returns `None` if it has none, or a
-/// duplicate one.
+/// Returns the issuer that an unverified token claims. Returns `None` if the claim is missing or
+/// duplicated.
 ///
-/// Use it only to choose the keys and terms for the validation.
+/// Use the result only to choose the keys and terms for the validation.
 pub fn claimed_issuer(token: &str) -> Option<String> {
     /// Skips all other claims, because this parser runs for every request.
     #[derive(Deserialize)]
@@ -161,7 +162,7 @@ pub fn claimed_issuer(token: &str) -> Option<String> {
 /// Parsed JWS whose signature and claims are not verified yet.
 #[derive(Debug)]
 pub struct Signed<'a> {
-    /// Signing algorithm from the header. It is one of the terms' algorithms.
+    /// Signing algorithm from the header. The terms permit it.
     pub algorithm: Algorithm,
     pub kid: Option<String>,
     pub signing_input: &'a str,
@@ -172,8 +173,8 @@ pub struct Signed<'a> {
 impl<'a> Signed<'a> {
     /// Parses a token under these terms.
     ///
-    /// Keys in or referred to by the header (`jwk`, `jku`, `x5c`, `x5u`) are ignored, because an
-    /// attacker would forge these too.
+    /// The header may contain or refer to keys (`jwk`, `jku`, `x5c`, `x5u`). These are ignored,
+    /// because an attacker would forge them too.
     ///
     /// # Errors
     /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
@@ -183,7 +184,7 @@ impl<'a> Signed<'a> {
         }
         let decoded = |part| from_base64url(part).ok_or(ForeignFault::Malformed);
         let (signing_input, signature) = token.rsplit_once('.').ok_or(ForeignFault::Malformed)?;
-        // A third dot is invalid base64url.
+        // A third dot is invalid base64url, so decoding detects it.
         let (header, claims) = signing_input.split_once('.').ok_or(ForeignFault::Malformed)?;
         let header = strict_json::object(&decoded(header)?).ok_or(ForeignFault::Malformed)?;
         if header.contains_key("crit") {
@@ -264,7 +265,7 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// Identity from a token of another issuer, limited to the mapped claims.
+/// Identity from a token of another issuer. It has only the mapped claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     pub issuer: String,
@@ -276,21 +277,21 @@ pub struct Foreign {
     pub email: Option<Email>,
     pub acr: Option<String>,
     pub auth_time: Option<UnixTime>,
-    /// When the token is no longer accepted: `exp` plus the permitted clock difference.
+    /// Time at which the token is no longer accepted: `exp` plus the permitted clock difference.
     pub ends_at: UnixTime,
 }
 
 impl Foreign {
-    /// Returns the local name `issuer:sub`. Because of the colon, it differs from local names and
-    /// those of other issuers.
+    /// Returns the local name `issuer:sub`. Local names have no colon, and names of other issuers
+    /// have another prefix.
     pub fn name(&self) -> String {
         format!("{}:{}", self.issuer, self.sub)
     }
 
-    /// Estimates the memory usage in bytes. Short list entries take more memory here than in the
+    /// Estimates the memory usage in bytes. Short list entries use more memory here than in the
     /// token.
     pub fn size(&self) -> usize {
-        /// Overhead per string: its entry in a tree or list, and the allocation.
+        /// Overhead of a string: its entry in a tree or list, and the allocation.
         const TEXT: usize = 64;
         let texts = self.audiences.iter().chain(&self.scopes).chain(&self.groups).chain([&self.issuer, &self.sub]);
         texts.chain(&self.acr).map(|text| text.len() + TEXT).sum::<usize>() + size_of::<Self>()

@@ -13,13 +13,13 @@ use crate::webauthn::{
 /// Purpose of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssertionPurpose {
-    /// Complete sign-in without typed input: the passkey identifies the account, and its
+    /// Complete sign-in without typed input. The passkey identifies the account, and its
     /// authenticator verifies the user.
     SignIn,
-    /// Second factor after the correct password: any credential of the account. User verification
-    /// is not required.
+    /// Second factor after the correct password, by any credential of the account. User
+    /// verification is not required.
     SecondFactor,
-    /// Confirmation by a signed-in user: one of their passkeys, with user verification.
+    /// Confirmation by a signed-in user, by one of their passkeys with user verification.
     Confirmation,
 }
 
@@ -42,14 +42,14 @@ pub struct AssertionTerms<'a> {
     pub purpose: AssertionPurpose,
 }
 
-/// The account that signs in: already known, or found by [`AssertionResponse::user_handle`].
+/// Account that signs in. It is already known, or found by [`AssertionResponse::user_handle`].
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialOwner<'a> {
     pub handle: &'a UserHandle,
     pub credentials: &'a [CredentialRecord],
 }
 
-/// A browser's answer to `navigator.credentials.get()`.
+/// Answer of a browser to `navigator.credentials.get()`.
 pub struct AssertionResponse {
     id: CredentialId,
     client_data: Vec<u8>,
@@ -69,16 +69,18 @@ struct AssertionJson {
     user_handle: Option<String>,
 }
 
-/// Valid assertion. The caller must store `sign_count` and `backup` in the credential's record.
+/// Valid assertion. The caller must store `sign_count` and `backup` in the record of the
+/// credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedAssertion<'a> {
     pub credential: &'a CredentialRecord,
     pub sign_count: u32,
     pub backup: BackupState,
-    /// Whether this was a passkey that verified its user, which is two factors at once. Always
-    /// false for security keys.
+    /// Whether a passkey was used and verified its user, which is two factors at once. Always false
+    /// for security keys.
     pub user_verified: bool,
-    /// Whether the counter of a backup-eligible credential did not increase. For the audit log.
+    /// Whether the counter of a backup-eligible credential did not increase. The audit log records
+    /// it.
     pub count_stood_still: bool,
 }
 
@@ -98,13 +100,13 @@ impl AssertionResponse {
         })
     }
 
-    /// Returns the credential that it claims to use.
+    /// Returns the credential that the answer claims to use.
     pub fn credential_id(&self) -> &CredentialId {
         &self.id
     }
 
-    /// Returns the account that it claims to belong to. `None` also if the text is not a valid user
-    /// handle.
+    /// Returns the account that the answer claims to belong to. `None` also if the text is not a
+    /// valid user handle.
     pub fn user_handle(&self) -> Option<UserHandle> {
         self.user_handle.as_deref().and_then(UserHandle::parse)
     }
@@ -112,7 +114,7 @@ impl AssertionResponse {
     /// Verifies the answer, in the order of §7.2.
     ///
     /// # Errors
-    /// Returns the first check that fails.
+    /// Returns the error of the first check that fails.
     pub fn verify<'a>(
         &self,
         terms: &AssertionTerms<'_>,

@@ -10,7 +10,7 @@ const BACKED_UP: u8 = 1 << 4;
 const ATTESTED: u8 = 1 << 6;
 const EXTENSIONS: u8 = 1 << 7;
 
-/// Parsed authenticator data. Nothing is verified yet.
+/// Parsed authenticator data, not verified yet.
 pub(super) struct AuthenticatorData<'a> {
     relying_party_hash: &'a [u8; 32],
     flags: u8,
@@ -41,7 +41,8 @@ impl<'a> AuthenticatorData<'a> {
         let sign_count = u32::from_be_bytes(*chunk(&mut rest)?);
         let credential = if flags & ATTESTED == 0 { None } else { Some(attested_credential(&mut rest)?) };
         if flags & EXTENSIONS != 0 {
-            // No extension output is used. Outputs without a request are parsed and discarded.
+            // No extension output is used. Outputs that were not requested are parsed and
+            // discarded.
             let (extensions, after) = CborItem::first(rest).map_err(CeremonyError::AuthenticatorDataCbor)?;
             if !matches!(extensions, CborItem::Map(_)) {
                 return Err(CeremonyError::AuthenticatorDataCbor(super::CborFault::Shape));

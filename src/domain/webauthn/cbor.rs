@@ -1,8 +1,8 @@
-//! Parser for CBOR (RFC 8949) in the canonical form of CTAP2 §6, limited to the types that
+//! Parser for CBOR (RFC 8949) in the canonical form of CTAP2 §6. It supports only the types that
 //! ceremonies need.
 //!
-//! Level 3 §2 requires the canonical form of all encoders. Other encodings are rejected, so that a
-//! value has one encoding.
+//! Level 3 §2 requires the canonical form of all encoders. The parser rejects other encodings, so
+//! that a value has exactly one encoding.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ const DEEPEST: u8 = 4;
 pub enum CborFault {
     #[error("it ends too early")]
     Truncated,
-    /// Bytes follow after the value.
+    /// More bytes follow after the value.
     #[error("it has trailing bytes")]
     Trailing,
     /// A number or length is not in its shortest form, or a length is indefinite.
@@ -28,10 +28,11 @@ pub enum CborFault {
     /// A text is not UTF-8.
     #[error("a string is not UTF-8")]
     NotUtf8,
-    /// A tag, a float, a number beyond 63 bits, or a key that is neither a number nor a text.
+    /// The value has an unsupported type: a tag, a float, a number beyond 63 bits, or a key that is
+    /// neither a number nor a text.
     #[error("it has a value of an unsupported type")]
     Unsupported,
-    /// Valid, but not of the required type.
+    /// The value is valid, but not of the required type.
     #[error("it is not of the required type")]
     Shape,
 }
@@ -43,12 +44,12 @@ pub(super) enum CborItem<'a> {
     Bytes(&'a [u8]),
     Text(&'a str),
     Map(Vec<(CborItem<'a>, CborItem<'a>)>),
-    /// An array, a boolean or null: parsed and discarded.
+    /// An array, a boolean or null. The content is parsed and discarded.
     Other,
 }
 
 impl<'a> CborItem<'a> {
-    /// Parses a value without further bytes after it.
+    /// Parses a value that is not followed by further bytes.
     pub(super) fn whole(bytes: &'a [u8]) -> Result<Self, CborFault> {
         match Self::first(bytes)? {
             (item, []) => Ok(item),
@@ -73,7 +74,7 @@ impl<'a> CborReader<'a> {
         let [first] = self.array()?;
         let (major, short) = (first >> 5, first & 0b1_1111);
         if major == 7 {
-            // False, true and null.
+            // 20 is false, 21 is true, 22 is null.
             return if matches!(short, 20..=22) { Ok(CborItem::Other) } else { Err(CborFault::Unsupported) };
         }
         let number = self.number(short)?;
@@ -127,8 +128,8 @@ impl<'a> CborReader<'a> {
         if number < least { Err(CborFault::NotShortest) } else { Ok(number) }
     }
 
-    /// Checks a number of elements. Each takes at least one byte, so a false number cannot cause a
-    /// large allocation.
+    /// Checks a number of elements. Each element takes at least one byte, so a false number cannot
+    /// cause a large allocation.
     fn count(&self, number: u64) -> Result<u64, CborFault> {
         if number > self.rest.len() as u64 { Err(CborFault::Truncated) } else { Ok(number) }
     }
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn values_are_read_as_rfc_8949_writes_them() {
-        // RFC 8949 appendix A.
+        // Examples of RFC 8949 appendix A.
         for (bytes, number) in [
             (&b"\x00"[..], 0),
             (b"\x17", 23),

@@ -64,8 +64,8 @@ impl<'de> Deserialize<'de> for CredentialId {
 
 /// User handle: the account's identifier for authenticators (§6.1, user handle privacy).
 ///
-/// It is random and differs from `sub`, because every client sees that, and authenticators may show
-/// the handle to their holders. It does not change while the account has a credential.
+/// The handle is random and differs from `sub`. Every client sees the `sub`, and authenticators may
+/// show the handle to their holders. The handle does not change while the account has a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserHandle(#[serde(with = "base64url_bytes")] [u8; 32]);
@@ -93,33 +93,33 @@ impl fmt::Display for UserHandle {
     }
 }
 
-/// Purpose of a credential, decided permanently at its registration.
+/// Kind of a credential, decided permanently at its registration.
 ///
-/// An attacker who steals a key without a PIN can set one. Afterwards the key would verify the
-/// attacker.
+/// The kind never changes, because an attacker who steals a key without a PIN can set one.
+/// Afterwards the key would verify the attacker as its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialKind {
-    /// Complete sign-in: discoverable without a username, created by an authenticator that verified
-    /// its user.
+    /// Credential for a complete sign-in: discoverable without a username, and created by an
+    /// authenticator that verified its user.
     Passkey,
-    /// Second factor after the password. It proves possession only.
+    /// Credential for a second factor after the password. It proves possession only.
     SecurityKey,
 }
 
-/// Whether a credential can leave its device (§6.1.3).
+/// State of a credential's backup: whether the credential can leave its device (§6.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupState {
     DeviceBound,
-    /// It can be backed up but is not yet.
+    /// The credential can be backed up but is not yet.
     Eligible,
-    /// It is backed up: the owner's other devices may have it too.
+    /// The credential is backed up. Other devices of the owner may have it too.
     BackedUp,
 }
 
 impl BackupState {
-    /// Reports whether it can leave its device. This never changes.
+    /// Reports whether the credential can leave its device. The result never changes.
     pub const fn is_eligible(self) -> bool {
         matches!(self, Self::Eligible | Self::BackedUp)
     }
@@ -128,31 +128,33 @@ impl BackupState {
 /// Stored credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialRecord {
-    /// Its id, which is unique among all accounts.
+    /// Id of the credential, unique among all accounts.
     pub id: CredentialId,
     pub key: CredentialKey,
     pub kind: CredentialKind,
-    /// Its last signature counter. Authenticators without a counter send 0.
+    /// Last signature counter of the credential. Authenticators without a counter send 0.
     pub sign_count: u32,
     pub backup: BackupState,
-    /// The authenticator's model as claimed, without proof. All zeros if it claims none.
+    /// Model of the authenticator (AAGUID) as claimed, without proof. All zeros if the
+    /// authenticator claims none.
     #[serde(with = "base64url_bytes")]
     pub aaguid: [u8; 16],
-    /// The authenticator's transports according to the browser. The next request contains them
+    /// Transports of the authenticator according to the browser. The next request contains them
     /// (§5.8.4).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<String>,
 }
 
 impl CredentialRecord {
-    /// Returns the name of the authenticator's model, if it claims a known one. For display only.
+    /// Returns the name of the authenticator's model, if the claimed model is known. For display
+    /// only.
     pub fn model(&self) -> Option<&'static str> {
         model_name(self.aaguid)
     }
 }
 
-/// Returns the transports to store. New ones are defined over time, so their format is checked and
-/// not their name.
+/// Returns the transports to store. New transports are defined over time, so the format of a name
+/// is checked and not the name.
 pub(super) fn transports(named: Vec<String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for name in named {

@@ -17,7 +17,7 @@ use crate::webauthn::cbor::CborItem;
 /// with 2048 bits.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=512;
 
-/// Accepted public exponents. With smaller ones careless verifiers accept forgeries, and larger
+/// Accepted public exponents. With smaller exponents, careless verifiers accept forgeries. Larger
 /// ones are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
@@ -32,11 +32,11 @@ pub enum KeyAlgorithm {
 }
 
 impl KeyAlgorithm {
-    /// The offered algorithms in order of preference. An authenticator uses the first that it
+    /// Offered algorithms in order of preference. An authenticator uses the first one that it
     /// supports.
     pub const OFFERED: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
 
-    /// Returns its number in the registry of COSE algorithms.
+    /// Returns the number of the algorithm in the registry of COSE algorithms.
     pub(crate) const fn cose_number(self) -> i64 {
         match self {
             Self::Es256 => -7,
@@ -58,8 +58,8 @@ impl CredentialKey {
     /// Parses a `COSE_Key`.
     ///
     /// # Errors
-    /// Returns an error if it is malformed, has an algorithm that was not offered, or is no key of
-    /// its algorithm.
+    /// Returns an error if the key is malformed, has an algorithm that was not offered, or is
+    /// invalid for its algorithm.
     pub fn from_cose(bytes: &[u8]) -> Result<Self, CeremonyError> {
         let item = CborItem::whole(bytes).map_err(CeremonyError::AuthenticatorDataCbor)?;
         Self::from_item(&item, bytes)
@@ -110,7 +110,7 @@ fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborIt
             ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point)
         }
         (KeyAlgorithm::EdDsa, 1, 6, 4) => ParsedPublicKey::new(&ED25519, coordinate(members, -2)?),
-        // The label of the modulus of RSA keys is that of the curve of other keys.
+        // The label −1 is the modulus of RSA keys and the curve of other keys.
         (KeyAlgorithm::Rs256, 3, 0, 4) => {
             let (n, e) = (bytes(members, -1)?, bytes(members, -2)?);
             if !is_sound_rsa(n, e) {
@@ -126,8 +126,9 @@ fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborIt
 fn is_sound_rsa(n: &[u8], e: &[u8]) -> bool {
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)));
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    // The first byte must not be zero, or the number would have a second encoding. For the minimum
-    // length its highest bit must be set: 2041 bits would be too few.
+    // The first byte must not be zero, because the number would then have a second encoding. At the
+    // minimum length the highest bit must be set, because the modulus would otherwise have fewer
+    // than 2048 bits.
     let full = |number: &[u8], least: u8| number.first().is_some_and(|first| *first >= least);
     MODULUS.contains(&n.len())
         && full(n, if n.len() == *MODULUS.start() { 0x80 } else { 1 })

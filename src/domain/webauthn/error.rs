@@ -2,16 +2,18 @@
 
 use crate::webauthn::cbor::CborFault;
 
-/// Reason to reject a browser's answer: each check of Level 3 §7.1 and §7.2 that can fail.
+/// Reason to reject a browser's answer. Each check of Level 3 §7.1 and §7.2 that can fail has a
+/// variant.
 ///
-/// The messages are for the log. Users only learn that the key was not accepted.
+/// The messages are for the log. Users learn only that the key was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CeremonyError {
-    // Never sent by a conforming browser or authenticator.
-    /// More than [`MAX_CEREMONY_RESPONSE_LENGTH`](super::MAX_CEREMONY_RESPONSE_LENGTH) bytes.
+    // Conforming browsers and authenticators never cause these errors.
+    /// The answer has more than
+    /// [`MAX_CEREMONY_RESPONSE_LENGTH`](super::MAX_CEREMONY_RESPONSE_LENGTH) bytes.
     #[error("the response is too long")]
     TooLong,
-    /// Not the JSON of a `PublicKeyCredential` (§5.1.8) of this ceremony.
+    /// The answer is not the JSON of a `PublicKeyCredential` (§5.1.8) of this ceremony.
     #[error("the response is not the JSON of a credential for this ceremony")]
     ResponseJson,
     /// `id` and `rawId` are not the same credential id in base64url.
@@ -32,57 +34,57 @@ pub enum CeremonyError {
     /// The credential's key or the extension outputs are not CBOR.
     #[error("the authenticator data has malformed CBOR: {0}")]
     AuthenticatorDataCbor(CborFault),
-    /// A registration without a credential.
+    /// The registration contains no credential.
     #[error("the authenticator data has no credential")]
     NoCredential,
-    /// An assertion with a credential (§6.1).
+    /// The assertion contains a new credential (§6.1).
     #[error("the authenticator data of an assertion has a credential")]
     UnexpectedCredential,
-    /// Backed up without being eligible for backup.
+    /// The credential is backed up without being eligible for backup.
     #[error("the flags contradict each other: backed up, but not eligible for backup")]
     BackupFlags,
     /// The key's algorithm was not offered.
     #[error("the key's algorithm was not offered")]
     AlgorithmNotOffered,
-    /// The parameters are no key of its algorithm.
+    /// The parameters are not a valid key of the algorithm.
     #[error("the key is not valid for its algorithm")]
     NotAKey,
-    /// Shorter than 16 or longer than 1,023 bytes.
+    /// The credential id has fewer than 16 or more than 1,023 bytes.
     #[error("the credential ID has an invalid length")]
     IdLength,
     /// The response and the authenticator data name different credentials.
     #[error("the credential ID differs from the one in the authenticator data")]
     OtherId,
 
-    // Errors that the user can correct.
+    // Users can correct the causes of these errors.
     /// The authenticator did not detect a user.
     #[error("the user was not present (UP)")]
     NotPresent,
     /// The authenticator did not verify the user by PIN or biometrics.
     #[error("the user was not verified (UV)")]
     NotVerified,
-    /// A security key where a passkey is required.
+    /// A security key was used where a passkey is required.
     #[error("the credential is a security key, but a passkey is required")]
     NotAPasskey,
-    /// Not a key of this account.
+    /// The key does not belong to this account.
     #[error("the credential does not belong to this account")]
     NotTheirs,
-    /// No user handle where the account is unknown: the key is not a passkey.
+    /// There is no user handle although the account is unknown, so the key is not a passkey.
     #[error("the response has no user handle")]
     NoUserHandle,
 
-    // Created for a different purpose.
-    /// A registration for an assertion, or the reverse.
+    // The answer of these errors was created for a different purpose.
+    /// A registration was sent in place of an assertion, or the reverse.
     #[error("the response is for another ceremony")]
     OtherCeremony,
-    /// A challenge of another ceremony: a replay.
+    /// The challenge belongs to another ceremony: a replay.
     #[error("the response is for another challenge")]
     OtherChallenge,
-    /// A page of another origin, or an issuer that users reach under a name other than the
+    /// The page has another origin, or users reach the issuer under a name other than the
     /// configured one.
     #[error("the ceremony took place on a page of another origin")]
     OtherOrigin,
-    /// In a frame within another site's page.
+    /// The page was in a frame of another site's page.
     #[error("the ceremony took place in a frame of another site")]
     CrossOrigin,
     #[error("the credential belongs to another relying party")]
@@ -98,8 +100,8 @@ pub enum CeremonyError {
     Signature,
     /// The signature counter of a device-bound credential did not increase.
     ///
-    /// The causes are a copy, a broken authenticator or reordered answers. Store `presented` as the
-    /// counter nevertheless, so that the owner is rejected only once.
+    /// Possible causes are a copied key, a broken authenticator or reordered answers. The caller
+    /// must store `presented` as the counter nevertheless, so that the owner is rejected only once.
     #[error("the signature counter did not increase; the authenticator may have been cloned")]
     SignCount { presented: u32 },
 }
@@ -107,12 +109,12 @@ pub enum CeremonyError {
 /// Party that can resolve an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CeremonyBlame {
-    /// A browser, authenticator or script that violates the specification.
+    /// The browser, authenticator or script violates the specification.
     Client,
-    /// The user: with another key, or its PIN.
+    /// The user can resolve the error with another key or its PIN.
     Person,
-    /// The answer is well-formed but was created for a different purpose: an attack or a wrong
-    /// configuration.
+    /// The answer is well-formed but was created for a different purpose. The cause is an attack or
+    /// a wrong configuration.
     Misuse,
 }
 

@@ -1,11 +1,11 @@
 //! Security keys and passkeys: the relying party's side of both ceremonies of Web Authentication
 //! Level 3 (W3C).
 //!
-//! The code is pure: it takes a browser's answer and the expected values, and returns a credential
+//! The code is pure. It takes a browser's answer and the expected values, and returns a credential
 //! or an error. The store keeps the challenge and accepts one answer to it.
 //!
-//! Attestation is neither requested nor read. It would prove an authenticator's model, and no rule
-//! depends on that. So the claimed model of a credential (its AAGUID) is only a hint.
+//! Attestation is neither requested nor read. It would prove the model of an authenticator, and no
+//! rule depends on the model. So the claimed model of a credential (its AAGUID) is only a hint.
 
 mod assertion;
 mod authenticator_data;
@@ -35,7 +35,7 @@ pub use registration::{RegistrationResponse, RegistrationTerms, VerifiedRegistra
 
 /// Maximum length of a browser's answer, in bytes of JSON.
 ///
-/// A TPM's attestation statement, which some browsers send without a request, takes a few thousand.
+/// Some browsers send a TPM's attestation statement without a request. It has a few thousand bytes.
 pub(crate) const MAX_CEREMONY_RESPONSE_LENGTH: usize = 16 * 1024;
 
 /// Relying party: the host that credentials are bound to, and the origin that uses them.
@@ -48,10 +48,10 @@ pub struct RelyingParty {
 
 impl RelyingParty {
     /// Creates the relying party of an issuer. Returns `None` if browsers support no credentials
-    /// for it: for IP addresses, and over plain HTTP except on the local device.
+    /// for the issuer: for IP addresses, and over plain HTTP except on the local device.
     ///
-    /// `id` is the RP ID, if it is not the issuer's host. With a parent domain, each application
-    /// behind the gateway could request assertions.
+    /// `id` is the RP ID, if it is not the issuer's host. If `id` is a parent domain, each
+    /// application behind the gateway could request assertions.
     pub fn new(issuer: &Url, id: Option<&str>) -> Option<Self> {
         let Some(Host::Domain(host)) = issuer.host() else { return None };
         let on_this_device = host == "localhost" || host.ends_with(".localhost");

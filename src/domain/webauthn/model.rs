@@ -1,4 +1,4 @@
-//! Names of authenticator models by AAGUID, for default factor names only.
+//! Names of authenticator models by AAGUID. Used only for default names of factors.
 //!
 //! Attestation is not read, so an authenticator may claim any AAGUID. No decision depends on it.
 

@@ -1,6 +1,6 @@
 //! Options that a page passes to the browser, in the JSON of Level 3 §5.1.9.
 //!
-//! `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON` parse it.
+//! The browser parses them with `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON`.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub struct RequestOptions {
 #[serde(rename_all = "camelCase")]
 pub struct UserEntity {
     pub id: UserHandle,
-    /// The address, which distinguishes the account.
+    /// E-mail address, which distinguishes the account.
     pub name: String,
     pub display_name: String,
 }
@@ -87,9 +87,9 @@ struct CreationExtensions {
 impl CreationOptions {
     /// Creates options for a new credential.
     ///
-    /// A passkey is stored on the authenticator and requires user verification. A security key uses
-    /// no storage there (§5.4.6). `name` is the name of the site. `existing` are all credentials of
-    /// the account, so that none is duplicated or overwritten.
+    /// A passkey is stored on the authenticator and requires user verification. A security key is
+    /// not stored there (§5.4.6). `name` is the name of the site. `existing` lists all credentials
+    /// of the account, so that none is duplicated or overwritten.
     pub fn new(
         relying_party: &RelyingParty,
         name: &str,
@@ -125,8 +125,8 @@ impl CreationOptions {
 impl RequestOptions {
     /// Creates options for a known account, with its suitable credentials.
     ///
-    /// Use `SecondFactor` only after the correct password, because the list reveals whether an
-    /// account exists and its credentials (§14.6.3).
+    /// Use `SecondFactor` only after the correct password. The list reveals whether an account
+    /// exists, and its credentials (§14.6.3).
     pub fn of_account(
         relying_party: &RelyingParty,
         challenge: &CeremonyChallenge,
@@ -142,7 +142,8 @@ impl RequestOptions {
         }
     }
 
-    /// Creates options for a sign-in without typed input: any passkey, without revealing accounts.
+    /// Creates options for a sign-in without typed input. Every passkey is accepted, and the
+    /// options reveal no accounts.
     pub fn of_anybody(relying_party: &RelyingParty, challenge: &CeremonyChallenge, timeout: Duration) -> Self {
         Self {
             challenge: challenge.to_string(),

@@ -14,11 +14,11 @@ use crate::webauthn::{
 pub struct RegistrationTerms<'a> {
     pub relying_party: &'a RelyingParty,
     pub challenge: &'a CeremonyChallenge,
-    /// Purpose of the credential. A passkey requires user verification at its registration.
+    /// Kind of the new credential. A passkey requires user verification at its registration.
     pub kind: CredentialKind,
 }
 
-/// A browser's answer to `navigator.credentials.create()`.
+/// Answer of a browser to `navigator.credentials.create()`.
 pub struct RegistrationResponse {
     id: CredentialId,
     client_data: Vec<u8>,
@@ -43,9 +43,10 @@ struct AttestationJson {
 /// 26).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedRegistration {
-    /// The credential to store.
+    /// Credential to store.
     pub credential: CredentialRecord,
-    /// Whether it is discoverable according to the browser. None if the browser does not report it.
+    /// Whether the credential is discoverable according to the browser. `None` if the browser does
+    /// not report it.
     pub discoverable: Option<bool>,
 }
 
@@ -68,7 +69,7 @@ impl RegistrationResponse {
     /// Verifies the answer, in the order of §7.1.
     ///
     /// # Errors
-    /// Returns the first check that fails.
+    /// Returns the error of the first check that fails.
     pub fn verify(&self, terms: &RegistrationTerms<'_>) -> Result<VerifiedRegistration, CeremonyError> {
         response::check(&self.client_data, "webauthn.create", terms.relying_party, terms.challenge)?;
         let attestation = AttestationObject::parse(&self.attestation_object)?;
@@ -76,7 +77,7 @@ impl RegistrationResponse {
         let flags = data.check(terms.relying_party, terms.kind == CredentialKind::Passkey)?;
         let made = data.credential.ok_or(CeremonyError::NoCredential)?;
         let key = CredentialKey::from_item(&made.key, made.encoded_key)?;
-        // The verification procedure of the format none (§8.7).
+        // Verification procedure of the format none (§8.7).
         if attestation.format == "none" && attestation.has_statement {
             return Err(CeremonyError::StatementOfNone);
         }
@@ -99,8 +100,8 @@ impl RegistrationResponse {
 
 /// Attestation object (§6.5.4).
 ///
-/// Statements of formats other than none are not read. Browsers may send one without a request, and
-/// it would only prove the authenticator's model.
+/// Statements of formats other than none are not read. Browsers may send a statement without a
+/// request. It would only prove the model of the authenticator.
 struct AttestationObject<'a> {
     format: &'a str,
     has_statement: bool,
@@ -111,7 +112,8 @@ impl<'a> AttestationObject<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, CeremonyError> {
         let object = CborItem::whole(bytes).map_err(CeremonyError::AttestationObject)?;
         let CborItem::Map(members) = object else { return Err(CeremonyError::AttestationObject(CborFault::Shape)) };
-        // In the order of canonical CBOR. No version of the specification has further members.
+        // The members are in the order of canonical CBOR. No version of the specification has
+        // further members.
         match &members[..] {
             [
                 (CborItem::Text("fmt"), CborItem::Text(format)),

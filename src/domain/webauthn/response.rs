@@ -1,5 +1,5 @@
-//! JSON of `PublicKeyCredential.toJSON()` (Level 3 §5.1.8), and the client data in it (§5.8.1): type,
-//! challenge and origin.
+//! JSON of `PublicKeyCredential.toJSON()` (Level 3 §5.1.8), and the client data that it contains
+//! (§5.8.1): type, challenge and origin.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -46,7 +46,7 @@ impl<'de> Deserialize<'de> for Base64Bytes {
     }
 }
 
-/// A credential as browsers send it, with the answer `R` of its ceremony.
+/// Credential as browsers send it, with the answer `R` of its ceremony.
 #[derive(serde::Deserialize)]
 pub(super) struct CredentialJson<R> {
     id: String,
@@ -91,8 +91,8 @@ pub(super) fn parse<R: DeserializeOwned>(json: &str) -> Result<(CredentialId, R,
     Ok((id, credential.response.0, discoverable))
 }
 
-/// The members that are checked. Others are ignored: Chromium adds a random one to prevent
-/// comparisons of the whole text.
+/// Members of client data that are checked. Other members are ignored: Chromium adds a random one
+/// to prevent comparisons of the whole text.
 #[derive(serde::Deserialize)]
 struct ClientData<'a> {
     #[serde(rename = "type", borrow)]

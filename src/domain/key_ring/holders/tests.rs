@@ -11,8 +11,8 @@ fn at(seconds: u64) -> UnixTime {
     UnixTime::from_seconds(seconds)
 }
 
-/// Returns a test key. Its signature is its modulus followed by the message, so signatures of keys
-/// differ.
+/// Returns a test key. A signature of it is its modulus followed by the message, so signatures of
+/// different keys differ.
 fn jwk(name: &str) -> PublicJwk {
     PublicJwk::rsa(&base64url(name.as_bytes()), "AQAB")
 }
@@ -46,12 +46,12 @@ impl TestNode {
         judge(&Trust { holder: &self.holder, in_token: &in_token, verify: &verify })
     }
 
-    /// Returns the kids that it trusts.
+    /// Returns the kids of the keys that the node trusts.
     fn trusts(&self, ring: &KeyRing, now: u64) -> Vec<String> {
         self.with(|trust| ring.trusted(trust, at(now)).iter().map(|key| key.kid.clone()).collect())
     }
 
-    /// Makes the due endorsements with its keys of these names. Returns their number.
+    /// Signs the due endorsements with the node's keys of these names. Returns their number.
     fn endorse(&self, ring: &mut KeyRing, names: &[&str], now: u64) -> usize {
         let due = self.with(|trust| ring.due_endorsements(trust, at(now)));
         for one in &due {
@@ -62,7 +62,7 @@ impl TestNode {
     }
 }
 
-/// Endorses an entry with a key, whether or not it should.
+/// Adds an endorsement of `about` by `by`, without a check whether it is permitted.
 fn sign(ring: &mut KeyRing, about: &str, by: &str) {
     let statement = statement(ring.find(&kid(about)).unwrap(), ISSUER).unwrap();
     ring.endorse(&kid(about), &kid(by), &signed(by, &statement), at(0));
@@ -73,7 +73,8 @@ fn meddle(ring: &mut KeyRing, name: &str, change: impl FnOnce(&mut KeyLife)) {
     change(ring.find_mut(&kid(name)).unwrap());
 }
 
-/// Returns a ring of the nodes a and b with keys of the same names. a has admitted b.
+/// Returns a ring of the nodes a and b, each with a key of the same name. The node a has admitted
+/// b.
 fn ring() -> (KeyRing, TestNode) {
     let (mut ring, node) = first();
     ring.admit("b", jwk("b"), at(0), TIMES).unwrap();
@@ -137,7 +138,7 @@ fn forged_key_ring_entries_are_not_trusted() {
     meddle(&mut meddled, "b", |key| key.alg = Some("none".to_owned()));
     not_believed("another algorithm", &meddled, "b");
 
-    // The own key's kid with another key's modulus.
+    // An entry with the own key's kid and another key's modulus.
     let mut meddled = ring.clone();
     meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
     meddle(&mut meddled, "a", |key| key.jwk = Some(jwk("mallory")));
@@ -146,7 +147,7 @@ fn forged_key_ring_entries_are_not_trusted() {
     meddle(&mut meddled, "thief", |key| key.endorsed.push(by_mallory));
     not_believed("a signature by the public key in the node's own entry", &meddled, "thief");
 
-    // An entry that claims to be the node's own but is in no token.
+    // An entry that claims to be a key of this node, but is in no token.
     let mut meddled = ring;
     meddled.admit("a", jwk("thief"), at(0), TIMES).unwrap();
     not_believed("a key that is said to be the own one", &meddled, "thief");
@@ -164,12 +165,12 @@ fn only_a_node_itself_vouches_for_its_further_keys() {
     let introduced = FirstKeyTrust { holder: "c".to_owned(), word_of: kid("b") };
     assert_eq!(due.iter().map(|due| due.introduced.clone()).collect::<Vec<_>>(), [Some(introduced)]);
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the first key of c, on the word of another");
-    // An attacker who has stolen the token of c.
+    // An attacker has stolen the token of c.
     ring.admit("b", jwk("thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "thief", "c");
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 0);
     assert!(!a.trusts(&ring, 1).contains(&kid("thief")));
-    // Even an endorsed key is not trusted under the name of the node that reads the ring.
+    // An endorsed key under the name of the node that reads the ring is not trusted.
     ring.admit("a", jwk("other thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "other thief", "c");
     sign(&mut ring, "other thief", "a");
@@ -199,7 +200,8 @@ fn a_removed_node_returns_with_a_key_endorsed_by_another() {
     assert_eq!(a.trusts(&ring, 6), [kid("a"), kid("b"), kid("c"), kid("b2")]);
 }
 
-/// Twelve nodes replace their keys each month, until each remembers the maximum number of keys.
+/// Simulates twelve nodes that replace their keys each month, until each remembers the maximum
+/// number of keys.
 #[test]
 fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
     const MONTH: u64 = 1000;
@@ -216,13 +218,14 @@ fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
             if month == 1 && node > 0 {
                 ring.admit(&holder.holder.node, jwk(&next), at(month * MONTH), TIMES).unwrap();
             } else {
-                // The token keeps the two latest.
+                // Each token keeps its two latest keys.
                 let in_token = [kid(&name(node, month - 1))];
                 ring.finish_rotation(&kid(&next), "01", &in_token, at(month * MONTH), TIMES).unwrap();
                 ring.describe(&kid(&next), &jwk(&next));
                 ring.activate(&kid(&next), None, false, at(month * MONTH), TIMES).unwrap();
             }
-            // In the last months, the other nodes endorse it with their active and their next key.
+            // In the last months, each other node endorses the key with its active key and its next
+            // key.
             for other in (0..all.len()).filter(|_| month + 2 > MAX_KEYS_OF_NODE as u64) {
                 ring.endorse(&kid(&next), &kid(&name(other, month)), &[1; 256], at(month * MONTH + 1));
                 ring.endorse(&kid(&next), &kid(&name(other, month - 1)), &[1; 256], at(month * MONTH + 1));
@@ -273,7 +276,7 @@ fn a_removed_key_is_neither_trusted_nor_an_endorser() {
     ring.remove_now(&kid("a"), at(6), |_| true).unwrap();
     assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the key that has endorsed the other one is gone");
 
-    // Removing another node's only key needs no successor, removing an own key does.
+    // The removal of another node's only key needs no successor. The removal of an own key does.
     let (ring, a) = self::ring();
     for now in [6, 200] {
         let mut ring = ring.clone();
@@ -293,7 +296,7 @@ fn the_next_key_vouches_for_all_before_the_one_that_signs_goes() {
     a.kids.push(kid("a2"));
     assert_eq!(b.trusts(&ring, 5), [kid("a"), kid("b")]);
     assert_eq!(ring.untaken(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
-    // Its own two keys endorse each other, and its next key endorses the key of b.
+    // The node's two keys endorse each other, and its next key endorses the key of b.
     assert_eq!(a.endorse(&mut ring, &["a", "a2"], 5), 3);
     assert_eq!(b.endorse(&mut ring, &["b"], 5), 1);
     assert!(ring.untaken(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
