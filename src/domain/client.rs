@@ -287,7 +287,7 @@ pub struct Client {
     /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<ClientDecision>,
-    /// Whether the configuration file defines the client. If so, only a start or a reload changes it.
+    /// Whether the configuration file defines the client. Only a start or a reload then changes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_configuration: bool,
 }

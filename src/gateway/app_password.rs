@@ -42,8 +42,8 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) ->
     };
     let store = &ctx.sealgate.store;
     // The store is read in the same way for an unknown name, so that the response time reveals
-    // little. The name is trimmed because phone keyboards append a space; e-mail addresses and
-    // usernames never begin or end with one.
+    // little. Phone keyboards append a space, so the name is trimmed. E-mail addresses and
+    // usernames never begin or end with a space.
     let user = store.user_by_sign_in_name(name.trim()).await.map_err(|error| ctx.failed(&error))?;
     let whose = user.as_ref().map_or(unused_subject(), |user| user.sub);
     let passwords = store.app_passwords(whose).await.map_err(|error| ctx.failed(&error))?;
@@ -98,9 +98,10 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
 /// Replaces the challenge of a refusal with a Basic challenge, except for browsers.
 ///
 /// Container tools such as skopeo and Docker treat the realm of a Bearer challenge as the address
-/// of a token service, and fail. OAuth clients do not need the challenge: the protected-resource
-/// metadata has a well-known path. Browsers would show their own password prompt for Basic. They
-/// are recognized by Fetch Metadata headers, which programs do not send.
+/// of a token service, and fail. OAuth clients do not need the challenge, because the
+/// protected-resource metadata has a well-known path. Browsers would show their own password prompt
+/// for Basic. The gateway recognizes browsers by their Fetch Metadata headers, which programs do
+/// not send.
 pub(super) fn with_basic_challenge(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if navigation::is_by_browser(&ctx.head.headers) {
         return answer;
@@ -119,8 +120,8 @@ pub(super) fn is_presented(headers: &HeaderMap) -> bool {
     first && fields.next().is_none()
 }
 
-/// Queue of uses of application passwords that are not yet written to the store. If it is full, a
-/// use is dropped; the next request with the same password queues it again.
+/// Queue of uses of application passwords that are not yet written to the store. If the queue is
+/// full, a use is dropped. The next request with the same password queues its use again.
 #[derive(Debug, Default)]
 pub(super) struct AppPasswordUses(Mutex<HashMap<PasswordId, UnixTime>>);
 
@@ -133,7 +134,7 @@ const MAX_USES: usize = 10_000;
 /// Maximum number of concurrent writes.
 const MAX_CONCURRENT_WRITES: usize = 64;
 
-/// Uses of a password within this time after the recorded one are not recorded.
+/// Time after a recorded use in which further uses of the same password are not recorded.
 const LAST_USE_PRECISION: Duration = Duration::from_mins(1);
 
 impl AppPasswordUses {
@@ -147,8 +148,8 @@ impl AppPasswordUses {
         }
     }
 
-    /// Writes the queued uses to the store, many concurrently, because one flush to disk serves
-    /// them all.
+    /// Writes the queued uses to the store. Writes many concurrently, because one flush to disk
+    /// serves them all.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<(PasswordId, UnixTime)> = waiting.into_iter().collect();

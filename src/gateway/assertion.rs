@@ -1,4 +1,4 @@
-//! Signed assertions: the user of a request as a JWT, which the application verifies with the
+//! Signed assertions: JWTs about the user of a request. The application verifies them with the
 //! published keys.
 //!
 //! A signature in the PKCS#11 token takes milliseconds, too long for every request. So assertions
@@ -52,7 +52,7 @@ impl Default for Assertions {
 
 impl Assertions {
     /// Returns an assertion about this user for the application. `None` if the PKCS#11 token cannot
-    /// sign; that error is logged.
+    /// sign. The error is logged.
     pub(super) async fn about(
         &self,
         sealgate: &Sealgate,
@@ -64,8 +64,8 @@ impl Assertions {
         let claims = claims(sealgate, app, who, session, now);
         let key = key(sealgate, &claims);
         if let Some(cached) = self.0.get(&key) {
-            // More than a whole lifetime remains if the clock was set back. The assertion is then
-            // not valid yet.
+            // If the clock was set back, the remaining time is longer than a whole lifetime. The
+            // assertion is then not valid yet.
             if cached.remaining(now) < MIN_REMAINING || cached.remaining(now) > LIFETIME {
                 // Another request may already have replaced the entry.
                 self.0.remove_if(&key, |other| Arc::ptr_eq(other, &cached));
@@ -107,7 +107,7 @@ fn claims(
     }
 }
 
-/// Returns the cache key: a hash of the claims except the times, and of the id of the signing key.
+/// Returns the cache key: a hash of the claims without the times, and of the id of the signing key.
 fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {

@@ -1,9 +1,9 @@
 //! Characters that an application reads as part of a name, while other servers end a name or a
 //! segment there: `;`, `%2F`, `%5C` and `%252F`. Pure.
 //!
-//! The rule of a request is found by the path as the application reads it. A framework or a proxy
-//! in front of the application may read the same path differently. So the rules of every other
-//! reading must have the same requirements.
+//! The gateway finds the rule of a request by the path as the application reads it. A framework or
+//! a proxy in front of the application may read the same path differently. So the rules of every
+//! other reading must have the same requirements.
 //!
 //! In a decoded path, a mark (a control character) stands for each escaped character that is data.
 
@@ -19,7 +19,7 @@ pub(super) struct Characters {
     pub slash: bool,
     /// `%5C`.
     pub backslash: bool,
-    /// `%252F`, which a server that decodes twice reads as a slash.
+    /// `%252F`. A server that decodes twice reads it as a slash.
     pub double_slash: bool,
 }
 
@@ -35,7 +35,7 @@ impl Characters {
 
     /// Returns the characters that occur in a decoded path, in which marks stand for escaped ones.
     pub(super) fn from_marked(marked: &[u8]) -> Self {
-        // Most paths have none.
+        // Common case: the path has no such characters.
         if !marked.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
             return Self::default();
         }
@@ -99,16 +99,16 @@ enum Cut {
     Rest,
 }
 
-/// Returns whether a server that decodes before it splits sees two slashes at the start of the
-/// path. It may read the text after them as a host.
+/// Returns whether a server that decodes before it splits would see two slashes at the start of the
+/// path. Such a server may read the following text as a host.
 pub(super) fn begins_with_two_slashes(marked: &[u8]) -> bool {
     matches!(marked, [_, SLASH | BACKSLASH | DOUBLE_SLASH, ..])
 }
 
 /// Returns the path as the application reads it.
 ///
-/// Escaped slashes and backslashes remain marks. If they became escapes again, a later check would
-/// report a double escape.
+/// Escaped slashes and backslashes remain marks. As escapes, they would be reported as double
+/// escapes by a later check.
 pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
     read_as(marked, [false; 3], (Cut::Nothing, false))
 }
@@ -122,8 +122,8 @@ pub(super) fn readings(marked: &[u8], budget: &mut ReadingBudget) -> Result<Vec<
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
         (Cut::Nothing, false),
-        // Servers that decode first also cut at an escaped semicolon. Servers that cut first do
-        // not.
+        // Servers that decode first also cut at an escaped semicolon. Servers that cut first do not
+        // cut there.
         (Cut::Parameters, false),
         (Cut::Parameters, true),
         (Cut::Rest, false),
@@ -149,9 +149,9 @@ pub(super) fn readings(marked: &[u8], budget: &mut ReadingBudget) -> Result<Vec<
 
 /// Returns one reading of a path.
 ///
-/// The array says which of these are separators: an escaped slash, a doubly escaped slash, an
-/// escaped backslash. The tuple says what a semicolon removes, and whether an escaped semicolon
-/// does the same.
+/// The array contains whether a character is a separator: the escaped slash, the doubly escaped
+/// slash, the escaped backslash. The tuple contains the text that a semicolon removes, and whether
+/// an escaped semicolon removes text too.
 fn read_as(marked: &[u8], [slash, double_slash, backslash]: [bool; 3], (cut, escaped): (Cut, bool)) -> Vec<u8> {
     let mut read = Vec::with_capacity(marked.len());
     let mut skipping = false;
@@ -239,7 +239,7 @@ mod tests {
         for raw in ["/%2Fevil.test/", "/%5Cevil.test/", "/%2F", "/%252Fevil.test/"] {
             assert_eq!(all(raw), Err(Ambiguous::EmptySegment), "{raw}");
         }
-        // The characters do not make these paths acceptable: they are refused as without them.
+        // These paths are refused even if the characters are data.
         for (raw, why) in [
             ("/a%255Cb", Ambiguous::Twice),
             ("/a%253Bb", Ambiguous::Twice),
@@ -278,7 +278,8 @@ mod tests {
     }
 
     /// Returns the path as a server may read it: decodes it, splits it at separators and drops
-    /// empty names. `cut` says when names are cut at semicolons: 1 before decoding, 2 after.
+    /// empty names. `cut` is the time at which names are cut at semicolons: 1 before decoding, 2
+    /// after.
     fn as_some_server_reads(raw: &str, decodings: usize, backslash: bool, cut: usize) -> Vec<u8> {
         let cut_off = |path: &[u8]| -> Vec<u8> {
             let segments = path.split(|byte| *byte == b'/' || (backslash && *byte == b'\\'));
@@ -314,20 +315,20 @@ mod tests {
             raw in tricky(), decodings in 0..3_usize, backslash: bool, cut in 0..3_usize,
         ) {
             let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };
-            // Not `prop_assume`: one path in five has no such character, more than proptest lets a
-            // test reject.
+            // Not `prop_assume`: one path in five has no such character. proptest permits fewer
+            // rejections.
             if !path.characters().is_any() { return Ok(()) }
             let Ok(readings) = path.interpretations() else { return Ok(()) };
             let readings: Vec<&[u8]> = readings.map(|(text, _)| text).collect();
             let theirs = as_some_server_reads(&raw, decodings, backslash, cut);
             let plain = |text: &[u8]| -> Vec<u8> {
-                // Decodes twice, because a doubly escaped slash remains data to most servers.
+                // Decodes twice, because a doubly escaped slash remains data for most servers.
                 let text: Vec<u8> = percent_encoding::percent_decode(text).collect();
                 let text: Vec<u8> = percent_encoding::percent_decode(&text).collect();
                 text.split(|byte| matches!(*byte, b'/' | b'\\' | SLASH | BACKSLASH | DOUBLE_SLASH)).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(&b'/')
             };
-            // A separator may remain data to the server, so both paths are compared with separators
-            // decoded.
+            // A separator may remain data for the server, so both paths are compared with decoded
+            // separators.
             let known = readings.iter().any(|read| plain(read) == plain(&theirs));
             prop_assert!(known, "{} is read as {:?}, none of {:?}", raw, String::from_utf8_lossy(&theirs), readings);
         }

@@ -1,8 +1,8 @@
-//! CORS (Fetch Standard, CORS protocol): which pages of other origins may call an application from
-//! a browser. Pure.
+//! CORS (Fetch Standard, CORS protocol): the pages of other origins that may call an application
+//! from a browser. Pure.
 //!
 //! The gateway answers preflights itself, because browsers send them without credentials. It also
-//! adds the CORS headers to its own refusals: without them, a page could not read a 401.
+//! adds the CORS headers to its own refusals. Without these headers, a page could not read a 401.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -31,7 +31,8 @@ pub(super) enum Cors {
     Unmanaged,
     /// The rule lists the origin of the request.
     Listed(HeaderValue),
-    /// The rule lists origins, but not that of the request, or the request has none or several.
+    /// The rule lists origins, but not the origin of the request. Also used for requests with no
+    /// `Origin` or several.
     Unlisted,
 }
 
@@ -65,8 +66,9 @@ impl Cors {
 
     /// Returns the changes to the application's response.
     ///
-    /// If the rule lists origins, the CORS headers of the application are replaced: it cannot allow
-    /// more origins by sending `*` or by copying the origin of the request.
+    /// If the rule lists origins, the gateway replaces the CORS headers of the application. So the
+    /// application cannot allow more origins by sending `*` or by copying the origin of the
+    /// request.
     pub(super) fn rewrite(&self) -> AnswerRewrite {
         let set = match self {
             Self::Unmanaged => return AnswerRewrite::default(),
@@ -106,7 +108,7 @@ pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
                 .and(VARY, vary)
                 .and(ACCESS_CONTROL_ALLOW_METHODS, method.clone())
                 .with(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
-            // The requested headers, not a wildcard: `*` does not apply to requests with
+            // Returns the requested headers and not a wildcard: `*` does not apply to requests with
             // credentials and never includes `Authorization`.
             let asked = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| is_list(asked.as_bytes()));
             Some(match asked {

@@ -18,14 +18,15 @@ use sealgate_domain::oauth::trusted_token::ForeignFault;
 /// Content of the `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presented<'a> {
-    /// No bearer token: no `Authorization`, or another scheme, which the application may use.
+    /// There is no bearer token. `Authorization` is missing, or has another scheme, which the
+    /// application may use.
     Nothing,
     /// A bearer token (RFC 6750 §2.1).
     Bearer(&'a str),
-    /// A malformed bearer token, or more than one `Authorization` header.
+    /// The bearer token is malformed, or there is more than one `Authorization` header.
     ///
-    /// It does not count as absent: a client that sends a token must be authenticated by that
-    /// token, not by a cookie that the browser added.
+    /// The credential does not count as absent. A client that sends a token must be authenticated
+    /// by that token, and not by a cookie that the browser added.
     Malformed,
 }
 
@@ -49,17 +50,17 @@ pub(super) fn is_repeated(headers: &HeaderMap) -> bool {
     headers.get_all(AUTHORIZATION).iter().nth(1).is_some()
 }
 
-/// Returns whether any `Authorization` header contains a JWT for which `is_such` is true, at any
-/// position.
+/// Returns whether any `Authorization` header contains, at any position, a JWT for which `is_such`
+/// is true.
 pub(super) fn holds(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool {
     headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(is_such)
 }
 
-/// Returns the words of a header that may be JWTs: they begin with `eyJ`, the base64url form of
+/// Returns the words of a header that may be JWTs. These begin with `eyJ`, the base64url form of
 /// `{"`.
 ///
-/// Searches for that prefix instead of reading each byte, because `Authorization` may have a
-/// kilobyte of application data in every request.
+/// The function searches for that prefix instead of reading each byte, because `Authorization` may
+/// have a kilobyte of application data in every request.
 fn tokens(field: &[u8]) -> impl Iterator<Item = &str> {
     memmem::find_iter(field, b"eyJ").filter_map(|at| {
         let (before, rest) = field.split_at_checked(at)?;

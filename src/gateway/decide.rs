@@ -40,13 +40,13 @@ use sealgate_edge::navigation;
 
 /// Gateway for all applications.
 pub struct Gateway {
-    /// One per application, in the order of the configuration.
+    /// Gateways of the applications, in the order of the configuration.
     pub(super) gates: Vec<AppGate>,
     hosts: Hosts,
     uses: Arc<SessionUses>,
     password_uses: Arc<app_password::AppPasswordUses>,
-    /// Cached sessions. The keys contain the index of the application, which another configuration
-    /// may assign differently.
+    /// Cached sessions. Each configuration has its own cache, because the keys contain the index of
+    /// the application.
     session_cache: SessionCache,
     assertions: Arc<Assertions>,
 }
@@ -71,7 +71,7 @@ impl AppGate {
         AppRequest::new(sealgate, head, body, &self.app, &self.scopes, self.sessions)
     }
 
-    /// Returns whether the request acts on its path only or on everything below it.
+    /// Returns whether the request acts on its path only, or on everything below its path.
     fn depth(&self, head: &Parts) -> RequestDepth {
         let method = head.method.as_str();
         // If rules name methods, headers that override the method are not forwarded.
@@ -112,10 +112,11 @@ impl Gateway {
         self.hosts.app(host)
     }
 
-    /// Decides on a request to the application with this index, which [`Gateway::app_of`] returned.
+    /// Decides on a request to an application.
     ///
-    /// The application may have the issuer's host. `head` must have exactly one `Host`, and its
-    /// extensions must contain a [`sealgate_edge::origin::Origin`].
+    /// `app` is the index that [`Gateway::app_of`] returned. The application may have the issuer's
+    /// host. `head` must have exactly one `Host`, and its extensions must contain a
+    /// [`sealgate_edge::origin::Origin`].
     pub async fn admit(&self, sealgate: &Sealgate, app: usize, head: &Parts) -> GateOutcome {
         self.admit_to(sealgate, Some(app), head, Body::Unread).await
     }
@@ -156,7 +157,8 @@ impl Gateway {
 
     /// Writes the uses of sessions and application passwords since the last call to the store.
     ///
-    /// Must be called every few seconds. Otherwise sessions that are in use expire as idle.
+    /// The caller must call this function every few seconds. Otherwise sessions that are in use
+    /// expire as idle.
     pub async fn note_uses(&self, sealgate: &Sealgate) {
         self.uses.write(sealgate).await;
         self.password_uses.write(sealgate).await;
@@ -204,8 +206,8 @@ impl Gateway {
         judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.add_to(response) })
     }
 
-    /// Decides with the credential, and refuses the request if access may have been revoked
-    /// meanwhile.
+    /// Decides with the credential. Refuses the request if access may have been revoked in the
+    /// meantime.
     ///
     /// Requests to public paths skip that check, because their decision uses no stored data.
     async fn judge(
@@ -253,8 +255,8 @@ impl Gateway {
             let shown = Box::pin(sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential)).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
-        // An open exchange already has its assertion. It must not end because the PKCS#11 token
-        // fails.
+        // An open exchange already has its assertion. A failure of the PKCS#11 token must not end
+        // the exchange.
         let asserted = gate.app.identity.assertion && !ctx.is_again() && asked.rule.access != Access::Public;
         let Some(who) = credential.who().filter(|_| asserted) else { return Ok(GateOutcome::Forward(permit)) };
         let about = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now);
@@ -356,8 +358,8 @@ fn read_target(head: &Parts, characters: Characters) -> Result<(&PathAndQuery, C
     Ok((target, CanonicalPath::from_target(target, characters)?))
 }
 
-/// Returns whether the refused request is a form that a sign-in would allow, and that can be stored
-/// until then.
+/// Returns whether the refused request is a form that would be accepted after a sign-in and can be
+/// stored until then.
 fn is_form_to_keep(
     ctx: &AppRequest<'_>,
     asked: &AccessRequest<'_>,
@@ -393,7 +395,7 @@ async fn keep_form(
 pub enum GateOutcome {
     Forward(Permit),
     Respond(GateReply),
-    /// The user of this form must sign in first. The caller must read the body and call
+    /// The user who submitted the form must sign in first. The caller must read the body and call
     /// [`Gateway::take_form`].
     ReadForm,
 }
@@ -412,7 +414,7 @@ impl GateReply {
 }
 
 impl GateOutcome {
-    /// Returns the label in metrics; `None` while the decision is pending.
+    /// Returns the label in metrics. `None` while the decision is pending.
     pub(super) const fn label(&self) -> Option<&'static str> {
         match self {
             Self::Forward(_) => Some("forwarded"),
@@ -421,8 +423,8 @@ impl GateOutcome {
         }
     }
 
-    /// Returns the response for a request whose body was read. It is never forwarded, so the other
-    /// outcomes cannot occur.
+    /// Returns the response for a request whose body was read. Such a request is never forwarded,
+    /// so the other outcomes cannot occur.
     pub(super) fn into_response(self) -> Response {
         match self {
             Self::Respond(reply) => reply.response,

@@ -18,20 +18,21 @@ pub(super) const DESTINATION: HeaderName = HeaderName::from_static("destination"
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Destination<'a> {
     None,
-    /// The path has this rule for the method.
+    /// The path of the destination has this rule for the method.
     Ruled(&'a Rule),
-    /// The path has no rule for the method.
+    /// The path of the destination has no rule for the method.
     Closed,
 }
 
 /// Returns the rule of the destination, and adds the rules below the destination to `below`.
 ///
 /// The host of the destination is ignored, because some applications ignore it too. `Depth` is
-/// ignored because everything at an overwritten destination is deleted first (RFC 4918 §9.8.4).
+/// ignored, because the application first deletes everything at an overwritten destination (RFC
+/// 4918 §9.8.4).
 ///
 /// # Errors
-/// If the destination can be read in more than one way, or if COPY or MOVE has none (RFC 4918
-/// §10.3).
+/// If the destination can be read in more than one way, or if a COPY or MOVE has no destination
+/// (RFC 4918 §10.3).
 pub(super) fn destination<'a>(
     headers: &HeaderMap,
     method: &str,
@@ -39,8 +40,8 @@ pub(super) fn destination<'a>(
     below: &mut Subtree<'a>,
 ) -> Result<Destination<'a>, Ambiguous> {
     let Some(field) = headers.get(DESTINATION) else {
-        // With forward authentication, the header may reach the application without being sent to
-        // the gateway.
+        // With forward authentication, the client's header may reach the application although the
+        // proxy did not send it to the gateway.
         let is_missing = matches!(method, "COPY" | "MOVE");
         return if is_missing { Err(Ambiguous::NotAbsolute) } else { Ok(Destination::None) };
     };

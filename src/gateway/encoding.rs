@@ -1,12 +1,12 @@
-//! Encodings of non-ASCII text in header values, for which HTTP defines none. Pure.
+//! Encodings of non-ASCII text in header values. HTTP defines no encoding for such text. Pure.
 
 use sealgate_config::Names;
 use sealgate_domain::secret::base64url;
 
 /// Encodes a text.
 ///
-/// Control characters become blanks, and characters that the encoding lacks become `missing`. If
-/// `missing` is `None`, returns `None` for a text that contains one of these.
+/// Control characters become blanks. A character that the encoding lacks becomes `missing`. If
+/// `missing` is `None`, returns `None` for a text with such a character.
 pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<Vec<u8>> {
     let instead = |char: char| missing.map(|missing| if char.is_control() { b' ' } else { missing });
     match names {
@@ -43,8 +43,8 @@ pub(super) fn written_group(group: &str, names: Names, delimiter: char) -> Optio
     }
 }
 
-/// Returns the byte of a character in ISO-8859-9, which is Latin-1 with six Turkish letters in
-/// place of six Icelandic ones.
+/// Returns the byte of a character in ISO-8859-9. This is Latin-1 with six Turkish letters in place
+/// of six Icelandic ones.
 fn latin_5(char: char) -> Option<u8> {
     match char {
         'Ğ' => Some(0xD0),

@@ -45,7 +45,7 @@ pub enum Asker {
     },
     /// A client with a valid token of another issuer.
     Foreign(Box<Foreign>),
-    /// A user who has just signed in with a browser at this level. `None` means the level that
+    /// A user who has just signed in with a browser at this level. `None` is the level that
     /// `[factors]` requires.
     Person(Box<User>, Option<AssuranceLevel>),
 }
@@ -53,18 +53,18 @@ pub enum Asker {
 /// Result of an access decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Name of the application; `None` if no application has the host.
+    /// Name of the application. `None` if no application has the host.
     pub app: Option<String>,
-    /// Rule, in words; `None` if no rule decided.
+    /// Text of the rule. `None` if no rule decided.
     pub rule: Option<String>,
     /// Whether the request would be forwarded.
     pub forwarded: bool,
     /// HTTP status of the refusal. `None` if the request is forwarded or Sealgate responds itself.
     pub status: Option<u16>,
-    /// Reason, as the log writes it.
+    /// Reason, with the word that the log has.
     pub reason: &'static str,
     pub claim: Option<&'static str>,
-    /// Identity headers of a forwarded request; empty otherwise.
+    /// Identity headers of a forwarded request. Empty for a refused request.
     pub headers: Vec<IdentityHeader>,
 }
 
@@ -76,12 +76,13 @@ pub struct IdentityHeader {
     pub from: &'static str,
     /// Whether the header is sent. It is omitted if the user lacks the attribute.
     pub sent: bool,
-    /// Value, with bytes that are not UTF-8 escaped. `None` if the header is omitted, or if its
-    /// value is signed for each request.
+    /// Value of the header. Bytes that are not UTF-8 are escaped. `None` if the header is omitted,
+    /// or if its value is signed for each request.
     pub value: Option<String>,
 }
 
-/// Explains the decision on a request. `url` is absolute. Its path is not normalized.
+/// Explains the decision on a request. `url` is absolute, and its path is used without
+/// normalization.
 ///
 /// # Errors
 /// If `url` is not an absolute HTTP or HTTPS URL, the method is invalid, or a claim of the token
@@ -99,8 +100,8 @@ pub fn explain(
 }
 
 impl Explanation {
-    /// Returns the HTTP status of the refusal. `is_browser` says whether the client can be
-    /// redirected to sign in.
+    /// Returns the HTTP status of the refusal. `is_browser` is true if the client can be redirected
+    /// to sign in.
     pub fn status(&self, is_browser: bool) -> Option<u16> {
         let can_sign_in = is_browser && self.rule.as_deref().is_some_and(|rule| rule.contains(" signed_in"));
         Some(match self.reason {
@@ -111,7 +112,7 @@ impl Explanation {
             "method" => 405,
             "unopened" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination" | "below" => 403,
             "too_many_groups" | "unwritable_group" => 500,
-            // Reasons of ambiguous paths and methods.
+            // These are the reasons of ambiguous paths and methods.
             _ => 400,
         })
     }
@@ -226,8 +227,8 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
                 user: user.as_ref().clone(),
                 session: SessionId::from_bytes([0; 16]),
                 steps: steps_of(level.unwrap_or(policy.level), now),
-                // A sign-in of a user with a second factor always includes it. So a sign-in at
-                // level 1 implies a user without one.
+                // A user with a second factor always uses it in a sign-in. So a sign-in at level 1
+                // implies a user without a second factor.
                 required: policy.in_force(*level != Some(AssuranceLevel::One)),
             }))
         }

@@ -1,10 +1,10 @@
-//! Decisions for proxies that ask before they forward a request themselves (nginx `auth_request`,
-//! Caddy `forward_auth`, Traefik `ForwardAuth`).
+//! Decisions for proxies that ask the gateway before they forward a request themselves (nginx
+//! `auth_request`, Caddy `forward_auth`, Traefik `ForwardAuth`).
 //!
 //! The proxy describes its client's request in headers. The gateway rebuilds that request and
-//! decides on it like on any other. The proxy forwards it on every 2xx status. So only a permit
-//! returns 2xx; other successful responses, such as stylesheets and preflight responses, become
-//! refusals.
+//! decides on it like on any other request. The proxy forwards the request if the status is 2xx. So
+//! only a permit returns 2xx. Other successful responses, such as stylesheets and preflight
+//! responses, become refusals.
 
 use std::net::IpAddr;
 
@@ -25,15 +25,15 @@ use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
 
-/// Path of the decision endpoint, on every host. [`ProxyQuery`] parses its query.
+/// Path of the decision endpoint on every host. [`ProxyQuery`] parses the query.
 const PATH: &str = "/.sealgate/auth";
 
 const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
 const HOSTS: [&str; 1] = ["x-forwarded-host"];
 const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
 
-/// Headers that every decision contains without a value. A proxy that copies them thus removes the
-/// ones that its client sent.
+/// Headers that every decision contains without a value. A proxy that copies them removes the
+/// client's headers of the same names.
 const ALWAYS_EMPTY: [HeaderName; 4] = [
     HeaderName::from_static("x-sealgate-client-subject"),
     HeaderName::from_static("x-sealgate-client-fingerprint"),
@@ -41,8 +41,8 @@ const ALWAYS_EMPTY: [HeaderName; 4] = [
     HeaderName::from_static("x-forwarded-access-token"),
 ];
 
-/// Headers with the client's `Cookie` and `Authorization` without those of Sealgate. The proxy
-/// forwards them in place of the originals.
+/// Original headers, and the headers that contain their values without Sealgate's cookies and
+/// tokens. The proxy forwards the cleaned values in place of the originals.
 const CLEANED_HEADERS: [(HeaderName, HeaderName); 2] = [
     (COOKIE, HeaderName::from_static("x-sealgate-cookie")),
     (AUTHORIZATION, HeaderName::from_static("x-sealgate-authorization")),
@@ -54,8 +54,8 @@ struct ProxyQuery<'a> {
     /// Name of the application that the proxy forwards the request to.
     app: &'a str,
     relays_redirects: bool,
-    /// Whether the cleaned `Cookie` and `Authorization` are returned under these names, for proxies
-    /// that cannot rename headers.
+    /// Whether the cleaned `Cookie` and `Authorization` are returned under their original names,
+    /// for proxies that cannot rename headers.
     keeps_names: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'a> ProxyQuery<'a> {
 }
 
 impl Gateway {
-    /// Returns whether this request is a trusted proxy's question for a decision.
+    /// Returns whether this request is a trusted proxy's request for a decision.
     pub fn is_asked_by_proxy(config: &Config, head: &Parts) -> bool {
         let is_trusted = |peer: IpAddr| config.forward_auth.trusted.iter().any(|network| network.contains(&peer));
         head.uri.path() == PATH
@@ -109,8 +109,8 @@ impl Gateway {
             let refusal = Refusal::invalid_request("The host does not belong to the application.");
             return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays_redirects);
         }
-        // The proxy forwards the client's headers, and the application might execute the method
-        // that such a header names. The gateway, as a proxy, would remove it.
+        // The proxy forwards the client's headers. The application might execute the method that
+        // such a header names. The gateway would remove the header if it were the proxy itself.
         let gate = self.gates.get(app);
         if gate.is_some_and(AppGate::has_method_rules) && request_fields::override_method(&asked.headers) {
             let request_id = asked.extensions.get::<Origin>().map(|origin| origin.request_id.as_str());
@@ -137,8 +137,8 @@ impl Gateway {
 
 /// Rebuilds the client's request from the headers of the proxy.
 ///
-/// All headers with the same meaning must agree, because the client may have sent those that the
-/// proxy does not set.
+/// All headers with the same meaning must agree, because the client may have sent the headers that
+/// the proxy does not set.
 fn original_request(head: &Parts) -> Result<Parts, &'static str> {
     let headers = &head.headers;
     let method = only_value_of(headers, &METHODS, "X-Forwarded-Method and X-Original-Method are missing")?;
@@ -211,8 +211,8 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, &'stat
     }
 }
 
-/// Removes the headers that mark a browser's page load. Otherwise the gateway would redirect to the
-/// sign-in page, and this proxy does not relay redirects.
+/// Removes the headers that mark a browser's page load. With these headers, the gateway would
+/// redirect to the sign-in page, and a proxy that uses this endpoint does not relay redirects.
 fn mark_as_program(headers: &mut HeaderMap) {
     for name in ["sec-fetch-dest", "sec-fetch-mode"] {
         // The origin check of WebSocket handshakes needs this value.
@@ -225,10 +225,10 @@ fn mark_as_program(headers: &mut HeaderMap) {
 }
 
 /// Returns the response to a permitted request: the headers that the proxy sets when it forwards
-/// it.
+/// the request.
 ///
-/// A header without a value is sent empty. A proxy that copies it thus overwrites the client's
-/// header.
+/// A header without a value is sent empty. So a proxy that copies the header overwrites the
+/// client's header.
 fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeaders>, keeps_names: bool) -> Response {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
@@ -238,7 +238,7 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeade
         let value = set(&name).unwrap_or_else(empty);
         answer = answer.and(name, value);
     }
-    // The client may have sent the default identity headers that this application does not use.
+    // The client may have sent default identity headers that this application does not use.
     let usual = IdentityHeaders::default();
     for (name, _) in usual.headers.iter().filter(|(name, _)| !named.clone().any(|named| named == name)) {
         answer = answer.and(name.clone(), empty());

@@ -40,11 +40,11 @@ const MAX_GROUPS_LENGTH: usize = 4096;
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
     format: Arc<config::IdentityHeaders>,
-    /// Whether `Authorization` is removed, because it has the credential that proved the identity,
-    /// or an access token of Sealgate.
+    /// Whether `Authorization` is removed. It is removed if it contains the credential that proved
+    /// the identity, or an access token of Sealgate.
     strips_authorization: bool,
-    /// Whether rules of the application name methods. Headers that override the method are removed
-    /// then.
+    /// Whether rules of the application name methods. If they do, headers that override the method
+    /// are removed.
     methods_ruled: bool,
     /// Whether shared caches must not store the response.
     private: bool,
@@ -69,8 +69,8 @@ impl Identity {
         }
     }
 
-    /// Creates the identity headers of an authenticated user. An attribute that the user lacks has
-    /// no header.
+    /// Creates the identity headers of an authenticated user. The user gets no header for a missing
+    /// attribute.
     ///
     /// # Errors
     /// [`UnwritableGroups`] if the groups cannot be sent exactly. With a missing or misread group,
@@ -95,7 +95,7 @@ impl Identity {
 
     /// Adds the properties of the request and its rule.
     ///
-    /// `methods_ruled`: whether rules of the application name methods. `holds_token`: whether
+    /// `methods_ruled` is true if rules of the application name methods. `holds_token` is true if
     /// `Authorization` contains a token or password of Sealgate. It is removed on public paths too,
     /// although it is not verified there, because it gives access to other applications. The
     /// response is private unless the rule is public or allows shared caching.
@@ -108,7 +108,8 @@ impl Identity {
     /// Adds a signed assertion.
     #[must_use]
     pub(super) fn with_assertion(mut self, assertion: &str) -> Self {
-        // A compact JWT has only base64url characters and dots, which every header value may have.
+        // A compact JWT has only base64url characters and dots, which are valid in every header
+        // value.
         if let Ok(value) = HeaderValue::from_str(assertion) {
             self.headers.push((ASSERTION, value));
         }
@@ -123,8 +124,8 @@ impl Identity {
 
 pub(super) struct IdentityHeaderSet {
     pub(super) name: HeaderName,
-    /// Attribute that the value comes from. For users without a username, it differs from the
-    /// configured one.
+    /// Attribute that the value comes from. For users without a username, this is not the
+    /// configured attribute.
     pub(super) from: IdentityValue,
     /// `None` if the user lacks the attribute.
     pub(super) value: Option<HeaderValue>,
@@ -137,8 +138,8 @@ pub(super) fn identity_headers(
 ) -> Result<Vec<IdentityHeaderSet>, UnwritableGroups> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
-        // Cannot fail: no encoding produces control characters, and header values may have all
-        // other bytes.
+        // This cannot fail: no encoding produces control characters, and all other bytes are valid
+        // in header values.
         let value = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty());
         Ok(IdentityHeaderSet { name: name.clone(), from, value })
     };
@@ -159,7 +160,7 @@ fn value_of(
         IdentityValue::Sub => who.name().into_bytes(),
         IdentityValue::Email => address().unwrap_or_default(),
         // The fallbacks cannot be confused with usernames: e-mail addresses contain `@`, and names
-        // of other issuers' users a colon.
+        // of users of other issuers contain a colon.
         IdentityValue::Username => {
             let username = who.username().and_then(|username| written(username, format.names, None));
             return Ok(match (username, address()) {
@@ -219,11 +220,12 @@ pub(super) fn rewrite(
 }
 
 enum Cookies {
-    /// No cookie of Sealgate: the header is forwarded byte for byte.
+    /// There is no cookie of Sealgate. The header is forwarded byte for byte.
     Theirs,
-    /// Cookies of the application and of Sealgate. The value has only the application's.
+    /// There are cookies of the application and of Sealgate. The value contains only the
+    /// application's cookies.
     Mixed(HeaderValue),
-    /// Only cookies of Sealgate.
+    /// There are only cookies of Sealgate.
     Ours,
 }
 
@@ -232,7 +234,7 @@ fn cookies(headers: &HeaderMap) -> Cookies {
     let (first, second) = (fields.next(), fields.next());
     let Some(first) = first else { return Cookies::Theirs };
     match cookie::without_ours(headers) {
-        // No cookie was removed if the number of pairs is the same. The values then differ only in
+        // If the number of pairs is the same, no cookie was removed. The values differ only in
         // blanks between pairs, so the original is kept.
         Some(theirs) if second.is_none() && pairs(&theirs) == pairs(first) => Cookies::Theirs,
         Some(theirs) => Cookies::Mixed(theirs),

@@ -1,9 +1,9 @@
-//! Gateway in front of the applications: decides on each request from its head alone. Depends on
-//! the `http` crate, not on the proxy.
+//! Gateway in front of the applications. It decides on each request from its head alone.
 //!
-//! A request is forwarded only with a [`policy::Permit`]. The steps of a decision are: application,
-//! canonical path, Sealgate's own paths, rule, credential, policy. A path without a rule is
-//! refused. The query never affects the decision.
+//! The gateway depends on the `http` crate and not on the proxy. A request is forwarded only with a
+//! [`policy::Permit`]. The steps of a decision are: application, canonical path, Sealgate's own
+//! paths, rule, credential, policy. A path without a rule is refused. The query never affects the
+//! decision.
 
 mod app_password;
 mod assertion;

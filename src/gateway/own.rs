@@ -69,7 +69,7 @@ enum Own {
 /// sessions.
 ///
 /// Keeps the session if the request is cross-site, or is not a user's navigation (an image, a link
-/// scanner). The provider asks the user for confirmation in these cases.
+/// scanner). The provider then asks the user for confirmation.
 async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let issuer = ctx.sealgate.config.issuer.as_str();
     let location = format!("{issuer}/oauth/logout?client_id={INTERNAL_CLIENT}{}", ctx.app.name);
@@ -80,9 +80,9 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
         return Ok(answer);
     }
     // A form of another site arrives without the cookie (SameSite=Lax). Without this check, the
-    // response would still delete the cookie.
+    // response to such a form would still delete the cookie.
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else { return Ok(answer) };
-    // Drops the stored forms, which must not be shown to the next user of this browser.
+    // Removes the stored forms, because the next user of this browser must not see them.
     if let Some(browser) = ctx.cookie(ctx.cookies.browser) {
         ctx.sealgate.store.drop_forms(&SecretHash::for_secret(browser.as_bytes())).await?;
     }

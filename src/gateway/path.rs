@@ -25,7 +25,7 @@ pub(super) struct CanonicalPath<'a> {
     /// The path, with marks for escaped characters that are data; empty if it has no such
     /// characters.
     marked: Vec<u8>,
-    /// Computed at most once, because several checks of a request need it.
+    /// Readings of the path, computed at most once, because several checks of a request need them.
     readings: OnceLock<Result<Readings, Ambiguous>>,
 }
 
@@ -33,8 +33,8 @@ pub(super) struct CanonicalPath<'a> {
 struct Readings {
     /// Readings of the path in which characters that are data to the application are separators.
     texts: Vec<Vec<u8>>,
-    /// For the path itself and for each of `texts`: the readings by servers that fold letters or
-    /// open Windows names. May be shorter than that; missing elements count as empty.
+    /// Readings by servers that fold letters or open Windows names: for the path itself, and for
+    /// each of `texts`. Missing elements count as empty.
     others: Vec<Vec<Vec<u8>>>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> CanonicalPath<'a> {
     /// # Errors
     /// The reason why the path is ambiguous.
     pub(super) fn from_target(target: &'a PathAndQuery, data: Characters) -> Result<Self, Ambiguous> {
-        // Not `target.path()`: it returns `/` for a target that begins with its query.
+        // `target.path()` would return `/` for a target that begins with its query.
         Self::parse_with(target.as_str().split('?').next().unwrap_or_default(), data)
     }
 

@@ -22,7 +22,7 @@ use sealgate_config::request_fields;
 #[derive(Debug)]
 pub(super) struct PlaceIndex {
     numbers: BTreeMap<Vec<u8>, Vec<usize>>,
-    /// Length of the longest key. Longer prefixes of a path need no lookup.
+    /// Length of the longest key. Longer prefixes of a path are not looked up.
     max_key_bytes: usize,
 }
 
@@ -33,8 +33,8 @@ impl PlaceIndex {
         for (number, path) in paths.enumerate() {
             for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
                 let numbers = index.entry(name(read).to_ascii_lowercase()).or_default();
-                // Equal readings of a path add its number only once. Numbers are added in ascending
-                // order.
+                // Two readings of a path may be equal. Its number is added only once. Numbers are
+                // added in ascending order.
                 if numbers.last() != Some(&number) {
                     numbers.push(number);
                 }
@@ -70,7 +70,7 @@ fn name(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(path)
 }
 
-/// Rules of the places below the paths of a request. They must also allow it.
+/// Rules of the places below the paths of a request. These rules must allow the request too.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Subtree<'a> {
     rules: Vec<&'a Rule>,
@@ -122,41 +122,42 @@ impl<'a> Subtree<'a> {
 
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 
-/// Whether a request acts only on its path or also below it.
+/// Depth of a request: whether it acts only on its path or also below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestDepth {
-    /// On the path. May show the names and properties of the collection's members.
+    /// The request acts on the path only. The response may show the names and properties of the
+    /// collection's members.
     Zero,
-    /// On everything below the path.
+    /// The request acts on everything below the path.
     Infinity,
 }
 
 impl RequestDepth {
-    /// Returns how deep a request with this method and these headers acts.
+    /// Returns the depth at which a request with this method and these headers acts.
     ///
-    /// A `Depth` counts only if it is valid for the method. Otherwise the request is assumed to act
-    /// on everything below, so that no server acts deeper than the check (RFC 4918 §9).
+    /// A `Depth` header counts only if it is valid for the method. Otherwise the request is assumed
+    /// to act on everything below, so that no server acts deeper than the check (RFC 4918 §9).
     pub(super) fn from_request(method: &str, headers: &HeaderMap) -> Self {
         match (method, field(headers)) {
             // `Depth: 1` shows names and properties of closed members, but not their content. If it
-            // were refused, no collection with a closed member could be browsed.
+            // were refused, users could not browse a collection with a closed member.
             ("LOCK", Some(b"0")) | ("PROPFIND", Some(b"0" | b"1")) => Self::Zero,
             // DELETE (§9.6.1) and the MOVE of a collection (§9.9.2) allow no other depth. COPY
-            // does, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
+            // allows `Depth: 0`, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
             ("LOCK" | "PROPFIND" | "DELETE" | "MOVE" | "COPY", _) => Self::Infinity,
             _ => Self::Zero,
         }
     }
 
-    /// As [`RequestDepth::from_request`], for applications to which headers that override the
-    /// method are forwarded, such as `X-HTTP-Method-Override`.
+    /// Returns the depth as [`RequestDepth::from_request`] does, for applications that receive
+    /// headers which override the method, such as `X-HTTP-Method-Override`.
     pub(super) fn of_any_method(method: &str, headers: &HeaderMap) -> Self {
         if request_fields::override_method(headers) { Self::Infinity } else { Self::from_request(method, headers) }
     }
 }
 
-/// Returns the only value of `Depth`, if the header is forwarded. A header that `Connection` names
-/// is not (RFC 9110 §7.6.1).
+/// Returns the value of `Depth` if there is exactly one and the header is forwarded. A header that
+/// `Connection` names is not forwarded (RFC 9110 §7.6.1).
 fn field(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(DEPTH).iter();
     let (Some(only), None) = (values.next(), values.next()) else { return None };

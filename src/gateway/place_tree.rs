@@ -13,12 +13,12 @@ use crate::work;
 
 /// Tree of an application's places. Each level is a segment as Windows reads it, in lower case.
 ///
-/// "Conditions" are the access requirements of a place. Places with the same conditions count once,
-/// so the cost of a request usually does not depend on the number of rules. Only many places with
-/// similar names and different conditions make it more expensive.
+/// The conditions of a place are its access requirements. Places with the same conditions count
+/// once, so the cost of a request usually does not depend on the number of rules. A request costs
+/// more only if many places have similar names and different conditions.
 #[derive(Debug, Default)]
 pub(super) struct PlaceTree {
-    /// The first node is the root. Children come after their parents.
+    /// Nodes of the tree. The first node is the root, and children come after their parents.
     nodes: Vec<Node>,
     /// Number of segments of the deepest place.
     depth: usize,
@@ -35,7 +35,7 @@ struct Node {
     name_bytes: usize,
     /// Places with exactly this path.
     exact: Vec<usize>,
-    /// Places with this path that include everything below it.
+    /// Places with this path that also include everything below it.
     covering: Vec<usize>,
     /// One place for each distinct set of conditions below this node.
     below: Vec<usize>,
@@ -46,18 +46,19 @@ struct Node {
 #[derive(Debug, Default)]
 struct Siblings {
     nodes: Vec<usize>,
-    /// A place with the conditions of all places at and below these nodes; `None` if the conditions
-    /// differ.
+    /// A place whose conditions are the conditions of all places at and below these nodes. `None`
+    /// if the conditions differ.
     only: Option<usize>,
 }
 
-/// One or two letters in lower case. The second is zero if there is none.
+/// Key of one or two letters in lower case. The second is zero if there is only one.
 type Letters = [u8; 2];
 
 /// Segment of a path, as Windows reads it, in lower case.
 struct Segment {
     name: Vec<u8>,
-    /// The first letters of a short name, and the length of the text before its `~`.
+    /// First letters of a short name, and the length of the text before its `~`. `None` for a long
+    /// name.
     short: Option<(Letters, usize)>,
 }
 
@@ -67,22 +68,22 @@ struct Step<'t> {
     depth: usize,
     /// Whether a short name was expanded to reach this node.
     is_expanded: bool,
-    /// Covering places of the nearest ancestor that has some.
+    /// Covering places of the nearest ancestor that has covering places.
     above: &'t [usize],
 }
 
 /// Comparisons with the place that was found for the path.
 pub(super) struct Conditions<'c> {
-    /// Whether the place with this number has the conditions of the found place.
+    /// Reports whether the place with this number has the conditions of the found place.
     pub is_same: &'c dyn Fn(usize) -> bool,
-    /// Whether the place with this number is exactly a path, such as that of a script, and its
-    /// conditions should also protect longer paths (`/admin.php/x`).
+    /// Reports whether the place with this number is exactly a path, such as the path of a script,
+    /// and its conditions must also protect longer paths (`/admin.php/x`).
     pub hides: &'c dyn Fn(usize) -> bool,
 }
 
 impl PlaceTree {
     /// Builds the tree. The number of a place is its position in the iterator. `conditions` has a
-    /// number for each place, which is the same for places with the same conditions.
+    /// number for each place. Places with the same conditions have the same number.
     pub(super) fn from_paths<'p>(paths: impl Iterator<Item = &'p [u8]>, conditions: &[usize]) -> Self {
         let mut tree = Self { nodes: vec![Node::default()], depth: 0, max_name_bytes: 0 };
         for (number, path) in paths.enumerate() {
@@ -159,11 +160,12 @@ impl PlaceTree {
     }
 
     /// Returns the places at and below the paths that this path may mean, one for each distinct set
-    /// of conditions. Skips subtrees in which all conditions are those of the found place.
+    /// of conditions. Skips subtrees in which all conditions equal the conditions of the found
+    /// place.
     ///
     /// # Errors
-    /// - [`Ambiguous::Spelling`] if the path may mean one with other conditions.
-    /// - [`Ambiguous::Readings`] if it may mean too many paths to compare.
+    /// - [`Ambiguous::Spelling`] if the path may mean a path with other conditions.
+    /// - [`Ambiguous::Readings`] if the path may mean too many paths to compare.
     pub(super) fn expand(
         &self,
         path: &[u8],
@@ -223,8 +225,8 @@ impl PlaceTree {
     fn segment(&self, name: &[u8]) -> Segment {
         let name = reading::windows_name(name);
         let short = reading::short_name_stem(name).and_then(|stem| Some((*first_letters(stem).last()?, stem.len())));
-        // Keeps one byte more than the longest segment, so that a longer one does not match as a
-        // whole.
+        // Keeps one byte more than the longest segment, so that a longer segment does not match as
+        // a whole.
         let name = name.get(..=self.max_name_bytes).unwrap_or(name).to_ascii_lowercase();
         Segment { name, short }
     }

@@ -1,8 +1,9 @@
-//! Access decision. Only this module creates a [`Permit`], and no request is forwarded without one.
+//! Access decision. Only this module creates a [`Permit`], and no request is forwarded without a
+//! permit.
 //!
 //! All conditions of a rule must hold. They are checked in this order, so that the reason of a
 //! refusal does not vary: credential, audience, client, scopes, users, groups, level and age of the
-//! sign-in. The last two come last so that a user without access is not asked to sign in again.
+//! sign-in. Level and age come last, so that a user without access is not asked to sign in again.
 
 mod permit;
 
@@ -71,12 +72,12 @@ pub(super) struct SignedIn {
 /// Strength and age of the sign-in that a credential proves.
 enum Proof<'a> {
     Browser(&'a SignedIn),
-    /// Claims of our token, and the level that `[factors]` requires of its user.
+    /// Claims of a token of this issuer, and the level that `[factors]` requires of its user.
     Claims(&'a AccessTokenClaims, AssuranceLevel),
-    /// `acr` and `auth_time` of another issuer's token. The order of its context classes is
-    /// unknown.
+    /// `acr` and `auth_time` of another issuer's token. The order of that issuer's context classes
+    /// is unknown.
     Foreign(Option<&'a str>, Option<UnixTime>),
-    /// An application password. There was no sign-in at the time of the request.
+    /// Application password. There was no sign-in at the time of the request.
     Program(&'a Program),
 }
 
@@ -84,7 +85,7 @@ impl Proof<'_> {
     /// Checks level and age of the sign-in against the rule.
     ///
     /// A rule without context classes accepts every level. A rule that lists only context classes
-    /// of other issuers accepts no level of ours.
+    /// of other issuers accepts no level of this issuer.
     fn judge<'r>(&self, rule: &'r Rule, now: UnixTime) -> Result<(), Refused<'r>> {
         let lowest = AssuranceLevel::lowest_of(&rule.acr);
         let any = rule.acr.is_empty().then_some(AssuranceLevel::One);
@@ -100,7 +101,7 @@ impl Proof<'_> {
             }
             Self::Browser(signed_in) => {
                 required.level = required.level.max(signed_in.required);
-                // Common case: no need to evaluate the steps.
+                // Common case: the steps need not be evaluated.
                 if required.level == AssuranceLevel::One && required.max_age.is_none() {
                     return Ok(());
                 }
@@ -154,8 +155,8 @@ impl Credential {
         matches!(self, Self::Bearer(bearer, _) if bearer.scope.contains(ScopeValue::OfflineAccess))
     }
 
-    /// Returns whether the credential was sent in `Authorization`. Such a client is not redirected
-    /// to sign in, and the header is not forwarded.
+    /// Returns whether the credential was sent in `Authorization`. The gateway does not redirect
+    /// such a client to sign in, and does not forward the header.
     pub(super) fn is_by_token(&self) -> bool {
         matches!(self, Self::Bearer(..) | Self::Foreign(_) | Self::Program(_))
     }
@@ -176,7 +177,8 @@ pub(super) enum Refused<'r> {
     Audience,
     /// The application lists clients, but not the client of the token.
     Client,
-    /// The application lists no clients, and no administrator has approved the client of the token.
+    /// The application lists no clients, and the token's client was neither created by an operator
+    /// nor approved by an administrator.
     UnapprovedClient,
     /// The token lacks one of these scopes.
     Scope(&'r [String]),
@@ -191,8 +193,8 @@ pub(super) enum Refused<'r> {
     Groups(UnwritableGroups),
     /// The rule of the destination refuses the request.
     Destination,
-    /// The request acts on everything below the path or the destination, and the rule of a path
-    /// there refuses it.
+    /// The request acts on everything below the path or the destination. The rule of a path there
+    /// refuses the request.
     Below,
 }
 
@@ -218,7 +220,8 @@ impl Refused<'_> {
 
     /// Returns the context classes to request from a new sign-in, which must reach one of them.
     ///
-    /// These are the classes of the rule, or the level that `[factors]` requires if it is higher.
+    /// The classes are those of the rule, or the level that `[factors]` requires if that level is
+    /// higher.
     pub(super) fn demanded(self, rule: &Rule) -> Cow<'_, [String]> {
         let of_rule = AssuranceLevel::lowest_of(&rule.acr).unwrap_or(AssuranceLevel::One);
         match self {
@@ -269,7 +272,7 @@ impl<'a> AccessRequest<'a> {
         std::iter::once(self.rule).chain(destination).chain(self.below.rules())
     }
 
-    /// Returns whether the request needs no credentials. They are not even read then.
+    /// Returns whether the request needs no credentials. The gateway then does not read them.
     pub(super) fn is_public(&self) -> bool {
         self.rules().all(|rule| rule.access == Access::Public)
     }
@@ -296,8 +299,8 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     Ok(permit(asked, identity))
 }
 
-/// Checks the request against one rule. Returns the user to name to the application, or `None` on a
-/// public path.
+/// Checks the request against one rule. Returns the user whose identity the application receives,
+/// or `None` on a public path.
 fn judge<'a, 'c>(
     asked: &AccessRequest<'a>,
     rule: &'a Rule,
@@ -342,8 +345,8 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     }
     // Every access token has the issuer as audience. Without this check, any client to which a user
     // once consented could use the applications as that user. Developers can register clients, and
-    // clients can register themselves. So if the application lists no clients, only those count
-    // that an operator created or an administrator approved.
+    // clients can register themselves. So an application without a list of clients accepts only
+    // clients that an operator created or an administrator approved.
     match asked.app.clients.as_deref() {
         Some(listed) if !listed.contains(&bearer.client) => return Err(Refused::Client),
         None if !bearer.vouched_for => return Err(Refused::UnapprovedClient),
@@ -423,7 +426,7 @@ mod tests {
         browser_under(AssuranceLevel::One, done)
     }
 
-    /// As `browser_with`. `[factors]` requires the level `required`.
+    /// Like `browser_with`, if `[factors]` requires the level `required`.
     fn browser_under(required: AssuranceLevel, done: &[(AuthenticationMethod, u64)]) -> Credential {
         let mut steps = AuthenticationSteps::default();
         for (method, ago) in done {
@@ -447,7 +450,7 @@ mod tests {
         bearer_under(AssuranceLevel::One, aud, scope, acr)
     }
 
-    /// As `bearer_with`. `[factors]` requires the level `required`.
+    /// Like `bearer_with`, if `[factors]` requires the level `required`.
     fn bearer_under(required: AssuranceLevel, aud: Audience, scope: &str, acr: &str) -> Credential {
         let bearer = Bearer {
             claims: AccessTokenClaims {

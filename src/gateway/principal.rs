@@ -16,8 +16,8 @@ pub(super) enum Principal<'a> {
 }
 
 impl<'a> Principal<'a> {
-    /// Returns a unique name: the `sub` of our user. For a user of another issuer, the configured
-    /// name of the issuer precedes it.
+    /// Returns a unique name: the `sub` of a user of this issuer. For a user of another issuer, the
+    /// configured name of that issuer precedes the `sub`.
     pub(super) fn name(self) -> String {
         match self {
             Self::Ours(user) => user.sub.to_string(),
@@ -34,7 +34,7 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Returns the full name; empty if unknown.
+    /// Returns the full name, or an empty text if it is unknown.
     pub(super) fn full_name(self) -> &'a str {
         match self {
             Self::Ours(user) => user.name.trim(),

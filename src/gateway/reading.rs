@@ -80,11 +80,11 @@ impl Ambiguous {
     }
 }
 
-/// Work that the readings of one path may still take. A copied byte is one unit.
+/// Amount of work that the readings of one path may still take. A copied byte is one unit.
 ///
 /// The readings multiply the length of a path: some letters fold to 18 others, and characters that
-/// are data to the application give up to 40 readings. The limit keeps the cost of a request close
-/// to that of an ordinary one.
+/// are data for the application give up to 40 readings. The limit keeps the cost of a request close
+/// to that of an ordinary request.
 #[derive(Debug)]
 pub(super) struct ReadingBudget(usize);
 
@@ -102,7 +102,7 @@ impl ReadingBudget {
     /// Subtracts units from the remaining ones.
     ///
     /// # Errors
-    /// [`Ambiguous::Readings`] if not enough remain.
+    /// [`Ambiguous::Readings`] if too few units remain.
     pub(super) fn spend(&mut self, units: usize) -> Result<(), Ambiguous> {
         self.0 = self.0.checked_sub(units).ok_or(Ambiguous::Readings)?;
         work::count(units);
@@ -171,12 +171,12 @@ pub(super) fn as_windows_reads(path: &[u8]) -> Vec<u8> {
 pub(super) fn windows_name(name: &[u8]) -> &[u8] {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);
-    // A name of only dots and spaces is kept, so that the check of dot segments refuses it.
+    // A name of only dots and spaces is kept, so that the check of dot segments refuses the path.
     if end == 0 { name } else { name.get(..end).unwrap_or_default() }
 }
 
-/// Returns whether servers may read a name as `.` or `..`. Some ignore blanks and dots at its end,
-/// and the text after a colon.
+/// Returns whether servers may read a name as `.` or `..`. Some servers ignore blanks and dots at
+/// the end of a name, and the text after a colon.
 pub(super) fn may_be_dot_segment(name: &[u8]) -> bool {
     let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
     !name.is_empty() && name.iter().all(|byte| matches!(byte, b'.' | b' '))
@@ -213,13 +213,13 @@ fn has_escape(text: &[u8]) -> bool {
 /// Returns the forms to which servers may fold a path.
 ///
 /// - Compatibility forms (NFKC) are replaced: `／`, `Ａ`, the Kelvin sign, the long s.
-/// - Marks are removed from letters (`ş`, `İ`). Conversions between character sets do that, and
+/// - Marks are removed from letters (`ş`, `İ`). Conversions between character sets remove them, and
 ///   many databases treat such letters as equal.
 /// - Letters with the same upper case are merged: `ı` becomes `i`.
 /// - Invisible characters are removed.
 ///
-/// A path that is not UTF-8 has two forms: all of it read as ISO-8859-9, and only the invalid parts
-/// read so. Many servers decode each name or each letter separately.
+/// A path that is not UTF-8 has two forms. In one, all of it is read as ISO-8859-9. In the other,
+/// only the invalid parts are. Many servers decode each name or each letter separately.
 fn folded(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
     if let Ok(text) = str::from_utf8(path) {
         return Ok(vec![folded_text(text, budget)?]);
@@ -246,8 +246,8 @@ fn folded_text(text: &str, budget: &mut ReadingBudget) -> Result<Vec<u8>, Ambigu
     Ok(folded.into_bytes())
 }
 
-/// Decodes a byte of ISO-8859-9, which old Turkish applications use. 0x85 is an ellipsis, as in
-/// windows-1254.
+/// Decodes a byte of ISO-8859-9, which old Turkish applications use. The byte 0x85 is decoded as an
+/// ellipsis, as in windows-1254.
 fn latin_5(byte: u8) -> char {
     match byte {
         0x85 => '…',
@@ -269,8 +269,8 @@ fn is_ignored_in_names(letter: char) -> bool {
         || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(letter)
 }
 
-/// Returns the ASCII character that character sets without this letter use instead. Only for
-/// letters that Unicode does not decompose.
+/// Returns the ASCII character that replaces this letter in character sets without the letter. Only
+/// for letters that Unicode does not decompose.
 const fn ascii_substitute(letter: char) -> char {
     match letter {
         'đ' | 'Đ' | 'ð' | 'Ð' => 'd',
@@ -292,8 +292,8 @@ pub(super) fn has_short_name(path: &[u8]) -> bool {
         && path.split(|byte| *byte == b'/').any(|segment| short_name_stem(segment).is_some())
 }
 
-/// Number of bytes at the start of a segment that decide whether it is a short name: six letters,
-/// `~` and a digit.
+/// Number of bytes at the start of a segment that decide whether the segment is a short name: six
+/// letters, `~` and a digit.
 const SHORT_NAME_BYTES: usize = 8;
 
 /// Returns the text before the `~` of a short name. `None` if the segment is not a short name.

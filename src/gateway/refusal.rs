@@ -39,7 +39,8 @@ pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
     GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
 
-/// Refuses a method that differs only in letter case from a registered method or one in a rule.
+/// Refuses a method that differs only in letter case from a registered method or from a method in a
+/// rule.
 ///
 /// Methods are case-sensitive (RFC 9110 §9.1), but many frameworks ignore the case.
 pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
@@ -103,7 +104,7 @@ pub(super) async fn refuse(
     }
     let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
     let answer = match (refused, who) {
-        // Microsoft Office follows a link by itself and passes the last URL to the browser. Without
+        // Microsoft Office follows redirects itself and passes the last URL to the browser. Without
         // a redirect, the browser opens the requested page.
         (Refused::Unknown, _) if rule.access == Access::SignedIn && !rule.basic && navigation::is_office(ctx.head) => {
             ctx.problem(StatusCode::OK, Problem::SignInNeeded)
@@ -122,8 +123,8 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
             return GateReply::new("invalid_token", challenge(ctx, None, Some(&refusal)));
         }
-        // Another token or sign-in would not help, because the client itself is refused. So no
-        // challenge.
+        // The client itself is refused, so another token or sign-in would not help. The response
+        // has no challenge.
         (Refused::Client, _) => {
             let refusal =
                 Refusal::new(ErrorCode::AccessDenied, "The application does not accept this client's tokens.");
@@ -135,7 +136,7 @@ pub(super) async fn refuse(
         }
         (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential.has_offline_access()),
         (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
-        // Another sign-in would not help here either.
+        // Another sign-in would not help here.
         (Refused::Destination, _) => {
             let refusal =
                 Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not allow this request.");

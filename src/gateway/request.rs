@@ -23,8 +23,8 @@ use sealgate_store::StoreError;
 
 /// Kind of session cookie that an application accepts.
 ///
-/// Browsers send cookies to all ports of a host (RFC 6265 §8.5). So an application on the issuer's
-/// host name uses the provider's cookie: a cookie of its own would overwrite it.
+/// Browsers send cookies to all ports of a host (RFC 6265 §8.5). An application on the issuer's
+/// host name therefore uses the provider's cookie. Its own cookie would overwrite the provider's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sessions {
     OfApp,
@@ -35,7 +35,7 @@ pub(super) enum Sessions {
 pub(super) struct AppRequest<'a> {
     context: RequestContext<'a>,
     pub app: &'a App,
-    /// Scopes that a client must request for a token that the application accepts.
+    /// Scopes that a client must request, so that the application accepts its token.
     pub scopes: &'a [String],
     pub sessions: Sessions,
 }
@@ -72,7 +72,7 @@ fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget
     }
 }
 
-/// Returns the path of the requested page, or the start page if it cannot be a return path.
+/// Returns the path of the requested page, or the start page if that path cannot be a return path.
 fn here(ctx: &RequestContext<'_>) -> ReturnPath {
     let target = ctx.head.uri.path_and_query().map(PathAndQuery::as_str);
     target.and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)
@@ -95,8 +95,8 @@ impl<'a> AppRequest<'a> {
     /// Returns a page whose form is submitted to the application.
     ///
     /// The page has no `form-action`, because browsers would also apply it to a redirect of the
-    /// application. The referrer policy permits the page's own origin. Otherwise the form would
-    /// lack the `Origin` header, which many applications check.
+    /// application. The referrer policy permits the page's own origin. Otherwise the form would be
+    /// sent without the `Origin` header, which many applications check.
     pub(super) fn page_with_form(html: String) -> Response {
         Response::html(StatusCode::OK, html, None).with(http::header::REFERRER_POLICY, "same-origin")
     }
@@ -117,10 +117,11 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
-    /// Returns 403 for a sign-in below the required level, if signing in again would not reach it.
+    /// Returns 403 for a sign-in below the required level, if signing in again would not reach that
+    /// level.
     ///
     /// Browsers get a page with the required level and a link back. If users may add factors
-    /// themselves, it also links to the security page.
+    /// themselves, the page also links to the security page.
     pub(super) fn weak_sign_in(&self, needed: AssuranceLevel, by_themselves: bool, again: &str) -> Response {
         if !self.speaks_to_people() {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This resource requires a stronger sign-in.");
@@ -138,8 +139,8 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
-    /// Replaces the JSON of a refusal with a page if the client shows pages. The application's own
-    /// pages may show it in a frame.
+    /// Replaces the JSON of a refusal with a page, if the client shows pages. The application's own
+    /// pages may show the page in a frame.
     pub(super) fn as_page(&self, refused: Response, problem: Problem) -> Response {
         if !self.speaks_to_people() {
             return refused;

@@ -1,4 +1,5 @@
-//! Protected-resource metadata of an application (RFC 9728), and challenges that link to it.
+//! Protected-resource metadata of an application (RFC 9728), and challenges that link to the
+//! metadata.
 
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ pub(super) fn is_metadata(path: &CanonicalPath<'_>) -> bool {
     path.as_bytes() == PATH.as_bytes()
 }
 
-/// Returns the scopes that a client must request for a token that these rules accept.
+/// Returns the scopes that a client must request, so that these rules accept its token.
 ///
 /// They are the scopes of the rules and `openid`, without which the provider issues no token. The
 /// list is empty if every rule is public.
@@ -59,14 +60,14 @@ pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     scopes
 }
 
-/// Returns a 401 with a challenge that tells a client how to get access. `fault` is the error of
-/// the credentials, if it sent any.
+/// Returns a 401 with a challenge that describes to a client how to get access. `fault` is the
+/// error of the credentials, if the client sent any.
 pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option<&Refusal>) -> Response {
     const MISSING: Refusal =
         Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
     let mut wanted = Vec::new();
     if fault.is_none() {
-        // Only a client without a token needs to know which scopes to request.
+        // Only a client without a token needs the scopes to request.
         wanted = match rule {
             Some(rule) => scopes(std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),

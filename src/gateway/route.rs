@@ -62,7 +62,8 @@ const METHODS: &[&str] = &[
 
 /// Returns whether a rule without methods applies to this method.
 ///
-/// It applies to all registered methods except `CONNECT` and `TRACE`, which no rule can allow.
+/// Such a rule applies to all registered methods except `CONNECT` and `TRACE`, which no rule can
+/// allow.
 fn is_ordinary(method: &str) -> bool {
     METHODS.contains(&method) && !matches!(method, "CONNECT" | "TRACE" | "PURGE")
 }
@@ -71,14 +72,15 @@ fn is_ordinary(method: &str) -> bool {
 #[derive(Debug, Clone)]
 pub(super) struct RoutePlace {
     pub path: String,
-    /// One rule for each set of methods. A rule without methods comes last. Never empty.
+    /// Rules, one for each set of methods. A rule without methods comes last. Never empty.
     rules: Vec<Rule>,
 }
 
 impl RoutePlace {
-    /// Returns the rule for this method, or `None` if no rule of this path applies to it.
+    /// Returns the rule for this method, or `None` if no rule of this path applies to the method.
     ///
-    /// Rules of shorter paths do not apply then. They would allow a method that this path excludes.
+    /// In this case the rules of shorter paths do not apply either. They would allow a method that
+    /// this path excludes.
     pub(super) fn rule(&self, method: &str) -> Option<&Rule> {
         let named = |method: &str| self.rules.iter().find(|rule| rule.methods.iter().any(|known| known == method));
         // HEAD is allowed wherever GET is (RFC 9110 §9.3.2).
@@ -129,7 +131,7 @@ impl RoutePlace {
             && self.rules.iter().any(|rule| rule.methods.is_empty())
     }
 
-    /// Returns whether a server might bypass these rules for a path below this exact one.
+    /// Returns whether a server might bypass these rules for a path below this exact path.
     ///
     /// A server may pass `/admin.php/x` to the script `/admin.php`. If `found` are the rules of the
     /// longer path, these rules would not be checked.
@@ -156,7 +158,7 @@ impl RoutePlace {
 /// Rules of one application.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// Sorted by length of the path, longest first.
+    /// Places, sorted by the length of the path, longest first.
     places: Vec<RoutePlace>,
     index: PlaceIndex,
     tree: PlaceTree,
@@ -170,7 +172,7 @@ impl Routes {
     ///
     /// If the path of a rule can never match, requests to that path would get the rules of a
     /// shorter path. One such rule therefore closes the whole application. The validation of the
-    /// configuration already rejects these rules.
+    /// configuration already rejects such rules.
     pub(super) fn from_app(app: &App) -> Self {
         let sound =
             |rule: &Rule| CanonicalPath::parse(&rule.path).is_ok_and(|path| path.as_bytes() == rule.path.as_bytes());
@@ -220,8 +222,8 @@ impl Routes {
         !self.ruled_methods.is_empty()
     }
 
-    /// Returns whether the method differs only in letter case from a registered method or one in a
-    /// rule.
+    /// Returns whether the method differs only in letter case from a registered method or from a
+    /// method in a rule.
     pub(super) fn is_respelled(&self, method: &Method) -> bool {
         let method = method.as_str();
         // Common case. No rule lists a method with lower-case letters.
@@ -232,8 +234,9 @@ impl Routes {
             || self.ruled_methods.contains(&method.to_ascii_uppercase())
     }
 
-    /// Returns the rules of this path: those of exactly this path, or else those of the longest
-    /// path that includes it. `None` if there are none; the request must then be refused.
+    /// Returns the rules of this path: the rules of exactly this path, or else the rules of the
+    /// longest path that includes it. `None` if there are no rules. The request must then be
+    /// refused.
     ///
     /// # Errors
     /// - [`Ambiguous::Spelling`] if a server that reads the path differently, for example without
@@ -268,7 +271,7 @@ impl Routes {
     /// and other places with the name of the path. `found` is the place of the path.
     ///
     /// # Errors
-    /// If the path can be read in more than one way. [`Routes::find`] refuses it too.
+    /// If the path can be read in more than one way. [`Routes::find`] refuses such a path too.
     pub(super) fn below(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<&RoutePlace>, Ambiguous> {
         let mut numbers = self.expand_short_names(path, found)?;
         let is_other = |number: &usize| {
@@ -320,7 +323,7 @@ impl Routes {
     /// Returns the numbers of the places below every path that this path with short names may mean.
     ///
     /// # Errors
-    /// If it may mean a path with other rules than `found`, or too many paths.
+    /// If the path may mean a path with other rules than `found`, or too many paths.
     fn expand_short_names(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<usize>, Ambiguous> {
         let is_same = |number: usize| self.places.get(number).is_some_and(|place| place.asks_the_same_as(found));
         let hides = |number: usize| self.places.get(number).is_some_and(|place| place.protects_paths_below(found));
@@ -328,7 +331,7 @@ impl Routes {
         let mut budget = ReadingBudget::for_path();
         let mut below = Vec::new();
         for (_, others) in path.interpretations()? {
-            // A path with a short name is contained in its own `others`.
+            // The `others` of a path with a short name contain the path itself.
             for read in others.iter().filter(|read| reading::has_short_name(read)) {
                 below.extend(self.tree.expand(read, &conditions, &mut budget)?);
             }
@@ -344,8 +347,8 @@ impl Routes {
         work::count(read.len());
         let candidates = self.candidates(read);
         let agrees = match longest_match(&candidates, read, same) {
-            // A server that ends the path at `?` or `#` would serve an open path, which the client
-            // may request anyway.
+            // A server that ends the path at `?` or `#` would serve an open path. The client may
+            // request that path anyway.
             Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
             Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
             None => false,
@@ -373,8 +376,9 @@ fn number_conditions(places: &[RoutePlace]) -> Vec<usize> {
 
 /// Returns whether the path is below the exact path of a place with other requirements.
 ///
-/// Many servers run the script at the exact path and pass the rest to it (`/admin.php/x`). Places
-/// that are open anyway, and those whose path is not longer than that of `found`, do not count.
+/// Many servers run the script at the exact path and pass it the rest of the path (`/admin.php/x`).
+/// Two kinds of places do not count: open places, and places whose path is not longer than the path
+/// of `found`.
 fn is_below_exact_path(candidates: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> bool {
     candidates.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
         let name = place.path.as_bytes();
@@ -571,7 +575,7 @@ mod tests {
         ] {
             assert_eq!(found(&scripts, raw), Ok(Some(rule)), "{raw}");
         }
-        // Both rules have the same requirements, so neither can be bypassed.
+        // Both rules have the same requirements, so there is nothing to bypass.
         let same = routes(&[("/", Access::SignedIn), ("/admin.php", Access::SignedIn)]);
         assert_eq!(found(&same, "/admin.php/x"), Ok(Some("/")));
     }

@@ -1,10 +1,10 @@
 //! Sessions of browsers: the user of a session cookie, a cache of live sessions, and the record of
 //! their last use.
 //!
-//! A cache entry contains the user's access counter, read before everything else. Whatever revokes
-//! the user's access changes the counter; the session is then read again. The passage of time and
-//! the use of the session do not change it. So an entry also expires at the first time limit that
-//! it depends on, and after [`MAX_ENTRY_AGE`] at the latest.
+//! A cache entry contains the user's access counter, which is read before everything else. Every
+//! revocation of the user's access changes the counter. The session is then read again. The counter
+//! does not change when time passes or the session is used. So an entry also expires at the first
+//! time limit of the session, and after [`MAX_ENTRY_AGE`] at the latest.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,13 +84,14 @@ pub(super) async fn of_app(ctx: &AppRequest<'_>, cookie: &SessionCookie) -> Resu
     Ok(found.filter(opens))
 }
 
-/// Returns the user, or `None` if it is disabled or does not exist.
+/// Returns the user, or `None` if the user is disabled or does not exist.
 pub(super) async fn enabled(ctx: &AppRequest<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
     Ok(ctx.sealgate.store.user(subject).await?.filter(User::is_enabled))
 }
 
 /// Queue of used sessions whose last use is not yet written to the store. Requests do not wait for
-/// the write. If the queue is full, the session is dropped; its next request queues it again.
+/// the write. If the queue is full, a use is dropped. The next request of the session queues its
+/// use again.
 #[derive(Debug, Default)]
 pub(super) struct SessionUses(Mutex<HashSet<SessionId>>);
 
@@ -100,7 +101,7 @@ const MAX_USES: usize = 10_000;
 /// Maximum number of concurrent writes.
 const MAX_CONCURRENT_WRITES: usize = 64;
 
-/// Uses of a session within this time after the recorded one are not recorded.
+/// Time after a recorded use in which further uses of the same session are not recorded.
 const LAST_USE_PRECISION: Duration = Duration::from_mins(1);
 
 impl SessionUses {
@@ -115,8 +116,8 @@ impl SessionUses {
         }
     }
 
-    /// Writes the queued uses to the store, many concurrently, because one flush to disk serves
-    /// them all.
+    /// Writes the queued uses to the store. Writes many concurrently, because one flush to disk
+    /// serves them all.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<SessionId> = waiting.into_iter().collect();
@@ -143,11 +144,12 @@ impl SessionUses {
 /// Maximum number of cached sessions, about 2 KiB each.
 const MAX_CACHED_SESSIONS: usize = 16_384;
 
-/// Maximum age of a cache entry. The last use in it may be that old.
+/// Maximum age of a cache entry. So the time of the last use in an entry may be this old.
 const MAX_ENTRY_AGE: Duration = Duration::from_secs(30);
 
-/// Cache of live sessions. The key is the index of the application, the session id and the hash of
-/// the cookie's secret: the cookie of one application is not valid for another.
+/// Cache of live sessions. The key contains the index of the application, because the cookie of one
+/// application is not valid for another. It also contains the session id and the hash of the
+/// cookie's secret.
 pub(super) struct SessionCache(Cache<(usize, SessionId, [u8; 32]), Arc<CachedSession>>);
 
 /// Cached live session.
@@ -180,7 +182,7 @@ impl SessionCache {
         if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && is_current(known)) {
             return Ok(Some(known));
         }
-        // Read before the session: if access is revoked after this, the counter no longer matches
+        // Read before the session. If access is revoked afterwards, the counter no longer matches
         // and the entry is not used. The counters of all users are read, because the user is not
         // known yet.
         let before = store.access_counters();

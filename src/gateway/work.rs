@@ -1,6 +1,6 @@
 //! Counter of the work that a request's head causes before a credential is read.
 //!
-//! It counts only in builds with debug assertions. Tests compare it with a limit instead of
+//! The counter works only in builds with debug assertions. Tests compare it with a limit instead of
 //! measuring time.
 
 #[cfg(debug_assertions)]

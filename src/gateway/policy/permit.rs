@@ -1,4 +1,4 @@
-//! The permit, which only the policy can create.
+//! Permit of a request. Only the policy can create it.
 
 use http::request::Parts;
 use http::uri::PathAndQuery;

@@ -29,8 +29,8 @@ use sealgate_store::{Form, MAX_FORM_BYTES, StoreError};
 
 /// Returns whether the form can be stored, according to the head of the request.
 ///
-/// It must be short, and a page of the same host must submit it by navigation, so that the browser
-/// shows the response as a page.
+/// The form must be short. A page of the same host must submit it by navigation, so that the
+/// browser shows the response as a page.
 pub(crate) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
     let head = ctx.head;
     let own = ctx.app.origin(&ctx.sealgate.config.issuer);
@@ -78,8 +78,8 @@ pub(crate) async fn keep_and_sign_in(
     }
 }
 
-/// Stores a form whose user has signed in again meanwhile, in another tab, and redirects to its
-/// page.
+/// Stores a form whose user has signed in again in the meantime, in another tab. Redirects to the
+/// page of the form.
 ///
 /// The body has already been read, so the request can no longer be forwarded.
 pub(crate) async fn keep_and_show(
@@ -104,8 +104,8 @@ pub(crate) async fn keep_and_show(
 
 /// Shows a stored form, once.
 ///
-/// A request that may not come from the user, such as that of a link scanner, gets a page with a
-/// button, so that it does not consume the form.
+/// A request that may not come from the user, such as the request of a link scanner, gets a page
+/// with a button. So it does not consume the form.
 ///
 /// # Errors
 /// If the store fails, or if too many sign-ins are pending.
@@ -151,7 +151,7 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
 /// Returns the form to store. `None` if a browser would not submit exactly the same bytes again.
 fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
     let wanted = ReturnPath::parse(target.as_str())?;
-    // A form submits to a URL, so the target must be unchanged by URL parsing.
+    // A form submits to a URL, so URL parsing must not change the target.
     let base = url::Url::parse("https://application.invalid/").ok()?;
     let read = base.join(wanted.as_str()).ok()?;
     let exact = &read[url::Position::BeforePath..] == wanted.as_str();
@@ -159,7 +159,7 @@ fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option
     Some(Form { person, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
 }
 
-/// User whose session has ended.
+/// Owner of a form: the user whose session has ended.
 enum FormOwner {
     Of(Subject),
     /// No user was signed in.
@@ -170,7 +170,8 @@ enum FormOwner {
 
 async fn whose(ctx: &AppRequest<'_>) -> Result<FormOwner, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
-        // If a page was still open when its user signed out, its form belongs to that user.
+        // If a page was still open when its user signed out, the form of the page belongs to that
+        // user.
         return Ok(match ctx.cookies.left(&ctx.head.headers) {
             SignedOutMarker::Nobody => FormOwner::NoUser,
             SignedOutMarker::By(subject) => FormOwner::Of(subject),

@@ -37,8 +37,8 @@ use sealgate_domain::user::User;
 use sealgate_pages::{Problem, language_from_tag, language_tag};
 use sealgate_store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
-/// Limit of started sign-ins. Each is written to disk, and clients without credentials can start
-/// them.
+/// Limit of started sign-ins. Each sign-in is written to disk, and clients without credentials can
+/// start sign-ins.
 const SIGN_INS: SignInLimit = SignInLimit { name: "gate_sign_in", site_name: "gate_sign_in_site", divisor: 1 };
 /// Limit of started sign-ins with a form. The store keeps few forms and evicts the oldest ones.
 const SIGN_INS_WITH_FORM: SignInLimit = SignInLimit { name: "gate_form", site_name: "gate_form_site", divisor: 10 };
@@ -47,7 +47,6 @@ const SIGN_INS_WITH_FORM: SignInLimit = SignInLimit { name: "gate_form", site_na
 /// `rate_limits.sign_ins` divided by `divisor`.
 ///
 /// An IPv6 /48, which one subscriber may have, may start twice that number.
-/// An IPv6 /48, which one subscriber may have, may start twice as many.
 struct SignInLimit {
     name: &'static str,
     site_name: &'static str,
@@ -57,7 +56,7 @@ struct SignInLimit {
 /// First page that the provider shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
-    /// The page that the sign-in needs, or none if the user is already signed in.
+    /// The page that the sign-in needs. No page if the user is already signed in.
     Needed,
     Chooser,
 }
@@ -66,20 +65,20 @@ pub(crate) enum First {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SignInRequest<'a> {
     pub first: First,
-    /// Context classes, one of which the sign-in must reach. If empty, every level is sufficient.
+    /// Context classes. The sign-in must reach one of them. If empty, every level is sufficient.
     pub acr: &'a [String],
     /// Maximum age of the sign-in.
     pub max_age: Option<Duration>,
 }
 
 impl SignInRequest<'_> {
-    /// Accepts every sign-in. The provider shows this page first.
+    /// Creates requirements that every sign-in meets. The provider shows the page `first` first.
     pub(crate) const fn any(first: First) -> Self {
         SignInRequest { first, acr: &[], max_age: None }
     }
 }
 
-/// What the browser requests after the sign-in.
+/// Request of the browser after the sign-in.
 pub(crate) enum Purpose<'a> {
     Page(&'a ReturnPath),
     /// The page of a form that must be stored first.
@@ -218,7 +217,7 @@ fn redirect_uri(ctx: &AppRequest<'_>) -> String {
     format!("{}{CALLBACK}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
-/// What the browser requests after the sign-in, as stored with the sign-in.
+/// Request of the browser after the sign-in, as stored with the sign-in.
 enum SignInTarget {
     Page(ReturnPath),
     /// The page of the form that is stored under this id.
@@ -324,8 +323,8 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     Ok(with_callback_count(ctx, answer, if typed { None } else { Some(callback_count(ctx).incremented()) }))
 }
 
-/// Responds to a sign-in that does not reach the required level. Another attempt would not reach it
-/// either, so none is started.
+/// Responds to a sign-in that does not reach the required level. Starts no further sign-in, because
+/// it would not reach the level either.
 async fn too_weak(
     ctx: &AppRequest<'_>,
     demanded: &[String],
@@ -390,8 +389,8 @@ async fn resume_or_restart(ctx: &AppRequest<'_>, back: &SignInTarget, refused: b
     Ok(with_callback_count(ctx, answer, Some(callback_count)))
 }
 
-/// Responds to an error of the provider. A new sign-in would probably fail in the same way, so none
-/// is started.
+/// Responds to an error of the provider. Starts no new sign-in, because it would probably fail in
+/// the same way.
 fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
     let ours = known.into_iter().find(|code| code.as_str() == error);
@@ -434,9 +433,8 @@ async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, St
 
 /// Starts the application's session and returns its cookie.
 ///
-/// `None` if another tab of the browser has already started the same session. A new cookie would
-/// invalidate the old one, which requests in flight may use.
-/// invalidate that of its requests in flight.
+/// Returns `None` if another tab of the browser has already started the same session. A new cookie
+/// would invalidate the old one, which other requests may be using at this moment.
 async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
     let store = &ctx.sealgate.store;
     let old = match ctx.session_cookie() {
@@ -498,8 +496,8 @@ fn callback_count_cookie(ctx: &AppRequest<'_>) -> &'static str {
     if ctx.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
 }
 
-/// Adds the cookie that counts completed callbacks, see [`RedirectLoop`]. `None` deletes it: the
-/// user has typed credentials, which does not happen in a redirect loop.
+/// Adds the cookie that counts completed callbacks, see [`RedirectLoop`]. `None` deletes the
+/// cookie, because the user has typed credentials and a redirect loop types none.
 fn with_callback_count(ctx: &AppRequest<'_>, answer: Response, callback_count: Option<RedirectLoop>) -> Response {
     let (name, secure) = (callback_count_cookie(ctx), ctx.cookies.secure);
     match callback_count {

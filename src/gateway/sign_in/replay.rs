@@ -1,9 +1,9 @@
 //! Storage of a submitted form until its user has signed in, and the fields that make a browser
-//! submit it again.
+//! submit the form again.
 //!
 //! The fields are written into a page. The browser parses the page and serializes the fields again
 //! (URL Standard §5, HTML Standard §4.10.22), which changes some bodies. A body that would change
-//! is not stored: the application must not receive data that the user did not type.
+//! is not stored, because the application must not receive data that the user did not type.
 
 use std::time::Duration;
 
@@ -207,8 +207,7 @@ mod tests {
         assert!(fields(&["a="; MAX_FIELDS + 1].join("&")).is_none());
     }
 
-    /// The table is compared with `byte_serialize`-independent values. `char::from` covers the
-    /// rest.
+    /// The map from bytes to characters is injective, and some of its values are checked.
     #[test]
     fn every_byte_has_its_own_character() {
         let all: Vec<u8> = (0..=255).collect();

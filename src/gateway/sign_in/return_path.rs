@@ -1,13 +1,14 @@
-//! Return path of a sign-in, the cookie that stores it, and the counter that detects redirect
+//! Return path of a sign-in, the cookie that stores the path, and the counter that detects redirect
 //! loops. Pure.
 //!
 //! The return path is the page that the user requested before the sign-in. A client can forge the
-//! cookie, but it only leads to another page of the same application.
+//! cookie, but a forged cookie only leads to another page of the same application.
 //!
-//! A browser that does not keep the session cookie (a wrong clock, a cookie policy) would be
-//! redirected between gateway and provider forever. Callbacks are counted in a second cookie that
-//! expires after ten seconds. Redirects to the provider are not counted, because ten restored tabs
-//! may redirect at once without a loop. A forged count affects only the client that forged it.
+//! Some browsers do not keep the session cookie, because of a wrong clock or a cookie policy. Such
+//! a browser would be redirected between gateway and provider forever. Callbacks are counted in a
+//! second cookie that expires after ten seconds. Redirects to the provider are not counted, because
+//! ten restored tabs may redirect at once without a loop. A forged count affects only the client
+//! that forged it.
 
 use std::time::Duration;
 
@@ -26,15 +27,16 @@ const OWN_PREFIX: &[u8] = b"/.sealgate";
 
 /// Path and query on the host of the request, byte for byte as the client requested it.
 ///
-/// It begins with exactly one slash, so that no browser reads it as another host. It is never one
-/// of Sealgate's own paths: a link must not lead a user to one of them.
+/// The path begins with exactly one slash, so that no browser reads it as another host. It is never
+/// one of Sealgate's own paths, because a link must not lead a user to one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReturnPath(String);
 
 impl ReturnPath {
     /// Parses a path and query.
     ///
-    /// `None` if it is too long, or if its path is ambiguous or one of Sealgate's own.
+    /// Returns `None` if the text is too long, or if its path is ambiguous or one of Sealgate's
+    /// own.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let target = PathAndQuery::try_from(text).ok()?;
         // `PathAndQuery` drops a fragment.
@@ -66,8 +68,8 @@ pub(crate) fn cookie_value(state: &str, page: &ReturnPath) -> Option<String> {
     cookie::destination_value(state, page.as_str())
 }
 
-/// Returns the return path from the cookie, unless the cookie has another state. If the response
-/// has no state, the cookie is accepted too.
+/// Returns the return path from the cookie. Returns `None` if the cookie has another state than the
+/// response. If the response has no state, the cookie is accepted too.
 pub(crate) fn read(cookie: Option<&str>, state: Option<&str>) -> Option<ReturnPath> {
     ReturnPath::parse(&cookie::read_destination(cookie, state)?)
 }
@@ -75,7 +77,7 @@ pub(crate) fn read(cookie: Option<&str>, state: Option<&str>) -> Option<ReturnPa
 /// Period in which callbacks are counted.
 pub(crate) const COUNT_PERIOD: Duration = Duration::from_secs(10);
 
-/// Number of callbacks in that period at which the browser is no longer redirected.
+/// Number of callbacks within [`COUNT_PERIOD`] at which the browser is no longer redirected.
 const MAX_CALLBACKS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
