@@ -1,5 +1,5 @@
-//! Executes commands on the running server, or directly on the store, which only one process can
-//! open.
+//! Execution of commands: on the running server, or directly on the store. Only one process can
+//! open a store.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,7 @@ use sealgate_system::clock::{OsEntropy, SystemClock};
 pub(super) struct StoreAccess {
     config: Config,
     runtime: Runtime,
-    /// Opened if no server answered.
+    /// Open store, if no server answered.
     store: Option<Store>,
 }
 
@@ -56,7 +56,7 @@ impl StoreAccess {
 
     /// Returns the key schedule of the server, or of the store on disk.
     ///
-    /// Creates and writes nothing. Without a server and a store the schedule is empty.
+    /// Creates and writes nothing. Without a server and a store, the schedule is empty.
     pub(super) fn key_times(&self) -> Result<KeysAnswer, CommandFailure> {
         let list = Command::Key(KeyCommand::List);
         let answer = match self.connect(&list) {
@@ -79,7 +79,7 @@ impl StoreAccess {
         !matches!(self.connect(&Command::Status), Err(AskError::NoServer))
     }
 
-    /// Opens the store of a stopped server for reading; `None` if it does not exist yet.
+    /// Opens the store of a stopped server for reading. `None` if the store does not exist yet.
     pub(super) async fn store_as_it_lies(&self) -> Result<Option<Store>, CommandFailure> {
         let is_there = match &self.config.store {
             StoreConfig::Sled(settings) => settings.path.join("db").is_file(),
@@ -121,7 +121,7 @@ impl StoreAccess {
         })
     }
 
-    /// Refuses to write a store while a server uses it, or if root would own its files.
+    /// Refuses to write to a store while a server uses it, or if root would own its files.
     pub(super) fn refuse_beside_server(&self) -> Result<(), CommandFailure> {
         match self.connect(&Command::Status) {
             Err(AskError::NoServer) => refuse_as_root(&self.config.store),

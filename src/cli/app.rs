@@ -1,4 +1,4 @@
-//! `sealgate app`: the applications in the configuration file.
+//! `sealgate app`: commands for the applications in the configuration file.
 
 use std::path::Path;
 

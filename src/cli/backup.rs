@@ -1,9 +1,9 @@
-//! `sealgate backup` and `sealgate restore`, and the comparison of signing keys after a restore or an
-//! import.
+//! `sealgate backup` and `sealgate restore`, and the comparison of signing keys after a restore or
+//! an import.
 //!
-//! The restored store may be older than the token. It lacks keys that were removed as compromised
-//! or created since. The token decides on removed keys. The operator decides on new keys, because
-//! an attacker who can add a key to the token must not thereby choose the signing key.
+//! The restored store may be older than the token. It may then lack new keys, and the removals of
+//! compromised keys. The token decides on removed keys. The operator decides on new keys, because
+//! an attacker who can add a key to the token must not be able to choose the signing key.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,12 +55,12 @@ pub(super) struct RestoreArguments {
     accept_loss: bool,
 }
 
-/// A copy that a server made.
+/// Copy of the store that a server made.
 #[derive(Debug, Args)]
 pub(super) struct VerifyCopyArguments {
     #[arg(long, value_name = "DIR")]
     directory: PathBuf,
-    /// The store's batch after which it was made
+    /// Number of the store's batch after which the copy was made
     #[arg(long, value_name = "NUMBER")]
     sequence: u64,
 }
@@ -148,7 +148,8 @@ fn restore_in_place(access: &StoreAccess, output: &Output) -> Result<(), Command
     output.result(&result, || ended(taken.sessions, taken.grants) + &keys_text(&keys))
 }
 
-/// Serving nodes have cached the previous state and would continue with it.
+/// Refuses while nodes serve. Serving nodes have cached the previous state and would continue with
+/// it.
 fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Result<(), CommandFailure> {
     let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
@@ -185,7 +186,7 @@ fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), Comma
     })
 }
 
-/// Opens the copy; errors name the original path.
+/// Opens the copy. Errors name the original path.
 fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine, CommandFailure> {
     let from = from.display();
     SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(|error| match error {
@@ -213,17 +214,19 @@ fn ended(sessions: usize, grants: usize) -> String {
 
 /// Result of comparing the keys.
 pub(super) struct KeysReport {
-    /// Each key with its state and its presence in the token; empty if the token could not be read.
+    /// Keys with their states and their presence in the token. Empty if the token could not be
+    /// read.
     pub(super) keys: Vec<Value>,
     /// Notes and necessary actions, one line each.
     pub(super) lines: Vec<String>,
 }
 
-/// Compares a store that is not served yet with the token, and removes the keys that the token
-/// marks as compromised.
+/// Compares a store that is not served yet with the token. Removes the keys that the token marks as
+/// compromised.
 ///
 /// # Errors
-/// If the store fails. An unreadable token becomes a line of the report; the start reads it again.
+/// If the store fails. An unreadable token becomes a line of the report, because the start reads
+/// the token again.
 pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime) -> Result<KeysReport, StoreError> {
     let found = match signer::list(hsm) {
         Ok(found) => found,
@@ -247,7 +250,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
     let alive = before.keys().iter().filter(|key| before.state(key, now) != KeyState::Removed);
     let mut revived: Vec<&str> =
         alive.map(|key| key.kid.as_str()).filter(|kid| removed.iter().any(|own| own == kid)).collect();
-    // The signing key is last, so that none of the others can take over from it.
+    // The signing key is removed last, so that none of the other removed keys can replace it.
     let active = before.active(now, |_| true).map(|key| key.kid.as_str());
     revived.sort_by_key(|kid| active == Some(*kid));
     for kid in revived {
@@ -271,7 +274,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
         let token = match &key.kid {
             kid if removed.contains(kid) => "removed",
             kid if present.contains(kid) => "present",
-            // The key is in the token of another node, which compares it at its start.
+            // The key is in the token of another node. That node compares the key at its start.
             kid if key.holder.is_some() && !is_own(kid) => continue,
             _ => "absent",
         };

@@ -44,7 +44,8 @@ pub(super) fn run(
             StoreConfig::Postgres(_) => "store: PostgreSQL".to_owned(),
         };
         let access = StoreAccess::open(config)?;
-        // First: the other queries wait long for a database that acknowledges nothing.
+        // This query is first, because the other queries wait long for a database that acknowledges
+        // nothing.
         database = look_at_database(&access)?;
         warnings.extend(database.iter().flat_map(|survey| survey.setup.warnings()));
         let keys = key::check::find(&access)?;
@@ -80,7 +81,7 @@ fn certificate_line(certificate: &CertificateEnd) -> String {
     format!("certificate: {}, valid until {ends}", certificate.file.display())
 }
 
-/// Surveys the database server that the nodes would use; none for a file-based store.
+/// Examines the database server of the nodes. Returns `None` for a file-based store.
 fn look_at_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailure> {
     let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(None) };
     let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
@@ -90,7 +91,7 @@ fn look_at_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailu
     if faults.is_empty() { Ok(Some(survey)) } else { Err(CommandFailure::Failed(faults)) }
 }
 
-/// Formats the survey as text.
+/// Formats the result of the examination as text.
 fn lines(survey: &Survey) -> Vec<String> {
     let setup = &survey.setup;
     let standbys = setup.standbys.iter().map(|standby| {
@@ -118,7 +119,7 @@ fn lines(survey: &Survey) -> Vec<String> {
         format!("round trip: {:.2} ms (the median of 20)", survey.round_trip_seconds * 1000.0),
     ];
     lines.push(format_line(&survey.formats));
-    // Adding 0.0 turns a negative zero into zero.
+    // The addition of 0.0 turns a negative zero into zero.
     let clock = survey.clock_offset_seconds.map(|offset| (offset * 1000.0).round() + 0.0);
     lines.extend(clock.map(|offset| format!("clock: {offset:+} ms from this machine's")));
     lines
@@ -173,8 +174,8 @@ fn ids_are_free(access: &StoreAccess) -> Result<(), CommandFailure> {
     }
 }
 
-/// Returns why a start could not seal secrets, if so. A running server has already opened the data
-/// key.
+/// Returns the reason why a start could not encrypt secrets, if there is one. A running server has
+/// already decrypted the data key.
 fn data_key_opens(access: &StoreAccess) -> Result<Option<String>, CommandFailure> {
     if access.is_served() {
         return Ok(None);

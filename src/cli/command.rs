@@ -1,6 +1,7 @@
-//! Commands on the server's data: completes them before they are sent, and shows the answers.
+//! Commands on the server's data. This module completes commands before they are sent, and prints
+//! the answers.
 //!
-//! The server executes them, or the store directly while no server runs.
+//! The server executes the commands. While no server runs, they are executed directly on the store.
 
 use std::collections::HashSet;
 use std::io;
@@ -23,7 +24,7 @@ use sealgate_domain::client_rules;
 use sealgate_domain::secret::base64url;
 use sealgate_store::postgres::{PostgresSettings, wait_for_beats};
 
-/// Returns the command as it is sent. A user who is added without a password is invited.
+/// Returns the command as it is sent. A new user without a password is invited.
 fn as_sent(command: Command) -> Result<Command, CommandFailure> {
     let invitee = match command {
         Command::User(UserCommand::Invite(arguments)) => match (*arguments).into() {
@@ -47,7 +48,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
     Ok(Command::User(UserCommand::InvitePerson(invitee)))
 }
 
-/// Notes that the account remains although no one can sign in to it.
+/// Prints a note that the account remains although no user can sign in to it.
 fn note_withdrawal() {
     let note = "the account remains without a password, so the user cannot sign in; delete it with user \
         delete, or send another link with user resend-invitation";
@@ -86,7 +87,7 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     }
 }
 
-/// Prints the hash of a client secret that standard input has.
+/// Prints the hash of a client secret that it reads from standard input.
 pub(super) fn hash_secret(output: &Output) -> Result<(), CommandFailure> {
     let secret = password::read_secret("client secret")?;
     client_rules::check_secret(secret.expose()).map_err(CommandFailure::line)?;
@@ -113,7 +114,7 @@ fn wait_for_nodes(access: &StoreAccess) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Returns all rows of a list, page by page, and their name.
+/// Returns all rows of a list, read page by page, and the name of the list.
 fn rows(
     mut page: ListPage,
     command: &mut Command,
@@ -135,7 +136,8 @@ fn rows(
         }
         page = access.ask_page(command)?;
     };
-    // A session with several grants of a client appears on each page that has one of them.
+    // If a session has several grants of a client, it appears on each page that has one of the
+    // grants.
     let mut known = HashSet::new();
     rows.retain(|row| row["sid"].is_null() || name != "sessions" || known.insert(row["sid"].to_string()));
     Ok((name, rows))
@@ -156,7 +158,7 @@ fn columns(command: &Command) -> &'static [&'static str] {
     }
 }
 
-/// Notes that a registration token has no effect in the current registration mode.
+/// Prints a note that a registration token has no effect in the current registration mode.
 fn note_mode(mode: RegistrationMode) {
     let note = match mode {
         RegistrationMode::Token => return,
@@ -167,10 +169,11 @@ fn note_mode(mode: RegistrationMode) {
     let _ = writeln!(io::stderr(), "note: {note}");
 }
 
-/// The sentence about a command, and the members to print below it, such as a new secret.
+/// Sentence about an executed command, and the names of answer members to print below it, such as a
+/// new secret.
 pub(super) type Sentence = (String, &'static [&'static str]);
 
-/// Returns the sentence about a command that changes something and gave this answer; `None` for
+/// Returns the sentence about a command that changes something, from its answer. Returns `None` for
 /// every other command.
 pub(super) fn sentence(command: &Command, answer: &Members) -> Option<Sentence> {
     let answer = Facts(answer);
@@ -263,7 +266,7 @@ fn of_client(command: &ClientCommand, answer: &Facts<'_>) -> Option<Sentence> {
     })
 }
 
-/// Members of an answer, for sentences.
+/// Members of an answer, as sentences use them.
 struct Facts<'a>(&'a Members);
 
 impl Facts<'_> {

@@ -1,4 +1,4 @@
-//! Edits the configuration file, and keeps its comments and its form.
+//! Editor of the configuration file. It keeps the file's comments and format.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
@@ -14,18 +14,18 @@ use super::reload::{ReloadOutcome, reload};
 use sealgate_admin::answer::Reloaded;
 use sealgate_config::{Config, ConfigFault, Difference};
 
-/// An application whose paths all require a sign-in.
+/// Application whose paths all require a sign-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NewApp {
     pub(super) name: String,
     pub(super) title: Option<String>,
     pub(super) host: String,
     pub(super) upstream: String,
-    /// Groups that have access; all users if empty.
+    /// Groups that have access. If empty, all users have access.
     pub(super) groups: Vec<String>,
 }
 
-/// `HOST=URL`: an application's public host and its upstream.
+/// Argument `HOST=URL`: an application's public host and its upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Protected {
     pub(super) host: String,
@@ -33,7 +33,7 @@ pub(super) struct Protected {
 }
 
 impl Protected {
-    /// Parses the argument. The check of the configuration judges host and upstream.
+    /// Parses the argument. Host and upstream are validated later, with the whole configuration.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some((host, upstream)) if !host.is_empty() && !upstream.is_empty() => {
@@ -43,7 +43,8 @@ impl Protected {
         }
     }
 
-    /// Returns a name for the application that is not in `taken`: the first label of its host, otherwise all labels.
+    /// Returns a name for the application that is not in `taken`: the first label of its host, or
+    /// else all labels.
     pub(super) fn name(&self, taken: &[&str]) -> String {
         let word = |text: &str| text.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
         let first = word(self.host.split('.').next().unwrap_or_default());
@@ -88,7 +89,8 @@ fn last_position(table: &Table) -> isize {
     inside.max(table.position().unwrap_or_default())
 }
 
-/// Removes the application with this name and its comments. Returns whether there was one.
+/// Removes the application with this name, and its comments. Returns whether the application
+/// existed.
 pub(super) fn remove_app(document: &mut DocumentMut, name: &str) -> Result<bool, CommandFailure> {
     let apps = apps(document)?;
     let at = apps.iter().position(|app| app.get("name").and_then(Item::as_str) == Some(name));
@@ -110,25 +112,25 @@ pub(super) fn quoted(text: impl Display) -> String {
     toml_edit::Value::from(text.to_string()).to_string()
 }
 
-/// Changes a configuration file and applies it to the server that runs with it. Returns what the server
-/// applied, if one runs.
+/// Changes a configuration file and applies it to the server that uses the file. Returns what the
+/// server applied, if one runs.
 ///
-/// The file is replaced atomically, with its owner and mode, if the result is valid. If the server refuses
-/// it, the previous content is restored. `expected` is the only change that the edit may make, as a reload
-/// reports it.
+/// If the result is valid, it replaces the file atomically, with the same owner and mode. If the
+/// server refuses the file, the previous content is restored. `expected` is the only change that
+/// the edit may make, as a reload reports it.
 ///
 /// # Errors
-/// Every new error in the file; then nothing was changed.
+/// Every new error in the file. The file is then unchanged.
 pub(super) fn change(
     file: &Path,
     expected: &str,
     edit: impl FnOnce(&mut DocumentMut) -> Result<(), CommandFailure>,
 ) -> Result<Option<Reloaded>, CommandFailure> {
     let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", file.display()));
-    // A link is kept, and its target replaced.
+    // If the file is a symbolic link, the link is kept and its target is replaced.
     let file = fs::canonicalize(file).map_err(named)?;
     let directory = file.parent().unwrap_or(Path::new("/"));
-    // Held until the end, against another change at the same time.
+    // Lock against concurrent changes, held until the function returns.
     let lock = File::open(directory).map_err(named)?;
     flock(&lock, FlockOperation::LockExclusive).map_err(|error| named(error.into()))?;
     let config = super::read(&file)?;
@@ -158,9 +160,11 @@ pub(super) fn change(
     }
 }
 
-/// Refuses a file whose referenced files have errors that those of the previous file do not have.
+/// Refuses a file if the files that it names have errors that the files of the previous version do
+/// not have.
 ///
-/// This command may lack access to the PIN or to a certificate's key, which is no reason to refuse a change.
+/// This command may lack access to the PIN or to a certificate's key. Such an error is no reason to
+/// refuse a change.
 fn refuse_new_faults(before: &Path, after: &Path) -> Result<(), CommandFailure> {
     let faults = |file: &Path| -> Vec<String> {
         Config::load(file).err().unwrap_or_default().iter().map(without_line).collect()
@@ -175,7 +179,7 @@ fn without_line(fault: &ConfigFault) -> String {
     fault.to_string().trim_end_matches(&line).to_owned()
 }
 
-/// A complete file that has not yet replaced another. It is removed when dropped.
+/// Complete new file that has not yet replaced another one. It is removed when dropped.
 pub(super) struct NewFile {
     pub(super) path: PathBuf,
 }
@@ -193,16 +197,16 @@ impl NewFile {
         Ok(new)
     }
 
-    /// Writes a file next to the future `file`.
+    /// Writes a temporary file next to the path of the future `file`.
     pub(super) fn write(file: &Path, content: &str, mode: u32) -> io::Result<Self> {
         let mut name = std::ffi::OsString::from(".");
         name.push(file.file_name().unwrap_or_default());
         name.push(".new");
         let new = Self { path: file.with_file_name(name) };
-        // A process that was killed may have left it.
+        // A process that was killed may have left a temporary file.
         let _ = fs::remove_file(&new.path);
         let mut written = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new.path)?;
-        // The umask may have removed bits.
+        // The umask may have removed bits of the mode.
         written.set_permissions(fs::Permissions::from_mode(mode))?;
         written.write_all(content.as_bytes())?;
         written.sync_all()?;
@@ -214,7 +218,7 @@ impl NewFile {
         sync_directory(file)
     }
 
-    /// Gives the file its name, unless a file with this name exists.
+    /// Renames the temporary file to `file`, unless a file with this name exists.
     pub(super) fn create(self, file: &Path) -> io::Result<()> {
         fs::hard_link(&self.path, file)?;
         sync_directory(file)

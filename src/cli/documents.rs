@@ -1,5 +1,5 @@
-//! `sealgate documents`, for packagers: generates man pages, completions and the reference pages of
-//! docs/reference that follow from the program.
+//! `sealgate documents`, for packagers: generates man pages, completions, and the pages of
+//! docs/reference that are derived from the program.
 
 mod audit_events;
 mod commands;
@@ -45,6 +45,6 @@ fn write(command: &Command, to: &Path) -> io::Result<()> {
     fs::write(reference.join("cli.md"), commands::page(command))?;
     fs::write(reference.join("audit-events.md"), audit_events::page())?;
     fs::write(reference.join("endpoints.md"), provider::endpoints_page())?;
-    // Package builds read the files from the disk.
+    // Package builds read the files from the disk, so the files are flushed.
     File::open(to)?.sync_all()
 }

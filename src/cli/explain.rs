@@ -65,7 +65,7 @@ pub(super) fn run(
         (None, None) => (Asker::Nobody, None),
     };
     let mut told = explain(access.config(), &method, &url, &asker, now).map_err(CommandFailure::line)?;
-    // The gateway refuses an invalid token before it evaluates a rule; a public rule ignores the
+    // The gateway refuses an invalid token before it evaluates a rule. A public rule ignores the
     // token.
     if let Some(claim) = fault
         && !told.forwarded
@@ -95,7 +95,8 @@ fn read(token: String) -> Result<String, CommandFailure> {
     Ok(text.trim().to_owned())
 }
 
-/// Returns the holder of a token, or the claim that makes it invalid. The signature is not checked.
+/// Returns the holder of a token, or the claim that makes the token invalid. The signature is not
+/// checked.
 fn by_token(
     token: &str,
     access: &mut StoreAccess,
@@ -128,8 +129,8 @@ fn by_token(
     Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for: client.vouched_for }))
 }
 
-/// Like [`by_token`] with a token of another issuer that some application accepts; `None` for every
-/// other token.
+/// Returns the holder of another issuer's token, like [`by_token`], if an application accepts the
+/// issuer. Returns `None` for every other token.
 fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<Result<Asker, Option<&'static str>>> {
     let claimed = claimed_issuer(token)?;
     let mut trusted = access.config().trusted_issuers.iter().map(|issuer| &issuer.terms);
@@ -172,7 +173,7 @@ fn print(told: &Explanation, advice: Option<&str>, output: &Output) -> Result<()
     })
 }
 
-/// Returns what to do about a refusal.
+/// Returns advice about a refusal.
 fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "forwarded" => return None,

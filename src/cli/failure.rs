@@ -6,22 +6,23 @@ use std::io::{self, Write};
 use crate::cli::output::printable;
 use sealgate_system::log;
 
-/// Exit status after which systemd restarts the service; it does not after a refusal.
+/// Exit status of a temporary failure. systemd restarts the service after this status, and not
+/// after a refusal.
 const AWAY: i32 = 75;
 
 /// Reason why a command line was not executed.
 #[derive(Debug)]
 pub(crate) enum CommandFailure {
-    /// Invalid arguments, or a request for help or the version.
+    /// The arguments are invalid, or they request help or the version.
     Usage(Box<clap::Error>),
-    /// The command failed; one line per error.
+    /// The command failed. One line per error.
     Failed(Vec<String>),
-    /// The command failed because a device is unavailable, possibly temporarily; one line per
+    /// The command failed because a device is unavailable, possibly temporarily. One line per
     /// error.
     Away(Vec<String>),
-    /// No error was found, but the proof is incomplete.
+    /// The check found no error, but could not prove everything.
     Unproven(String),
-    /// The command succeeded and printed its result, which has this exit status.
+    /// The command succeeded and printed its result. The result has this exit status.
     Reported(i32),
 }
 
@@ -39,11 +40,12 @@ impl CommandFailure {
         Self::Failed(lines.iter().map(ToString::to_string).collect())
     }
 
-    /// Prints the failure to standard error, or requested help to standard output, and returns the
-    /// exit status.
+    /// Prints the failure to standard error, or requested help to standard output. Returns the exit
+    /// status.
     ///
-    /// 1 for a failure, 2 for wrong usage, 3 for an incomplete proof, 75 (`EX_TEMPFAIL`) for a
-    /// failure that may be temporary, 0 for help, another one as reported.
+    /// The status is 1 for a failure, 2 for wrong usage, 3 for an incomplete proof, 75
+    /// (`EX_TEMPFAIL`) for a failure that may be temporary, 0 for help, and the reported one for
+    /// [`CommandFailure::Reported`].
     pub(crate) fn report(&self) -> i32 {
         match self {
             Self::Usage(error) => {

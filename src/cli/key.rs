@@ -1,7 +1,7 @@
 //! `sealgate key`: signing keys.
 //!
-//! These commands access the PKCS#11 token directly, whether a server runs or not. The key schedule
-//! is managed by the server, or by the store while no server runs.
+//! These commands access the PKCS#11 token directly, whether a server runs or not. The server
+//! manages the key schedule. While no server runs, the commands change the schedule in the store.
 
 pub(super) mod attestation;
 pub(super) mod check;
@@ -74,7 +74,7 @@ pub(super) enum Verb {
     },
 }
 
-/// `--bits`.
+/// Argument `--bits`.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Size {
     /// RSA modulus length in bits
@@ -82,7 +82,7 @@ pub(super) struct Size {
     bits: KeySize,
 }
 
-/// Maximum time that the removal of a signing key waits for the nodes to accept the next one.
+/// Maximum time for which the removal of a signing key waits for the nodes to accept the next one.
 const TAKEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Columns of tables about keys.
@@ -151,8 +151,8 @@ fn generate_first(size: Size, with_wrapping: bool, access: &StoreAccess) -> Resu
     })
 }
 
-/// Generates the first signing key and the wrapping key, unless the token or the store has a signing key. Returns
-/// whether it did.
+/// Generates the first signing key and the wrapping key, unless the token or the store has a
+/// signing key. Returns whether it generated them.
 pub(super) fn generate_if_none(access: &StoreAccess) -> Result<bool, CommandFailure> {
     if !keys_in_token(access)?.is_empty() || !access.key_times()?.keys.is_empty() {
         return Ok(false);
@@ -169,10 +169,11 @@ fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<()
          keys again. The key is still in the token, with the label {}; delete it there",
         signer::removed_label(&access.config().hsm)
     );
-    // An unreadable token is no reason to wait: any published key can then take over.
+    // If the token is unreadable, the removal does not wait. Any published key can then become the
+    // signing key.
     let in_token = kids_in_token(access).ok();
     let keys = lives(KeyCommand::Remove { kid: kid.to_owned(), now: true, in_token }, access)?.keys;
-    // The mark in the token survives the restore of an older backup.
+    // The token keeps the mark, even if an older backup is restored.
     let marked = signer::mark_removed(&access.config().hsm, kid);
     show(&keys, output, &format!("Removed key {kid}"))?;
     // Standard error may be closed.
@@ -205,9 +206,9 @@ fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
     KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), others }
 }
 
-/// Generates a further key and announces it, so that servers do not refuse it as unknown.
+/// Generates a further key and announces it, because servers refuse an unknown key.
 ///
-/// Its `CKA_ID` is recorded first. If the announcement fails, the next start repeats it.
+/// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats it.
 fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
     let mut found = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
@@ -234,7 +235,7 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> R
     })
 }
 
-/// Returns a further key for a rotation: an earlier one that was not announced, or a new one.
+/// Returns a further key for a rotation: an earlier key that was not announced, or a new one.
 fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailure> {
     let begun = lives(KeyCommand::List, access)?.begun;
     if !begun.is_empty() {
@@ -247,7 +248,7 @@ fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailu
     Ok(generate_next(size, access)?.kid.to_string())
 }
 
-/// Executes a change, and prints the sentence about it and the resulting keys.
+/// Executes a change. Prints a sentence about it, and the resulting keys.
 fn change(
     command: KeyCommand,
     access: &mut StoreAccess,
@@ -281,7 +282,7 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
             "a rotation is in progress: the published key {kid} signs next; `sealgate key list` shows when"
         )));
     }
-    // A published key was generated for this purpose.
+    // A published key that is not scheduled was generated for this purpose.
     let kid = match waiting.first() {
         Some(key) => key.life.kid.clone(),
         None => next_key(size, access)?,
@@ -291,8 +292,8 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
     change(KeyCommand::Activate { kid, at: None, early: false }, access, output, &sentence)
 }
 
-/// Emergency rotation: a published or new key signs immediately, and the previous signing key is
-/// removed.
+/// Executes an emergency rotation: a published or new key signs immediately, and the previous
+/// signing key is removed.
 fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(KeyCommand::List, access)?.keys;
     let node = access.config().token_holder().map(|holder| holder.node);
@@ -311,10 +312,10 @@ fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Res
     remove_now(&active.life.kid, access, output)
 }
 
-/// Waits until the other serving nodes accept the key, which the current signing key vouches for.
+/// Waits until the other serving nodes accept the key. The current signing key vouches for it.
 ///
-/// After the removal of that key, no key could vouch for the next one. A node that does not accept
-/// it in time is reported, and the removal continues.
+/// After the removal of the current key, no key could vouch for the next one. If a node does not
+/// accept the key in time, it is reported, and the removal continues.
 fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure> {
     let started = Instant::now();
     loop {
@@ -356,7 +357,8 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
     let own = access.config().token_holder().map(|holder| holder.node);
     rows.extend(lives.iter().map(|life| {
         let mut row = json!(life);
-        // An attacker who can write to the database could add a key that seems to be this node's.
+        // An attacker who can write to the database could add an entry that claims to be a key of
+        // this node.
         if own.is_some() && life.life.holder == own && life.state != KeyState::Removed {
             row["state"] = json!("not_in_token");
         }

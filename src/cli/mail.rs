@@ -1,4 +1,4 @@
-//! `sealgate mail`.
+//! `sealgate mail`: the mail queue, and a test of the mail server.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -78,7 +78,7 @@ fn test(arguments: TestArguments, config: &Config, output: &Output) -> Result<()
     })
 }
 
-/// Returns advice that the error itself does not contain.
+/// Returns advice about an error, if the error itself does not contain it.
 fn what_to_do(error: &SendError) -> Option<&'static str> {
     match error {
         SendError::Refused(_) => Some(

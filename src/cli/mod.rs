@@ -1,7 +1,8 @@
-//! The command line: parses arguments, sends the command to a running server or executes it on the
+//! Command line: parses arguments, sends the command to a running server or executes it on the
 //! store, and prints the result.
 //!
-//! The rules for users and clients are in [`sealgate_admin`], those for keys in [`sealgate_signer`].
+//! The rules for users and clients are in [`sealgate_admin`], the rules for keys in
+//! [`sealgate_signer`].
 
 mod access;
 mod app;
@@ -45,7 +46,8 @@ use sealgate_system::log;
 
 pub(crate) use self::failure::CommandFailure;
 
-/// Output of `--version`. `release/build.sh` passes one with the commit and its date to the compiler.
+/// Version that `--version` prints. `release/build.sh` passes a text with the commit and its date
+/// to the compiler.
 const VERSION: &str = match option_env!("SEALGATE_VERSION") {
     Some(version) => version,
     None => env!("CARGO_PKG_VERSION"),
@@ -170,14 +172,14 @@ pub fn main() -> ! {
     log::leave(ended.map_or_else(|failure| failure.report(), |()| 0))
 }
 
-/// Runs the program with these arguments, whose first is the program's name.
+/// Runs the program with these arguments. The first argument is the program's name.
 ///
 /// # Errors
 /// [`CommandFailure`], which prints itself.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandFailure> {
     let cli = Cli::try_parse_from(arguments)?;
     let output = Output::new(cli.json);
-    // An auditor has no configuration.
+    // An auditor runs this command without a configuration.
     if let Noun::Key(key::Verb::VerifyAttestation(arguments)) = &cli.noun {
         return key::attestation::run(arguments, &output);
     }
@@ -217,7 +219,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Export(arguments) => transfer::export(&arguments, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Import(arguments) => transfer::import(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
-        // Handled above.
+        // These commands are handled above.
         Noun::Documents(_) | Noun::VerifyCopy(_) => Ok(()),
         Noun::Key(verb) => key::run(verb, &mut StoreAccess::open(load(&file)?)?, &output),
     }
@@ -228,7 +230,8 @@ fn load(file: &Path) -> Result<Config, CommandFailure> {
     with_environment(Config::load(file).map_err(|faults| CommandFailure::from_lines(&faults))?)
 }
 
-/// Loads the configuration with the files that it names if they exist, otherwise alone.
+/// Loads the configuration with the files that it names. If these files have errors, loads the
+/// configuration alone.
 ///
 /// For commands that use the token if possible.
 fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
@@ -236,10 +239,12 @@ fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
     with_environment(config.map_err(|faults| CommandFailure::from_lines(&faults))?)
 }
 
-/// Returns the configuration in a process whose environment names SoftHSM's configuration, if `hsm.softhsm_conf` does.
+/// Returns the configuration, in a process whose environment names the SoftHSM configuration of
+/// `hsm.softhsm_conf`.
 ///
-/// The module reads the environment. Changing it is only safe in a process with one thread, so the program is
-/// executed again, in the same process.
+/// The module reads the environment. A change of the environment is only safe in a process with one
+/// thread. So if the variable is not set, the function executes the program again, in the same
+/// process.
 fn with_environment(config: Config) -> Result<Config, CommandFailure> {
     let Some(conf) = &config.hsm.softhsm_conf else { return Ok(config) };
     if std::env::var_os(SOFTHSM_CONF).is_some_and(|set| set == *conf) {
@@ -252,8 +257,8 @@ fn with_environment(config: Config) -> Result<Config, CommandFailure> {
     Err(failed(process::Command::new(program).arg0(name).args(arguments).env(SOFTHSM_CONF, conf).exec()))
 }
 
-/// Reads the configuration alone. Users and clients can be managed without access to the PIN or the
-/// certificate.
+/// Reads the configuration without the files that it names. So users and clients can be managed
+/// without access to the PIN or the certificate.
 fn read(file: &Path) -> Result<Config, CommandFailure> {
     Config::read(file).map_err(|faults| CommandFailure::from_lines(&faults))
 }
@@ -262,9 +267,10 @@ fn read(file: &Path) -> Result<Config, CommandFailure> {
 mod tests {
     use super::*;
 
-    /// Every verb, so that one word has one meaning everywhere. `delete` removes an object for good;
-    /// `revoke` ends access; `remove` ends a membership (of a node, of a published key) and keeps the
-    /// object; `retire` lets a signing key end in order.
+    /// Verbs of all commands. Each verb has one meaning everywhere.
+    ///
+    /// `delete` removes an object permanently. `revoke` ends access. `remove` ends a membership (of
+    /// a node, of a published key) and keeps the object. `retire` lets a signing key end in order.
     const VERBS: [&str; 30] = [
         "activate",
         "add",
@@ -328,7 +334,7 @@ mod tests {
                 _ => panic!("{name}: a command is a noun and a verb"),
             }
             let verb = path.last().map(String::as_str).unwrap_or_default();
-            // The options of these commands filter; `explain` describes a request.
+            // The options of these commands are filters. For `explain`, they describe a request.
             let filters = ["list", "export", "revoke-all", "explain"].contains(&verb);
             let noun = path.first().map(String::as_str).unwrap_or_default();
             let mut optional = None;
@@ -338,7 +344,7 @@ mod tests {
                 };
                 let names_object = ["id", "sub", "kid", "sid", "grant", "user", "client", "session"].contains(&long)
                     || long == noun
-                    // A further e-mail address is a setting.
+                    // A further e-mail address is a setting of a user.
                     || (long == "email" && verb != "set");
                 assert!(filters || !names_object, "{name} --{long}: an object is a position");
                 if argument.is_required_set() {

@@ -90,12 +90,12 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         NodeVerb::Request { trust } => return request(trust, access, output),
         NodeVerb::Admit { name, key: Some(key), enrolment: Some(enrolment) } => {
             admit(name, key, enrolment, access)?;
-            // A new node has no row yet.
+            // A new node has no row in the database yet.
             access.block_on(set_removed(&settings, name, false)).map_err(CommandFailure::line)?;
             return output
                 .result(&json!({ "name": name, "removed": false }), || format!("Admitted node {name}; start it\n"));
         }
-        // The node's keys were removed with it: it would serve but could not sign.
+        // The node's keys were removed with it, so it would serve but could not sign.
         NodeVerb::Admit { .. } if has_own_keys => {
             return Err(CommandFailure::line(
                 "a node with its own token needs --key and --enrolment: the fingerprints that `sealgate node \
@@ -108,8 +108,8 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
     if let NodeVerb::Remove { name, now } = verb
         && has_own_keys
     {
-        // An admitted node that never started has keys but no row. A mistyped name must not create
-        // an audit event.
+        // An admitted node that never started has keys but no row. A mistyped name has neither, and
+        // must not create an audit event.
         is_known |= has_keys(name, access)?;
         if is_known {
             access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
@@ -143,8 +143,8 @@ fn state(member: &ClusterMember) -> &'static str {
     }
 }
 
-/// Requests admission. `trust` is the signing key of the admitting node, which the operator has
-/// read there.
+/// Requests admission. `trust` is the signing key of the admitting node. The operator has read it
+/// there.
 fn request(trust: &str, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let config = access.config();
     let Some(holder) = config.token_holder() else {
@@ -202,7 +202,7 @@ fn unknown(trust: &str, ring: &KeyRing) -> CommandFailure {
     ))
 }
 
-/// Makes the server of this node admit another one.
+/// Makes the server of this node admit another node.
 fn admit(node: &str, key: &str, enrolment: &str, access: &StoreAccess) -> Result<(), CommandFailure> {
     let (node, key, enrolment) = (node.to_owned(), key.to_owned(), enrolment.to_owned());
     access.ask_server(&Command::Node(NodeCommand::Admit { node, key, enrolment })).map(drop)

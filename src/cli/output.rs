@@ -1,4 +1,4 @@
-//! Standard output: text for users with untrusted text made printable, or one JSON object.
+//! Standard output: text for users, or one JSON object. Untrusted text is made printable.
 
 use std::fmt::Write as _;
 use std::io;
@@ -39,7 +39,7 @@ impl Output {
         })
     }
 
-    /// Prints a sentence, and a line for each of these members.
+    /// Prints a sentence, and a line for each member in `names`.
     pub(super) fn done(&self, members: &Members, sentence: &str, names: &[&str]) -> Result<(), CommandFailure> {
         self.result(members, || {
             let mut text = format!("{sentence}\n");
@@ -52,17 +52,17 @@ impl Output {
         })
     }
 
-    /// Prints a sentence above a table; nothing as JSON.
+    /// Prints a sentence above a table. Prints nothing in JSON output.
     pub(super) fn sentence(&self, sentence: &str) -> Result<(), CommandFailure> {
         if self.json { Ok(()) } else { write(&format!("{sentence}\n")) }
     }
 
-    /// Prints a list; text output is a table with these columns.
+    /// Prints a list. Text output is a table with these columns.
     pub(super) fn list(&self, name: &str, rows: &impl Serialize, columns: &[&str]) -> Result<(), CommandFailure> {
         self.list_with(name, rows, columns, &Map::<String, Value>::new())
     }
 
-    /// Prints a list, followed by members that concern all of it.
+    /// Prints a list, followed by members that concern the whole list.
     pub(super) fn list_with(
         &self,
         name: &str,
@@ -131,7 +131,7 @@ fn cells(row: &Value, columns: &[&str]) -> Vec<String> {
     columns.iter().map(|name| row.get(name).map_or_else(String::new, |value| shown(name, value))).collect()
 }
 
-/// Returns whether a member with this name is a time, in seconds.
+/// Returns whether the member with this name is a time, in seconds.
 fn is_instant(name: &str) -> bool {
     name.ends_with("_at") || name.ends_with("_time") || ["added", "last_used"].contains(&name)
 }

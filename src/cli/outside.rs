@@ -1,4 +1,5 @@
-//! Checks what Sealgate cannot set up: names, ports, and the applications. For `init` and `doctor`.
+//! Checks of the environment that Sealgate cannot set up: names, ports, and the applications. Used
+//! by `init` and `doctor`.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -9,10 +10,11 @@ use std::time::Duration;
 
 use sealgate_config::{App, Config, Upstream, host_name, is_loopback_host};
 
-/// Timeout for one question to the resolver or connection to an application.
+/// Timeout of one query to the resolver, or of one connection to an application.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns one line with a remedy for each problem. `is_served`: the server itself uses the ports.
+/// Returns one line with a remedy for each problem. `is_served` is true if the server itself uses
+/// the ports.
 pub(super) fn survey(config: &Config, is_served: bool) -> Vec<String> {
     let mut problems = Vec::new();
     let issuer = config.issuer.url().host_str().unwrap_or_default();
@@ -46,7 +48,7 @@ fn name(host: &str) -> Option<String> {
     }
 }
 
-/// Returns the line about a name that does not resolve.
+/// Returns the message about a name that does not resolve.
 pub(super) fn without_address(host: &str) -> String {
     format!("the name {host} has no address: add an A or AAAA record that leads browsers to this machine")
 }
@@ -57,7 +59,7 @@ pub(super) fn resolve(host: &str) -> Option<Vec<SocketAddr>> {
     let host = host.to_owned();
     let resolver = thread::Builder::new().spawn(move || {
         let found = (host.trim_matches(['[', ']']), 443).to_socket_addrs().map(Vec::from_iter);
-        // The receiver may have given up.
+        // After the timeout, the receiver no longer exists.
         let _ = sender.send(found);
     });
     resolver.ok()?;
@@ -69,7 +71,8 @@ pub(super) fn is_local(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
 
-/// Returns why the server cannot listen on an address while it does not run.
+/// Returns the reason why the server could not listen on an address, if there is one. Call it only
+/// while no server runs.
 pub(super) fn port(address: &SocketAddr) -> Option<String> {
     let port = address.port();
     match TcpListener::bind(address).map_err(|error| error.kind()) {
@@ -77,7 +80,7 @@ pub(super) fn port(address: &SocketAddr) -> Option<String> {
         Err(ErrorKind::AddrInUse) => Some(format!(
             "{address} is in use: stop the program that `ss -ltnp 'sport = :{port}'` names, or change server.listen"
         )),
-        // The service has the capability.
+        // This process lacks the capability, but the service has it.
         Err(ErrorKind::PermissionDenied) => {
             Some(format!("port {port} needs root or CAP_NET_BIND_SERVICE: use a port above 1023 without"))
         }
@@ -85,7 +88,7 @@ pub(super) fn port(address: &SocketAddr) -> Option<String> {
     }
 }
 
-/// Tries each upstream of an application. Returns a line for each that does not answer.
+/// Connects to each upstream of an application. Returns a line for each one that does not answer.
 pub(super) fn upstreams(app: &App) -> Vec<String> {
     let problem = |upstream: &Upstream| {
         let is_reached = match upstream {
@@ -101,7 +104,7 @@ pub(super) fn upstreams(app: &App) -> Vec<String> {
     app.upstreams.iter().filter_map(problem).collect()
 }
 
-/// Returns the place of an upstream as `HOST:PORT` or a path.
+/// Returns the address of an upstream as `HOST:PORT`, or its socket path.
 pub(super) fn place(upstream: &Upstream) -> String {
     match upstream {
         Upstream::Url(url) => {
@@ -112,7 +115,7 @@ pub(super) fn place(upstream: &Upstream) -> String {
     }
 }
 
-/// Resolves the address of an upstream; none for a Unix socket.
+/// Resolves the address of an upstream. Returns no address for a Unix socket.
 pub(super) fn addresses(upstream: &Upstream) -> Vec<SocketAddr> {
     let Upstream::Url(url) = upstream else { return Vec::new() };
     let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());

@@ -10,17 +10,17 @@ use zeroize::Zeroizing;
 use super::failure::CommandFailure;
 use sealgate_domain::secret::Secret;
 
-/// Maximum length that is read, bytes; more than any accepted password.
+/// Maximum length of the input in bytes, longer than any accepted password.
 const LONGEST: usize = 8192;
 
 pub(super) fn read() -> Result<Secret, CommandFailure> {
     read_secret("password")
 }
 
-/// Reads another secret. `what` names it in errors.
+/// Reads a secret from standard input. Errors call it `what`.
 pub(super) fn read_secret(what: &str) -> Result<Secret, CommandFailure> {
     let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the {what}: {error}"));
-    // Bypasses the buffer of std, which is not wiped.
+    // The buffer of std is bypassed, because it is not zeroized.
     let descriptor = io::stdin().as_fd().try_clone_to_owned().map_err(unread)?;
     let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
     let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line(format_args!("the {what} is not UTF-8")))?;

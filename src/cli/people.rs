@@ -42,7 +42,7 @@ pub(super) fn read_invitees(from: &Path) -> Result<PeopleFile, CommandFailure> {
 fn whole(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>, CommandFailure> {
     let named = |why: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {why}", path.display()));
     let mut bytes = Zeroizing::new(Vec::new());
-    // One byte more than is accepted, to detect longer files.
+    // Reads one byte more than is accepted, to detect longer files.
     let most_read = most as u64 + 1;
     let read = if path == Path::new("-") {
         io::stdin().take(most_read).read_to_end(&mut bytes)

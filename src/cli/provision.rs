@@ -1,4 +1,4 @@
-//! The part of `sealgate init` that uses the token and the store: it runs as the service's user.
+//! Part of `sealgate init` that uses the token and the store. It runs as the service's user.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub(super) fn email(text: &str) -> Result<Email, String> {
     Email::parse(text).ok_or_else(|| "write an e-mail address".to_owned())
 }
 
-/// What was done.
+/// Results of the command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Provisioned {
     /// Whether the token was initialised.
@@ -58,9 +58,9 @@ pub(super) struct Admin {
     pub(super) email: String,
     pub(super) is_new: bool,
     pub(super) has_role: bool,
-    /// Link to choose a credential; none if the user has one.
+    /// Link to choose a credential. `None` if the user has a credential.
     pub(super) link: Option<String>,
-    /// When the link ends, seconds.
+    /// Expiry of the link, in seconds since 1970.
     pub(super) link_expires_at: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: ProvisionArguments, config: Config, output: &Output
     output.result(&done, String::new)
 }
 
-/// Invites the administrator, and creates another link as long as the invitation is not accepted.
+/// Invites the administrator. If the invitation is not accepted yet, creates another link.
 fn admin(email: &Email, name: String, access: &mut StoreAccess) -> Result<Admin, CommandFailure> {
     let known = user(email, access)?;
     let command = match &known {

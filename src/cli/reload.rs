@@ -1,4 +1,4 @@
-//! `sealgate reload`.
+//! `sealgate reload`: reloads the configuration of the running server.
 
 use std::path::Path;
 
@@ -19,11 +19,11 @@ pub(super) enum ReloadOutcome {
     Done(Reloaded),
     /// No server answers.
     NoServer(CommandFailure),
-    /// Nothing was changed.
+    /// The reload failed and changed nothing.
     Failed(CommandFailure),
 }
 
-/// Reloads the configuration of the running server, and prints what it changed.
+/// Reloads the configuration of the running server, and prints the changes.
 pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
     match reload(file) {
         ReloadOutcome::Done(reloaded) => output.result(&json!(reloaded), || told(&reloaded)),
@@ -46,7 +46,7 @@ pub(super) fn told(reloaded: &Reloaded) -> String {
 
 /// Reloads the configuration of the running server.
 ///
-/// Reads only the server's location from the file, because the server reports errors in it, also in
+/// Reads only the server's location from the file. The server reports errors in the file, also in
 /// its log.
 pub(super) fn reload(file: &Path) -> ReloadOutcome {
     let Some(ServerAddress { socket, owned }) = Config::reach(file) else {

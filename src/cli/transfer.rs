@@ -62,7 +62,8 @@ enum Source {
 impl Source {
     fn from_arguments(arguments: &ExportArguments, access: &StoreAccess) -> Result<Self, CommandFailure> {
         if let (None, StoreConfig::Postgres(settings)) = (&arguments.backup, &access.config().store) {
-            // Possible while servers run: the export reads one snapshot.
+            // An export from PostgreSQL is possible while servers run, because it reads one
+            // snapshot.
             return PostgresSettings::from_config(settings, None).map(Self::Database).map_err(CommandFailure::line);
         }
         let store = access.files()?;
@@ -76,7 +77,7 @@ impl Source {
     async fn engine(&self) -> io::Result<Arc<dyn Engine>> {
         match self {
             Self::Files(settings) => {
-                // A backup may be anywhere, and is only read.
+                // A backup is only read, so it may be on a volatile file system.
                 let options = Options { allow_volatile: true, ..Options::default() };
                 let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
                 Ok(Arc::new(engine))
@@ -178,7 +179,7 @@ async fn fill(
     let store = Store::open(engine, usize::MAX).await?;
     let instance = arguments.issuer.as_deref().unwrap_or(config.issuer.as_str());
     let records = admin::import(&store, instance, &mut file).await?;
-    // The import has read the file to its end.
+    // The import has read the file to its end, so the digest is complete.
     let found = admin::hex(&file.get_ref().digest.clone().finalize());
     if arguments.sha256.as_ref().is_some_and(|meant| *meant != found) {
         return Err(ExportError::OtherFile { found });
@@ -189,7 +190,7 @@ async fn fill(
     Ok((records, backup::compare_keys(&store, &config.hsm, SystemClock.now()).await?))
 }
 
-/// A file whose bytes are hashed while they are read.
+/// File that hashes its bytes while they are read.
 struct Hashing {
     file: File,
     digest: Sha256,
@@ -209,9 +210,9 @@ fn digest(text: &str) -> Result<String, &'static str> {
     if sound { Ok(text.to_ascii_lowercase()) } else { Err("a SHA-256 has 64 hexadecimal digits") }
 }
 
-/// A store under construction. It is discarded if it is dropped before [`ImportTarget::finish`].
+/// Store under construction. It is discarded if it is dropped before [`ImportTarget::finish`].
 pub(super) enum ImportTarget {
-    // In this order: the engine closes before its files are removed.
+    // The order of the fields matters: the engine closes before its files are removed.
     Files { engine: Arc<SledEngine>, new: NewStore },
     Database(NewPostgresStore),
 }

@@ -1,4 +1,4 @@
-//! The account pages: data that users can see and change themselves.
+//! Account pages: data that users can see and change themselves.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -19,12 +19,12 @@ use super::words::{Markup, Words, escaped};
 use crate::inside::initial;
 use crate::language::Wait;
 
-/// The applications that the user can open.
+/// Page of the applications that the user can open.
 #[derive(Template)]
 #[template(path = "account/home.html")]
 pub struct HomePage<'a> {
     pub inside: Inside<'a>,
-    /// In the operator's order.
+    /// Applications in the operator's order.
     pub apps: &'a [HomeApp<'a>],
     /// Whether the page contains the offer to add a passkey. A script shows it on devices that can
     /// store one.
@@ -35,7 +35,7 @@ pub struct HomePage<'a> {
 pub struct HomeApp<'a> {
     pub address: String,
     pub title: &'a str,
-    /// One-line description.
+    /// Description of the application, one line.
     pub description: Option<&'a str>,
     pub icon: Option<String>,
 }
@@ -56,26 +56,26 @@ impl HomeApp<'_> {
     }
 }
 
-/// The profile. Its form sends `csrf`, `name`, `phone_number` and `picture`.
+/// Page of the profile. Its form sends `csrf`, `name`, `phone_number` and `picture`.
 #[derive(Template)]
 #[template(path = "account/profile.html")]
 pub struct ProfilePage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
-    /// Whether there is a page for verifying and changing the address.
+    /// Whether the account has a page for verifying and changing the address.
     pub has_address_page: bool,
     pub name: &'a str,
-    /// International format, or empty; as typed.
+    /// Phone number as typed. Its format is international, or it is empty.
     pub phone_number: &'a str,
-    /// URL of an image, or empty; as typed.
+    /// URL of an image as typed, or empty.
     pub picture: &'a str,
-    /// The saved picture.
+    /// URL of the saved picture.
     pub shown_picture: Option<&'a str>,
     pub faults: &'a [ProfileField],
 }
 
-/// A field of the profile.
+/// Field of the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileField {
     Name,
@@ -94,7 +94,7 @@ impl ProfilePage<'_> {
     }
 }
 
-/// The password change. Its form sends `csrf`, `current`, `new` and `again`.
+/// Page of the password change. Its form sends `csrf`, `current`, `new` and `again`.
 #[derive(Template)]
 #[template(path = "account/password.html")]
 pub struct PasswordPage<'a> {
@@ -121,7 +121,7 @@ pub enum PasswordProblem {
     },
     /// The password was changed too often within a day.
     TooManyChanges,
-    /// Nothing was checked, because too many checks are queued.
+    /// The passwords were not checked, because too many checks are queued.
     Busy,
 }
 
@@ -160,19 +160,19 @@ impl PasswordPage<'_> {
     }
 }
 
-/// The user's sessions, and credentials that stay valid without them.
+/// Page of the user's sessions, and of credentials that stay valid without a session.
 ///
 /// The form of the sessions sends `csrf`, and `session` or `others=yes`. The forms of the
-/// credentials are those of the pages that list them.
+/// credentials are the same as on the pages that list the credentials.
 #[derive(Template)]
 #[template(path = "account/sessions.html")]
 pub struct SessionsPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    /// The user.
+    /// Subject of the signed-in user.
     pub subject: Subject,
     pub own: SessionId,
-    /// All sessions, the current one first.
+    /// Sessions of the user, the current one first.
     pub sessions: &'a [Session],
     /// App passwords that were created recently, with the titles of their applications.
     pub new_passwords: &'a [(&'a AppPassword, &'a str)],
@@ -219,7 +219,8 @@ impl Words {
     }
 }
 
-/// The applications that the user has granted access to. Its forms send `csrf` and `client`.
+/// Page of the applications that the user has granted access to. Its forms send `csrf` and
+/// `client`.
 #[derive(Template)]
 #[template(path = "account/applications.html")]
 pub struct ApplicationsPage<'a> {
@@ -228,42 +229,42 @@ pub struct ApplicationsPage<'a> {
     pub applications: &'a [Application],
 }
 
-/// A client with its granted scope and the time of the grant.
+/// Client with its granted scope and the time of the grant.
 #[derive(Debug, Clone)]
 pub struct Application {
-    /// Client id, sent back as `client`.
+    /// Client id. The form sends it as `client`.
     pub client: ClientId,
     pub name: String,
     pub scope: Scope,
     pub since: UnixTime,
 }
 
-/// The user's application passwords.
+/// Page of the user's application passwords.
 ///
-/// The forms send `csrf`, and `revoke` with an id, or `app` and `name` for a new one.
+/// The forms send `csrf`, and `revoke` with an id, or `app` and `name` for a new password.
 #[derive(Template)]
 #[template(path = "account/app_passwords.html")]
 pub struct AppPasswordsPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    /// Applications that accept application passwords: their names, sent back as `app`, and their
-    /// titles.
+    /// Applications that accept application passwords: their names, which the form sends as `app`,
+    /// and their titles.
     pub apps: &'a [(&'a str, &'a str)],
     /// Name of the selected application.
     pub app: &'a str,
     /// Existing passwords, newest first, each with the title of its application.
     pub passwords: &'a [(&'a AppPassword, &'a str)],
-    /// Typed name of a new password.
+    /// Name of a new password, as typed.
     pub name: &'a str,
     pub fault: Option<AppPasswordFault>,
-    /// Level that the sign-in must have reached to create a password, if it has not. The form is
-    /// then omitted.
+    /// Level that a sign-in must reach to create a password. `None` if the sign-in has reached it.
+    /// If set, the page has no form.
     pub needed: Option<AssuranceLevel>,
-    /// The new password, shown once.
+    /// New password, shown once.
     pub made: Option<NewAppPassword<'a>>,
 }
 
-/// A new application password.
+/// New application password.
 #[derive(Clone, Copy)]
 pub struct NewAppPassword<'a> {
     pub password: &'a str,
@@ -275,7 +276,7 @@ pub struct NewAppPassword<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppPasswordFault {
     Name,
-    /// The maximum number exists.
+    /// The user has the maximum number of passwords.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! The pages for verifying, changing and restoring a user's e-mail address.
+//! Pages for verifying, changing and restoring a user's e-mail address.
 
 use askama::Template;
 
@@ -6,7 +6,7 @@ use super::inside::{Inside, MenuEntry};
 use super::words::Markup;
 use crate::inside::Frame;
 
-/// The account's address.
+/// Page of the account's address.
 ///
 /// Its forms send `csrf` and one of `verify` (requests a code), `code` (a typed code) and `cancel`.
 #[derive(Template)]
@@ -20,11 +20,11 @@ pub struct AddressPage<'a> {
     pub problem: Option<AddressProblem>,
 }
 
-/// A code that this browser waits for.
+/// Code that this browser waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingCode<'a> {
     OfAddress,
-    /// For another address, which is to become the account's.
+    /// A code for this new address, which will replace the account's address.
     OfNewAddress(&'a str),
 }
 
@@ -44,7 +44,7 @@ pub enum AddressProblem {
     Taken,
 }
 
-/// The change of the address. Its form sends `csrf` and `address`.
+/// Page for changing the address. Its form sends `csrf` and `address`.
 #[derive(Template)]
 #[template(path = "account/new_address.html")]
 pub struct NewAddressPage<'a> {
@@ -52,7 +52,7 @@ pub struct NewAddressPage<'a> {
     pub csrf: &'a str,
     pub address: &'a str,
     pub typed: &'a str,
-    /// Domains that users may choose, separated by commas; empty for any.
+    /// Domains that users may choose, separated by commas. Empty if every domain is permitted.
     pub domains: &'a str,
     pub problem: Option<NewAddressProblem>,
 }
@@ -108,42 +108,43 @@ impl NewAddressPage<'_> {
     }
 }
 
-/// Confirms that a change of address is to be undone. Its form sends `csrf` and `undo-submit`.
+/// Page that asks for confirmation before a change of address is undone. Its form sends `csrf` and
+/// `undo-submit`.
 #[derive(Template)]
 #[template(path = "undo.html")]
 pub struct UndoPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Address that would be restored, partly hidden.
+    /// Address to restore, partly hidden.
     pub old: &'a str,
     /// Current address of the account, partly hidden.
     pub new: &'a str,
 }
 
-/// Result of undoing a change of address, and the next steps.
+/// Page with the result of undoing a change of address, and the next steps.
 #[derive(Template)]
 #[template(path = "undone.html")]
 pub struct UndonePage<'a> {
     pub frame: Frame<'a>,
     pub outcome: UndoOutcome,
-    /// Names of second factors that were added around the time of the change or since.
+    /// Names of second factors that were added shortly before the change or after it.
     pub added: &'a [String],
     pub sign_in: &'a str,
 }
 
-/// How the user regains access after their address was restored.
+/// Next step of a user whose address was restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoOutcome {
-    /// With the reset link that was mailed.
+    /// The user opens the reset link that was mailed.
     ResetMailed,
-    /// With a passkey; there is no password.
+    /// The user signs in with a passkey, because the account has no password.
     Passkey,
-    /// Through an administrator, because no mail can be sent for setting a password.
+    /// The user asks an administrator, because no mail can be sent for setting a password.
     AskAdministrator,
-    /// The account is closed: a passkey was added that may be an attacker's.
+    /// The account is closed, because a passkey was added that may be an attacker's.
     Closed,
-    /// Through an administrator, because another user has the address.
+    /// The user asks an administrator, because another user has the address.
     Taken,
 }
 

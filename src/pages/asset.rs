@@ -19,13 +19,13 @@ pub const SCRIPT: &str = include_str!("sealgate.js");
 /// The script of the page that returns the response of a sign-in to the client, in ES5.
 pub const RETURN_SCRIPT: &str = include_str!("return.js");
 
-/// A file that pages load.
+/// File that pages load.
 #[derive(Debug, Clone)]
 pub struct Asset {
-    /// Its bytes.
+    /// Content of the file.
     pub bytes: Bytes,
     pub media_type: &'static str,
-    /// Version that changes with the content: 16 hexadecimal digits.
+    /// Version of the content: 16 hexadecimal digits. It changes with the content.
     pub version: String,
 }
 
@@ -54,7 +54,7 @@ impl Asset {
     }
 }
 
-/// Removes comments, indentation and unnecessary line breaks from the stylesheet, which are a fifth
+/// Removes comments, indentation and unnecessary line breaks from the stylesheet. They are a fifth
 /// of it.
 fn tight_css(css: &str) -> String {
     let mut tight = String::with_capacity(css.len());
@@ -87,7 +87,8 @@ pub(super) fn icon(operator: &str, accent: Option<Accent>) -> String {
          fill='#fff'>{}</text></svg>",
         initial(operator)
     );
-    // A letter or a digit and our own markup, which need no escaping except that of URLs.
+    // The text is a letter or a digit and our own markup. It needs no escaping except the escaping
+    // of URLs.
     let encoded: String = url::form_urlencoded::byte_serialize(svg.as_bytes()).collect();
     format!("data:image/svg+xml,{}", encoded.replace('+', "%20"))
 }
@@ -101,7 +102,7 @@ fn colours(accent: Accent) -> String {
     )
 }
 
-/// Computes FNV-1a with 64 bits. It only distinguishes the files of different builds.
+/// Returns the 64-bit FNV-1a hash. It only distinguishes the files of different builds.
 fn fnv1a(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

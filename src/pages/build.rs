@@ -1,7 +1,8 @@
-//! Generates one method of `page::words::Words` for each message of `src/pages/words/*.ftl`.
+//! Build script that generates one method of `page::words::Words` for each message of
+//! `src/pages/words/*.ftl`.
 //!
-//! A page with an unknown message or argument therefore does not compile, and an unused message is dead
-//! code. Errors in the files are reported here with the file and the message.
+//! So a page with an unknown message or argument does not compile, and an unused message is dead
+//! code. The script reports errors in the files with the file and the message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,10 +14,10 @@ use fluent_syntax::parser;
 
 const FOLDER: &str = "words";
 
-/// The languages: the variant of `Language`, and the name of the file.
+/// Languages: the variant of `Language`, and the name of the file.
 const LANGUAGES: [(&str, &str); 2] = [("English", "en"), ("Turkish", "tr")];
 
-/// The only markup that a message may contain.
+/// Markup that a message may contain.
 const TAGS: [&str; 4] = ["<bdi>", "</bdi>", "<code>", "</code>"];
 
 fn main() {
@@ -34,8 +35,8 @@ fn main() {
     }
 }
 
-/// A message: its arguments, each with whether it selects a plural form, and the Rust expression that
-/// formats it.
+/// Message: its arguments with whether they select a plural form, and the Rust expression that
+/// formats the message.
 #[derive(Default)]
 struct Method {
     arguments: BTreeMap<String, bool>,
@@ -61,7 +62,7 @@ pub(crate) fn methods(files: &[String; 2]) -> Result<String, Vec<String>> {
             ));
         }
         let (mut parameters, mut bindings) = (String::new(), String::new());
-        // Alphabetical order, independent of the order in the files.
+        // The order is alphabetical and independent of the order in the files.
         for (name, chooses) in &one.arguments {
             if *chooses || other.arguments.get(name) == Some(&true) {
                 let _ = write!(parameters, ", {name}: impl std::borrow::Borrow<u64>");
@@ -128,7 +129,7 @@ fn expression(pattern: &Pattern<&str>, arguments: &mut BTreeMap<String, bool>) -
         if !is(one, "one") || !is(other, "other") || !other.default {
             return Err(unknown);
         }
-        // CLDR's plural rule for integers, which is the same in English and Turkish.
+        // CLDR's plural rule for integers is the same in English and Turkish.
         let (one, other) = (expression(&one.value, arguments)?, expression(&other.value, arguments)?);
         arguments.insert(id.name.to_owned(), true);
         return Ok(format!("match {} {{ 1 => {one}, _ => {other} }}", id.name));

@@ -1,4 +1,4 @@
-//! The pages for registering an account and for accepting an invitation, with the choice of the
+//! Pages for registering an account and for accepting an invitation. On both, the user chooses the
 //! first credential: a password or a passkey.
 
 use askama::Template;
@@ -8,7 +8,7 @@ use crate::inside::Frame;
 use crate::reset::NewPasswordProblem;
 use crate::words::{Markup, Words};
 
-/// Asks for the address. Its form sends `csrf`, `email` and `register-submit`.
+/// Page that asks for the address. Its form sends `csrf`, `email` and `register-submit`.
 #[derive(Template)]
 #[template(path = "create_account.html")]
 pub struct CreateAccountPage<'a> {
@@ -16,7 +16,7 @@ pub struct CreateAccountPage<'a> {
     pub action: &'a str,
     pub csrf: &'a str,
     pub typed: &'a str,
-    /// Permitted domains of addresses, separated by commas; empty for any.
+    /// Permitted domains of addresses, separated by commas. Empty if every domain is permitted.
     pub domains: &'a str,
     pub sign_in: &'a str,
     pub problem: Option<CreateAccountProblem>,
@@ -24,7 +24,8 @@ pub struct CreateAccountPage<'a> {
 
 /// Reason why a registration cannot start or continue.
 ///
-/// Only a user who receives the address's mail learns whether an account exists.
+/// No reason reveals whether an account exists. Only the user who receives the address's mail
+/// learns that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateAccountProblem {
     /// Mail servers do not accept an address of this form.
@@ -41,7 +42,8 @@ pub enum CreateAccountProblem {
     Taken,
 }
 
-/// Asks for the mailed code, in the same words for every address. Its form sends `csrf` and `code`.
+/// Page that asks for the mailed code, in the same words for every address. Its form sends `csrf`
+/// and `code`.
 #[derive(Template)]
 #[template(path = "prove_address.html")]
 pub struct ProveAddressPage<'a> {
@@ -53,7 +55,7 @@ pub struct ProveAddressPage<'a> {
     pub is_wrong: bool,
 }
 
-/// Asks for the account's data after the address was verified.
+/// Page that asks for the account's data after the address was verified.
 ///
 /// Its form sends `csrf`, `person-name` and the fields of [`CredentialChoice`].
 #[derive(Template)]
@@ -63,7 +65,7 @@ pub struct NewAccountPage<'a> {
     pub action: &'a str,
     pub csrf: &'a str,
     pub address: &'a str,
-    /// As typed.
+    /// Name of the user, as typed.
     pub person_name: &'a str,
     pub name_is_wrong: bool,
     pub choice: CredentialChoice<'a>,
@@ -88,7 +90,7 @@ impl CreateAccountPage<'_> {
     }
 }
 
-/// Lets an invited user choose a credential. Its form sends `csrf` and the fields of
+/// Page where an invited user chooses a credential. Its form sends `csrf` and the fields of
 /// [`CredentialChoice`].
 #[derive(Template)]
 #[template(path = "invitation.html")]
@@ -109,7 +111,7 @@ pub struct InvitationPage<'a> {
     pub choice: CredentialChoice<'a>,
 }
 
-/// Credential for future sign-ins.
+/// Choice of a credential for future sign-ins.
 ///
 /// The form for a password sends `new-password`. The form for a passkey sends `with`, `kind`,
 /// `credential` (the JSON of an attestation) and `name`.
@@ -123,9 +125,9 @@ pub enum CredentialChoice<'a> {
         problem: Option<NewPasswordProblem>,
     },
     Passkey {
-        /// For `navigator.credentials.create()`, as JSON.
+        /// Options for `navigator.credentials.create()`, as JSON.
         options: &'a str,
-        /// As typed.
+        /// Name of the passkey, as typed.
         name: &'a str,
         problem: Option<EnrolProblem>,
     },

@@ -1,9 +1,9 @@
-//! Names of browsers and systems, guessed from `User-Agent`. For display only; no decision depends
-//! on them.
+//! Names of browsers and systems, guessed from `User-Agent`. For display only, because no decision
+//! may depend on them.
 
 /// Returns the name of a well-known browser.
 pub fn browser(user_agent: &str) -> Option<&'static str> {
-    // The `User-Agent` of each also contains marks of those below it.
+    // The `User-Agent` of a browser also contains the marks of the browsers below it.
     const MARKS: [(&str, &str); 9] = [
         ("Edg", "Edge"),
         ("OPR/", "Opera"),

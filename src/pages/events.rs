@@ -1,4 +1,4 @@
-//! Formats audit events: for users their own, for administrators all.
+//! Formats audit events. Users see their own events, and administrators see all events.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -8,30 +8,30 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use super::inside::{Inside, MenuEntry};
 use super::words::{Markup, Words, escaped};
 
-/// An audit event with the names of its subjects.
+/// Audit event with the names of its subjects.
 #[derive(Debug, Clone)]
 pub struct EventLine {
     pub event: AuditEvent,
-    /// Administrator or developer who performed it in the console.
+    /// Administrator or developer who performed the action in the console.
     pub administrator: Option<Named>,
-    /// User whom it concerns: `sub` and address.
+    /// User whom the event concerns: `sub` and address.
     pub subject: Option<Named>,
-    /// Client or application: id and name.
+    /// Client or application of the event: id and name.
     pub party: Option<Named>,
 }
 
-/// An id with its display name.
+/// Id with its display name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub id: String,
-    /// Name; none if it is no longer known.
+    /// Name. `None` if the object no longer exists.
     pub name: Option<String>,
-    /// Whether the console has a page about it.
+    /// Whether the console has a page about the object.
     pub has_page: bool,
 }
 
 impl Named {
-    /// Returns the name, or the id if there is none.
+    /// Returns the name, or the id if there is no name.
     fn words(&self) -> &str {
         self.name.as_ref().unwrap_or(&self.id)
     }
@@ -41,14 +41,14 @@ impl Named {
 #[template(path = "account/activity.html")]
 pub struct ActivityPage<'a> {
     pub inside: Inside<'a>,
-    /// Newest first.
+    /// Events, newest first.
     pub events: &'a [EventLine],
     /// URL of older events, if there are any.
     pub next: Option<&'a str>,
 }
 
-/// The audit log and its filter. The form sends `kind`, `person`, `client`, `from`, `to` and
-/// `zone`.
+/// Page of the audit log with its filter. The form sends `kind`, `person`, `client`, `from`, `to`
+/// and `zone`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 pub struct AuditLogPage<'a> {
@@ -75,12 +75,12 @@ pub struct AuditLogPage<'a> {
     pub from: &'a str,
     /// Last day to filter by, as typed, or empty.
     pub to: &'a str,
-    /// Offset of the reader's time zone in minutes, positive behind UTC; set by the script.
+    /// Offset of the reader's time zone in minutes, positive behind UTC. The script sets it.
     pub zone: i64,
     pub faults: &'a [AuditField],
 }
 
-/// A field of the audit log's form.
+/// Field of the audit log's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditField {
     Person,
@@ -101,28 +101,28 @@ impl AuditLogPage<'_> {
 }
 
 impl EventLine {
-    /// Returns the number of merged events, if more than one.
+    /// Returns the number of merged events, if it is more than one.
     fn count(&self, t: &Words) -> Option<Markup> {
         (self.event.count > 1).then(|| t.event_count(self.event.count))
     }
 
-    /// Returns the name of the client or application, if it still exists. Its id is meaningless to
-    /// users.
+    /// Returns the name of the client or application, if it still exists. Users do not know its id.
     fn party(&self) -> Option<&str> {
         self.party.as_ref()?.name.as_deref()
     }
 
-    /// Returns whether another person than the user performed the action.
+    /// Returns whether a person other than the user performed the action.
     fn is_of_others(&self) -> bool {
         matches!(self.event.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator)
     }
 
-    /// Returns a name whose id must be shown, because no page of the console shows it.
+    /// Returns a name whose id must be shown because the console has no page about it.
     fn only_here(named: Option<&Named>) -> Option<&Named> {
         named.filter(|named| !named.has_page && named.name.is_some())
     }
 
-    /// Returns the actor, unless it has a name of its own.
+    /// Returns the actor. `None` if the actor is an administrator or developer whose name is shown
+    /// separately.
     fn actor(&self, t: &Words) -> Option<Markup> {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
@@ -139,8 +139,8 @@ impl EventLine {
         matches!(self.event.actor, Actor::Developer(_))
     }
 
-    /// Returns the methods of a sign-in, or the app or key that the event concerns. Also shown to
-    /// the user.
+    /// Returns the methods of a sign-in, or the app or key that the event concerns. Users see it
+    /// too.
     fn factor(&self, t: &Words) -> Option<Markup> {
         let detail = self.event.detail.as_deref()?;
         match (self.event.kind, detail) {
@@ -207,7 +207,7 @@ impl Words {
     }
 }
 
-/// Details of an event.
+/// Detail of an event.
 enum Detail<'a> {
     Words(Markup),
     /// Names of scopes, keys or settings, or the detail of a newer program version.
@@ -281,20 +281,21 @@ fn factor_words(t: Words, detail: &str) -> Option<Markup> {
         _ => return None,
     };
     Some(match name {
-        // A default name contains the kind.
+        // A default name already contains the kind.
         Some(name) if name.starts_with(&kind.0) => Safe(format!("<bdi>{}</bdi>", escaped(name).0)),
         Some(name) => t.factor_named(kind, name),
         None => kind,
     })
 }
 
-/// Formats the methods of a sign-in: `password totp`.
+/// Formats the methods of a sign-in, which the event has as `password totp`.
 fn methods_words(t: Words, detail: &str) -> Option<Markup> {
     let method = |word| if word == "password" { Some(t.method_password()) } else { factor_words(t, word) };
     detail.split(' ').map(method).collect::<Option<Vec<_>>>().map(|words| joined(&words))
 }
 
-/// Formats the counts of revoked objects: `sessions 2 grants 1`, or one of the two.
+/// Formats the counts of revoked objects, which the event has as `sessions 2 grants 1`. One of the
+/// two counts may be missing.
 fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
     let words: Vec<&str> = detail.split(' ').collect();
     let pair = |pair: &[&str]| match *pair {

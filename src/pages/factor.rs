@@ -1,5 +1,4 @@
-//! The pages of the second factor: confirmation, enrolment, recovery codes, and insufficient
-//! levels.
+//! Pages of the second factor: confirmation, enrolment, recovery codes, and insufficient levels.
 
 use askama::Template;
 use askama::filters::Safe;
@@ -12,15 +11,15 @@ use super::words::{Markup, Words};
 use crate::inside::Frame;
 use crate::language::Wait;
 
-/// A method for confirming a sign-in or enrolling. Links name it in the query as `with`, and forms
-/// send it as such.
+/// Method for confirming a sign-in or for an enrolment. Links name the method in the query as
+/// `with`, and forms send it as `with`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorChoice {
-    /// `totp`
+    /// Authenticator app, sent as `totp`.
     App,
-    /// `key`: security keys, and passkeys after a password.
+    /// Key, sent as `key`: a security key, or a passkey after a password.
     Key,
-    /// `recovery`
+    /// Recovery code, sent as `recovery`.
     Recovery,
 }
 
@@ -48,7 +47,7 @@ impl FactorChoice {
     }
 }
 
-/// The second step of a sign-in.
+/// Page of the second step of a sign-in.
 ///
 /// Its form sends `csrf`, `with`, and `code` or `credential` (the JSON of an assertion).
 #[derive(Template)]
@@ -65,7 +64,7 @@ pub struct FactorPage<'a> {
     pub chosen: FactorChoice,
     /// Factors of the user, the last used one first and recovery codes last.
     pub offers: &'a [FactorChoice],
-    /// For `navigator.credentials.get()`, as JSON, if a key is selected.
+    /// Options for `navigator.credentials.get()`, as JSON, if a key is selected.
     pub key_options: Option<&'a str>,
     pub problem: Option<FactorProblem>,
     /// URL for signing in as another user.
@@ -75,20 +74,20 @@ pub struct FactorPage<'a> {
 /// Reason why a second step failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorProblem {
-    /// Wrong or already used. The page does not distinguish them, so that a shoulder surfer cannot
-    /// tell.
+    /// The code is wrong or already used. The page does not distinguish the two, so that an
+    /// attacker who saw the code does not learn which.
     WrongCode,
     ClockIsOff,
     Wait {
         /// Time until the next attempt is allowed.
         seconds: u64,
     },
-    /// Until an administrator unblocks it.
+    /// The factor is blocked until an administrator unblocks it.
     Blocked,
     KeyRefused,
-    /// The signature counter did not increase.
+    /// The signature counter of the key did not increase.
     KeyMayBeCopied,
-    /// Nothing was checked.
+    /// The factor was not checked, because too many checks are queued.
     Busy,
 }
 
@@ -129,10 +128,11 @@ fn with(address: &str, choice: FactorChoice) -> String {
     format!("{address}{sign}with={}", choice.as_str())
 }
 
-/// Enrolment of a second factor during a sign-in.
+/// Page for enrolling a second factor during a sign-in.
 ///
-/// Its forms send `csrf` and `with`; then `code` and `name` of an app, or `credential` (the JSON of
-/// a registration), `kind` (`security_key` or `passkey`) and `name` of a key; or `later=yes`.
+/// Its forms send `csrf` and `with`. In addition, they send `code` and `name` of an app; or
+/// `credential` (the JSON of a registration), `kind` (`security_key` or `passkey`) and `name` of a
+/// key; or `later=yes`.
 #[derive(Template)]
 #[template(path = "enrol.html")]
 pub struct EnrolPage<'a> {
@@ -143,9 +143,9 @@ pub struct EnrolPage<'a> {
     /// E-mail address of the account.
     pub account: &'a str,
     pub enrolment: EnrolStep<'a>,
-    /// Whether an app is sufficient; otherwise only keys are.
+    /// Whether an app is sufficient. Otherwise only keys are.
     pub takes_apps: bool,
-    /// Deadline until which enrolment can be postponed, if it can.
+    /// Time until which the enrolment can be postponed. `None` if it cannot be postponed.
     pub later: Option<UnixTime>,
     /// URL for signing in as another user.
     pub start_over: &'a str,
@@ -160,26 +160,26 @@ pub enum EnrolStep<'a> {
     Key(KeyEnrolment<'a>),
 }
 
-/// An app that is not confirmed yet.
+/// App that is not confirmed yet.
 #[derive(Debug, Clone, Copy)]
 pub struct AppEnrolment<'a> {
-    /// Secret in groups, for typing.
+    /// Secret of the app in groups, for typing.
     pub secret: &'a str,
-    /// `otpauth:` URI with the secret.
+    /// `otpauth:` URI that contains the secret.
     pub uri: &'a str,
-    /// As typed; up to 60 characters are stored.
+    /// Name of the app, as typed. Up to 60 characters are stored.
     pub name: &'a str,
     pub problem: Option<EnrolProblem>,
 }
 
-/// A key that is to be created.
+/// Key that the browser will create.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyEnrolment<'a> {
-    /// For `navigator.credentials.create()`, as JSON.
+    /// Options for `navigator.credentials.create()` for a security key, as JSON.
     pub security_key: &'a str,
-    /// The same for a passkey.
+    /// Options for `navigator.credentials.create()` for a passkey, as JSON.
     pub passkey: &'a str,
-    /// As typed; up to 60 characters are stored.
+    /// Name of the key, as typed. Up to 60 characters are stored.
     pub name: &'a str,
     pub problem: Option<EnrolProblem>,
 }
@@ -189,14 +189,14 @@ pub struct KeyEnrolment<'a> {
 pub enum EnrolProblem {
     WrongCode,
     ClockIsOff,
-    /// The secret or the challenge had expired; there is a new one.
+    /// The secret or the challenge had expired. The page has a new one.
     Expired,
     /// The key already belongs to an account.
     KeyKnown,
     KeyRefused,
     /// The passkey did not verify its user.
     NotVerified,
-    /// The maximum number exists.
+    /// The user has the maximum number of factors of this kind.
     Full,
 }
 
@@ -259,23 +259,23 @@ impl EnrolPage<'_> {
     }
 }
 
-/// New recovery codes, shown once.
+/// Page with new recovery codes, shown once.
 #[derive(Template)]
 #[template(path = "recovery_codes.html")]
 pub struct RecoveryCodesPage<'a> {
     pub frame: Frame<'a>,
     /// E-mail address of the account.
     pub account: &'a str,
-    /// Codes in groups.
+    /// Recovery codes in groups of characters.
     pub codes: &'a [&'a str],
-    /// Whether they replace older codes.
+    /// Whether the codes replace older codes.
     pub replaced: bool,
-    /// URL that the sign-in continues at after the user has saved the codes.
+    /// URL at which the sign-in continues after the user has saved the codes.
     pub next: &'a str,
 }
 
-/// The page after a sign-in with a recovery code: the number of remaining codes, and advice about
-/// the lost factor.
+/// Page after a sign-in with a recovery code: the number of remaining codes, and advice about the
+/// lost factor.
 #[derive(Template)]
 #[template(path = "recovery_used.html")]
 pub struct RecoveryUsedPage<'a> {
@@ -283,7 +283,7 @@ pub struct RecoveryUsedPage<'a> {
     /// E-mail address of the account.
     pub account: &'a str,
     pub left: u64,
-    /// Whether so few remain that new ones are offered.
+    /// Whether so few codes remain that the page offers new ones.
     pub few: bool,
     /// URL of the page "Security".
     pub security: &'a str,
@@ -291,20 +291,20 @@ pub struct RecoveryUsedPage<'a> {
     pub next: &'a str,
 }
 
-/// The page of a user who cannot reach the required level.
+/// Page of a user who cannot reach the required level.
 ///
-/// Its form sends `csrf` and `unmet=back`; the response returns an error to the client.
+/// Its form sends `csrf` and `unmet=back`. The response returns an error to the client.
 #[derive(Template)]
 #[template(path = "unmet.html")]
 pub struct UnmetPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Name of the client; none for the provider's own pages.
+    /// Name of the client. `None` for the provider's own pages.
     pub client: Option<&'a str>,
     /// E-mail address of the account.
     pub account: &'a str,
-    /// Required level: two or more.
+    /// Required level, at least two.
     pub needed: AssuranceLevel,
     /// URL of the page "Security", if users manage their own second factors.
     pub security: Option<&'a str>,

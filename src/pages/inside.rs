@@ -1,6 +1,6 @@
-//! The frame of pages for signed-in users: the menu, the account, and the result of the last
-//! action.
-//! The frame of every page: its language, the operator, and the URLs of its assets.
+//! Frames of pages. [`Frame`] is the frame of every page: its language, the operator, and the URLs
+//! of its assets. [`Inside`] is the frame of pages for signed-in users: the menu, the account, and
+//! the result of the last action.
 
 use std::borrow::Borrow;
 
@@ -9,7 +9,7 @@ use crate::words::{Argument, Markup, Words};
 use sealgate_domain::password_rules::MIN_PASSWORD_LENGTH;
 use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 
-/// The frame of a page of the account or the console.
+/// Frame of a page of the account or the console.
 #[derive(Debug, Clone)]
 pub struct Inside<'a> {
     pub frame: Frame<'a>,
@@ -22,9 +22,9 @@ pub struct Inside<'a> {
     /// Result of the preceding form.
     pub done: Option<Done>,
     pub app_passwords: bool,
-    /// Token of the page's forms that take effect only once, in their field `once`.
+    /// Token of the page's forms that take effect only once. The forms send it as `once`.
     pub once: String,
-    /// Whether there is a page of applications.
+    /// Whether the account has a page of applications.
     pub home: bool,
 }
 
@@ -56,13 +56,13 @@ pub enum Done {
     ClientDeleted,
     ClientState,
     User,
-    /// A user's sessions and tokens were revoked.
+    /// The sessions and tokens of a user were revoked.
     UserRevoked,
     UserInvited,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
     ResetLinkSent,
-    /// A secret was shown before, and is not shown again.
+    /// The secret was shown before, and is not shown again.
     ShownBefore,
 }
 
@@ -126,7 +126,7 @@ impl Done {
     }
 }
 
-/// Pages that the menu links to.
+/// Page that the menu links to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MenuEntry {
     Home,
@@ -210,8 +210,8 @@ impl Inside<'_> {
             (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
             (true, _) => &MenuEntry::DEVELOPER,
         };
-        // The page of application passwords exists if an application accepts them, and the home
-        // page if no application has the provider's root.
+        // The page of application passwords exists only if an application accepts them. The home
+        // page exists only if no application has the provider's root.
         let exists = |entry: &MenuEntry| match entry {
             MenuEntry::AppPasswords => self.app_passwords,
             MenuEntry::Home => self.home,
@@ -224,7 +224,7 @@ impl Inside<'_> {
         if current.in_console() { self.frame.t.menu_console() } else { self.frame.t.menu_account() }
     }
 
-    /// Returns the link from the account to the console, or back.
+    /// Returns the link from the account to the console, or the link back.
     pub(super) fn across(&self, current: &MenuEntry) -> Option<(MenuEntry, Markup)> {
         match (current.in_console(), self.console) {
             (false, Some(_)) => Some((MenuEntry::Clients, self.frame.t.menu_console())),
@@ -270,7 +270,7 @@ pub struct Addresses {
     pub return_script: String,
     /// Operator's logo, if there is one.
     pub logo: Option<String>,
-    /// The page in Turkish; the choice is saved.
+    /// URL of the page in Turkish. The server saves the choice.
     pub turkish: String,
     pub english: String,
 }
@@ -296,8 +296,8 @@ impl Frame<'_> {
         initial(self.operator)
     }
 
-    /// Returns the document title. `faulty` marks a form with errors, which screen readers thus
-    /// announce first.
+    /// Returns the document title. If `faulty` is true, the title marks a form with errors, and
+    /// screen readers announce it first.
     pub(super) fn title(&self, heading: impl Argument, faulty: impl Borrow<bool>) -> Markup {
         if *faulty.borrow() {
             self.t.document_title_problem(self.operator, heading)
@@ -307,8 +307,10 @@ impl Frame<'_> {
     }
 }
 
-/// Returns the letter that replaces a missing picture, in its original case, because upper case
-/// depends on the language. An English article before other words does not count.
+/// Returns the letter that replaces a missing picture.
+///
+/// The letter keeps its case, because upper case depends on the language. An English article before
+/// other words is skipped.
 pub(super) fn initial(name: &str) -> String {
     let name = match name.trim_start().split_once(char::is_whitespace) {
         Some((first, rest)) if is_article(first) && rest.contains(char::is_alphanumeric) => rest,

@@ -1,11 +1,10 @@
-//! Selects the language of a page from BCP 47 tags.
+//! Language of a page, and times in the date order of that language.
 //!
-//! Only the primary subtag counts, so `tr`, `tr-TR` and `tr-CY` are all Turkish.
+//! The language is selected from BCP 47 tags. Only the primary subtag counts, so `tr`, `tr-TR` and
+//! `tr-CY` are all Turkish.
 //!
-//! Formats times in the date order of the reader's language.
-//!
-//! The server has no information about the reader's time zone and writes UTC. The script of the
-//! pages converts it to the local time.
+//! Times are written in UTC, because the server does not know the reader's time zone. The script of
+//! the pages converts them to the local time.
 
 use std::fmt::Write as _;
 
@@ -40,7 +39,7 @@ pub(super) fn from_ui_locales(ui_locales: &str) -> Option<Language> {
     ui_locales.split_ascii_whitespace().find_map(language_from_tag)
 }
 
-/// Returns the language that `Accept-Language` prefers (RFC 9110 §12.5.4); `*` selects `default`.
+/// Returns the language that `Accept-Language` prefers (RFC 9110 §12.5.4). `*` selects `default`.
 pub(super) fn from_accept_language(header: &str, default: Language) -> Option<Language> {
     let other = match default {
         Language::Turkish => Language::English,
@@ -49,7 +48,8 @@ pub(super) fn from_accept_language(header: &str, default: Language) -> Option<La
     let mut best: Option<(Language, u16, usize)> = None;
     for language in [default, other] {
         let Some((weight, position)) = weight_of(language, header).filter(|&(weight, _)| weight > 0) else { continue };
-        // Equal weights: the earlier range wins. Equal positions (both by `*`): the default wins.
+        // If weights are equal, the earlier range wins. If positions are equal too (both by `*`),
+        // the default wins.
         if best.is_none_or(|(_, high, first)| weight > high || (weight == high && position < first)) {
             best = Some((language, weight, position));
         }
@@ -57,11 +57,11 @@ pub(super) fn from_accept_language(header: &str, default: Language) -> Option<La
     best.map(|(language, ..)| language)
 }
 
-/// Number of ranges that are read. Browsers send about ten.
+/// Maximum number of ranges that are read. Browsers send about ten.
 const MAX_RANGES: usize = 64;
 
-/// Returns the weight of the language in thousandths and its position: from a range that names it,
-/// otherwise from `*`.
+/// Returns the weight of the language in thousandths, and its position. Uses a range that names the
+/// language, or else `*`.
 fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     let mut named: Option<(u16, usize)> = None;
     let mut any: Option<(u16, usize)> = None;
@@ -82,7 +82,8 @@ fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     named.or(any)
 }
 
-/// Parses a quality value in thousandths (RFC 9110 §12.4.2): 1000 without one, `None` if malformed.
+/// Parses a quality value in thousandths (RFC 9110 §12.4.2). Returns 1000 if it is missing, and
+/// `None` if it is malformed.
 fn weight(parameters: &str) -> Option<u16> {
     let parameters = parameters.trim();
     if parameters.is_empty() {
@@ -105,12 +106,12 @@ fn weight(parameters: &str) -> Option<u16> {
 }
 
 impl Words {
-    /// Formats a `time` element, to the minute.
+    /// Formats a time as a `time` element, to the minute.
     pub(super) fn moment(self, at: &UnixTime) -> Markup {
         element(*at, &self.moment_pattern().0, "")
     }
 
-    /// Formats a `time` element to the second, for comparison with a log.
+    /// Formats a time as a `time` element, to the second, for comparison with a log.
     pub(super) fn exact_moment(self, at: &UnixTime) -> Markup {
         element(*at, &self.moment_pattern_seconds().0, " data-seconds")
     }
@@ -120,13 +121,13 @@ fn element(at: UnixTime, pattern: &str, attribute: &str) -> Markup {
     let at = i64::try_from(at.seconds()).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
     let at = at.unwrap_or_default();
     let mut words = String::new();
-    // An unknown pattern would omit the time; the test below checks all patterns.
+    // An unknown pattern would omit the time. The test below checks all patterns.
     let _ = write!(words, "{}", at.format(pattern));
-    // Trusted text: digits and names of months.
+    // The markup is trusted, because it contains only digits and names of months.
     Safe(format!("<time datetime=\"{}\"{attribute}>{words}</time>", at.format("%Y-%m-%dT%H:%M:%SZ")))
 }
 
-/// A wait in a convenient unit, rounded up so that the user does not retry too early.
+/// Wait in a convenient unit, rounded up so that the user does not retry too early.
 pub(super) enum Wait {
     Seconds(u64),
     Minutes(u64),
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_date_is_written_in_the_order_of_its_language() {
-        // 22 November 2026, 14:05:09 UTC.
+        // The time is 22 November 2026, 14:05:09 UTC.
         let at = UnixTime::from_seconds(1_795_356_309);
         for (language, minutes, seconds) in [
             (Language::English, "22 Nov 2026, 14:05 UTC", "22 Nov 2026, 14:05:09 UTC"),

@@ -1,9 +1,9 @@
-//! The pages for users: sign-in, consent, account chooser, sign-out and errors.
+//! Pages for users: sign-in, consent, account chooser, sign-out and errors.
 //!
-//! Server-rendered HTML that needs no script, in Turkish and English, with one stylesheet. Each
-//! page is a struct that derives its template. Handlers fill it with a frame ([`Frame`] or
-//! [`Inside`]) and domain values, and [`html`] renders it. This module does not use HTTP or the
-//! store. The caller must send [`CONTENT_SECURITY_POLICY`] with every page.
+//! The pages are server-rendered HTML in Turkish and English, with one stylesheet. They work
+//! without scripts. Each page is a struct that derives its template. Handlers fill it with a frame
+//! ([`Frame`] or [`Inside`]) and domain values, and [`html`] renders it. This module does not use
+//! HTTP or the store. The caller must send [`CONTENT_SECURITY_POLICY`] with every page.
 
 #![expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass their values by reference")]
 
@@ -67,17 +67,17 @@ pub use sign_in::{
     ReturnFormPage, SignedOutPage,
 };
 
-/// Policy of every page (CSP Level 3): stylesheet, script and logo from its own origin, and nothing
-/// inline or from elsewhere.
+/// Policy of every page (CSP Level 3). It permits a stylesheet, script and logo from the page's own
+/// origin, and nothing inline or from elsewhere.
 ///
-/// It omits `form-action` on purpose: some browsers also apply it to the redirect that answers a
-/// form, and the consent form is answered with a redirect to the client.
+/// The policy omits `form-action`, because some browsers also apply it to the redirect that answers
+/// a form. The consent form is answered with a redirect to the client.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
 
-/// Policy of the logo: no scripts and no external resources.
+/// Policy of the logo. It permits no scripts and no external resources.
 pub const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/// Settings and assets of all pages. Immutable; built once and shared.
+/// Settings and assets of all pages. Immutable, built once and shared.
 pub struct Pages {
     operator: String,
     default_language: Language,

@@ -1,4 +1,4 @@
-//! The content of mails, as text and as single-column HTML with the same words.
+//! Content of mails, as text and as single-column HTML with the same words.
 //!
 //! The HTML has no picture, no script and no external resources.
 
@@ -23,7 +23,7 @@ pub struct MailView<'a> {
     pub at: UnixTime,
     pub origin: Option<&'a RequestOrigin>,
     pub mail: &'a Mail,
-    /// The only link of the mail.
+    /// Link of the mail. A mail has at most one.
     pub link: Option<&'a str>,
 }
 
@@ -36,7 +36,7 @@ enum Form {
     Html,
 }
 
-/// The parts of a mail from top to bottom.
+/// Parts of a mail from top to bottom.
 struct Parts {
     title: Markup,
     before: Vec<Markup>,
@@ -65,13 +65,13 @@ struct MailTemplate<'a> {
 }
 
 impl MailView<'_> {
-    /// Returns the subject, one line; none if the mail is not sent.
+    /// Returns the subject, one line. `None` if the mail is not sent.
     pub fn subject(&self) -> Option<String> {
         let Parts { title, .. } = self.parts(Form::Text)?;
         Some(plain(&self.t().mail_subject(named(self.operator, Form::Text), title)))
     }
 
-    /// Returns the text, with one line per paragraph; none if the mail is not sent.
+    /// Returns the text, with one line per paragraph. `None` if the mail is not sent.
     pub fn text(&self) -> Option<String> {
         let parts = self.parts(Form::Text)?;
         let mut paragraphs = vec![plain(&parts.title)];
@@ -83,14 +83,14 @@ impl MailView<'_> {
         Some(format!("{}\n\n-- \n{}\n", paragraphs.join("\n\n"), plain(&parts.footer)))
     }
 
-    /// Returns the HTML; none if the mail is not sent.
+    /// Returns the HTML. `None` if the mail is not sent.
     pub fn html(&self) -> Option<String> {
         let [light, dark] = match self.accent {
             Some(accent) => [accent.light.to_string(), accent.dark.to_string()],
             None => ACCENT.map(str::to_owned),
         };
-        // Clients without support for dark schemes ignore this rule; in others it overrides the
-        // colours of the elements.
+        // Mail programs without support for dark schemes ignore this rule. In others it overrides
+        // the colours of the elements.
         let dark = format!(
             "@media (prefers-color-scheme:dark){{.page{{background-color:#0e1514!important}}\
              .card{{background-color:#17201e!important}}.text{{color:#e7edeb!important}}.quiet{{color:#a6b4b0!important}}\
@@ -101,7 +101,8 @@ impl MailView<'_> {
             language: language_tag(self.language),
             operator: self.operator,
             accent: light,
-            // Contains only colours, from the code and the configuration, and no untrusted text.
+            // The rule contains only colours, from the code and the configuration, and no untrusted
+            // text.
             dark: Safe(dark),
             parts: self.parts(Form::Html)?,
         };
@@ -157,7 +158,8 @@ impl MailView<'_> {
                 Some(t.mail_exists_button()),
                 vec![t.mail_exists_not_you()],
             ),
-            // Another account requested this address, which stays with its current account.
+            // A user requested this address for another account. The address stays with its current
+            // account.
             Mail::AccountExists { purpose: CodePurpose::Address | CodePurpose::NewAddress } => (
                 t.mail_exists_title_new(),
                 vec![t.mail_exists_lead_new(operator)],
@@ -282,7 +284,7 @@ fn named(text: &str, form: Form) -> Markup {
     }
 }
 
-/// Removes the tags from one of our messages.
+/// Removes the tags from a message of the pages.
 fn plain(markup: &Markup) -> String {
     let tags = ["<bdi>", "</bdi>", "<code>", "</code>"];
     tags.iter().fold(markup.0.replace('\n', " "), |text, tag| text.replace(tag, ""))

@@ -7,7 +7,7 @@ use crate::inside::Frame;
 use crate::language::Wait;
 use sealgate_domain::assurance::AssuranceLevel;
 
-/// An error page with advice for the next step.
+/// Error page with advice about the next step.
 #[derive(Template)]
 #[template(path = "error.html")]
 pub struct ErrorPage<'a> {
@@ -17,26 +17,26 @@ pub struct ErrorPage<'a> {
     pub way: PageLink<'a>,
 }
 
-/// A link from a page where a flow ends.
+/// Link of a page at which a flow ends.
 #[derive(Debug, Clone, Copy)]
 pub struct PageLink<'a> {
     pub address: &'a str,
     pub to: LinkTarget<'a>,
 }
 
-/// The target of a link.
+/// Target of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkTarget<'a> {
-    /// The same page again.
+    /// The requested page itself.
     Again,
     Application(&'a str),
-    /// The first page of the application on this host.
+    /// The start page of the application on this host.
     Start,
     Account,
     AnotherAccount,
 }
 
-/// The error of an error page.
+/// Error that an error page describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
     /// `client_id` is missing, unknown or disabled.
@@ -62,7 +62,7 @@ pub enum Problem {
     NotFound,
     /// The host is unknown.
     UnknownHost,
-    /// The URL is for programs only.
+    /// The URL is for programs, not for browsers.
     ForPrograms,
     TooManyRequests {
         /// Time until the next request is allowed.
@@ -75,7 +75,7 @@ pub enum Problem {
     Unavailable,
     /// The account may not use the console, or not this part of it.
     Console,
-    /// The form was kept for another user than the signed-in one.
+    /// The form was kept for a user other than the signed-in one.
     FormOfAnother,
     /// The kept form does not exist, or has expired.
     FormNotKept,
@@ -149,8 +149,8 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
     }
 }
 
-/// Asks for confirmation before a kept form is shown, if the browser does not confirm that its user
-/// opened the page.
+/// Page that asks for confirmation before a kept form is shown. It is used if the browser does not
+/// confirm that its user opened the page.
 #[derive(Template)]
 #[template(path = "kept_form.html")]
 pub struct KeptFormPage<'a> {
@@ -159,7 +159,8 @@ pub struct KeptFormPage<'a> {
     pub action: &'a str,
 }
 
-/// A form that was kept while its sender signed in. Its button sends it to the application.
+/// Page of a form that was kept while its sender signed in. Its button sends the form to the
+/// application.
 #[derive(Template)]
 #[template(path = "send_again.html")]
 pub struct SendAgainPage<'a> {
@@ -170,13 +171,13 @@ pub struct SendAgainPage<'a> {
     pub target: &'a str,
     /// Encoding in which the browser sends the form.
     pub charset: &'a str,
-    /// Names and values as originally sent.
+    /// Names and values of the fields, as originally sent.
     pub fields: &'a [(String, String)],
-    /// URL for leaving without sending the form.
+    /// URL for leaving the page without sending the form.
     pub instead: &'a str,
 }
 
-/// The gateway's 403: the user is signed in but has no access to the application.
+/// Page of the gateway's 403: the user is signed in but has no access to the application.
 #[derive(Template)]
 #[template(path = "forbidden.html")]
 pub struct ForbiddenPage<'a> {
@@ -188,17 +189,17 @@ pub struct ForbiddenPage<'a> {
     pub switch_account: &'a str,
 }
 
-/// The gateway's 403 for a sign-in below the application's level, which the provider could not
-/// raise.
+/// Page of the gateway's 403 for a sign-in below the application's level, if the provider could not
+/// raise the level.
 #[derive(Template)]
 #[template(path = "weak_sign_in.html")]
 pub struct WeakSignInPage<'a> {
     pub frame: Frame<'a>,
     pub app: &'a str,
-    /// Required level: two or more.
+    /// Required level, at least two.
     pub needed: AssuranceLevel,
-    /// URL of the page "Security", where users manage their own second factors; none if only an
-    /// administrator does.
+    /// URL of the page "Security", where users manage their own second factors. `None` if only an
+    /// administrator manages them.
     pub security: Option<&'a str>,
     /// URL of the requested page.
     pub again: &'a str,

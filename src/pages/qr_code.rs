@@ -1,26 +1,27 @@
 //! QR codes (ISO/IEC 18004) as inline SVG.
 //!
-//! It uses attributes and no styles, so that the pages' policy permits it.
+//! The SVG uses attributes and no styles, so that the pages' policy permits it.
 
 use std::fmt::Write;
 
 use qrcode::{Color, EcLevel, QrCode};
 
-/// Width of the light border that readers need, modules (§9.1).
+/// Width of the light border that readers of QR codes need, in modules (§9.1).
 const QUIET_ZONE: usize = 4;
 
-/// Returns the QR code of a text as an `<svg>` that is hidden from screen readers, which get the
-/// text.
+/// Returns the QR code of a text as an `<svg>`. It is hidden from screen readers, because the page
+/// also contains the text.
 ///
 /// Returns `None` if the text is too long, beyond about two thousand bytes.
 ///
-/// Dark on light in every colour scheme, because many readers do not support inverse codes.
+/// The code is dark on light in every colour scheme, because many readers of QR codes do not
+/// support inverse codes.
 pub fn qr_code(text: &str) -> Option<String> {
     let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
     let (width, colours) = (code.width(), code.into_colors());
     let size = width + 2 * QUIET_ZONE;
-    // Each row is a line as thick as a module. Its centre has the row number as coordinate, so no
-    // stroke needs a fraction.
+    // Each row is a line as thick as a module. The centre of the line has the row number as
+    // coordinate, so strokes need no fractions.
     let mut svg = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="-{QUIET_ZONE} -{QUIET_ZONE}.5 {size} {size}" shape-rendering="crispEdges" aria-hidden="true"><path fill="#fff" d="M-{QUIET_ZONE}-{QUIET_ZONE}.5h{size}v{size}h-{size}z"/><path stroke="#000" d=""##
     );

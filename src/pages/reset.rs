@@ -1,4 +1,4 @@
-//! The pages for resetting a forgotten password.
+//! Pages for resetting a forgotten password.
 
 use askama::Template;
 
@@ -6,7 +6,7 @@ use super::words::{Markup, Words};
 use crate::inside::Frame;
 use sealgate_domain::password_rules::PasswordFault;
 
-/// Asks for the account whose password was forgotten.
+/// Page that asks for the account whose password was forgotten.
 ///
 /// Its form sends `csrf`, `email` and `reset-submit`. The page then shows the next steps, in the
 /// same words whether or not the account exists.
@@ -20,15 +20,16 @@ pub struct ForgotPasswordPage<'a> {
     pub sign_in: &'a str,
 }
 
-/// Lets a user with a mailed link choose a password. Its form sends `csrf` and `new-password`.
+/// Page where a user with a mailed link chooses a password. Its form sends `csrf` and
+/// `new-password`.
 #[derive(Template)]
 #[template(path = "new_password.html")]
 pub struct NewPasswordPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// E-mail address of the account, partly hidden. It lets a user notice a link to another
-    /// account.
+    /// E-mail address of the account, partly hidden. The user can notice a link to another account
+    /// by it.
     pub account: &'a str,
     /// Name under which a password manager stores the password.
     pub username: &'a str,
@@ -68,7 +69,7 @@ impl NewPasswordProblem {
 }
 
 impl Words {
-    /// Returns why a text is not acceptable as a password.
+    /// Returns the reason why a text is not acceptable as a password.
     pub(super) fn password_fault(self, fault: PasswordFault) -> Markup {
         match fault {
             PasswordFault::TooShort => self.password_too_short(),
@@ -79,7 +80,7 @@ impl Words {
     }
 }
 
-/// The page after a reset.
+/// Page after a reset.
 #[derive(Template)]
 #[template(path = "reset_done.html")]
 pub struct ResetDonePage<'a> {

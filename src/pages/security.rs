@@ -1,5 +1,5 @@
-//! The page "Security": the user's factors besides the password, and their addition, renaming and
-//! removal.
+//! Page "Security": the user's factors besides the password, and pages for adding, renaming and
+//! removing a factor.
 
 use askama::Template;
 
@@ -12,7 +12,7 @@ use super::inside::{Inside, MenuEntry};
 use super::words::{Markup, Words};
 use crate::inside::Frame;
 
-/// The user's factors. Its links lead to the pages that change them.
+/// Page of the user's factors. Its links lead to the pages that change the factors.
 #[derive(Template)]
 #[template(path = "account/security.html")]
 pub struct SecurityPage<'a> {
@@ -20,16 +20,16 @@ pub struct SecurityPage<'a> {
     /// Factors in the order of their addition.
     pub factors: &'a [FactorLine<'a>],
     pub recovery: RecoveryState,
-    /// Whether another app can be added.
+    /// Whether the user can add another app.
     pub takes_apps: bool,
-    /// Whether another key can be added.
+    /// Whether the user can add another key.
     pub takes_keys: bool,
     /// Data for the browser's passkey store, if there are passkeys.
     pub signals: Option<PasskeySignals<'a>>,
     pub problem: Option<SecurityProblem>,
 }
 
-/// An app, a security key or a passkey.
+/// Factor of the list: an app, a security key or a passkey.
 #[derive(Debug, Clone, Copy)]
 pub struct FactorLine<'a> {
     pub id: FactorId,
@@ -44,11 +44,11 @@ pub struct FactorLine<'a> {
 pub enum FactorLineKind {
     App,
     SecurityKey {
-        /// Whether it is synced to other devices of its owner.
+        /// Whether the security key is synced to other devices of its owner.
         synced: bool,
     },
     Passkey {
-        /// Whether it is synced to other devices of its owner.
+        /// Whether the passkey is synced to other devices of its owner.
         synced: bool,
     },
 }
@@ -61,7 +61,7 @@ pub enum RecoveryState {
     None,
     Left {
         count: u64,
-        /// Whether so few remain that new ones are offered.
+        /// Whether so few codes remain that the page offers new ones.
         few: bool,
         made_at: UnixTime,
     },
@@ -70,19 +70,19 @@ pub enum RecoveryState {
 /// Data for the browser's passkey store: JSON of the signal API (WebAuthn Level 3 §5.1.10).
 #[derive(Debug, Clone, Copy)]
 pub struct PasskeySignals<'a> {
-    /// For `signalAllAcceptedCredentials`, after a removal: the browser hides the passkeys that are
-    /// not listed.
+    /// Argument of `signalAllAcceptedCredentials`, after a removal. The browser then hides the
+    /// passkeys that are not listed.
     pub accepted: Option<&'a str>,
-    /// For `signalCurrentUserDetails`.
+    /// Argument of `signalCurrentUserDetails`.
     pub details: &'a str,
 }
 
 /// Reason why a factor was not removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecurityProblem {
-    /// The remaining factors would not reach the level that the account needs.
+    /// Without the factor, the user could not reach the level that the account needs.
     Demanded,
-    /// There is no password and no other passkey.
+    /// The account has no password and no other passkey.
     LastPasskey,
 }
 
@@ -96,7 +96,7 @@ impl FactorLineKind {
     }
 }
 
-/// A factor that its owner has not named.
+/// Factor that its owner has not named.
 #[derive(Debug, Clone, Copy)]
 pub struct UnnamedFactor<'a> {
     pub kind: FactorLineKind,
@@ -106,16 +106,16 @@ pub struct UnnamedFactor<'a> {
     pub user_agent: &'a str,
 }
 
-/// Returns the default name of a factor, with a number if that name is in use.
+/// Returns the default name of a factor. If the name is in use, a number is appended.
 ///
-/// It is the authenticator's model, for a passkey of an unknown model the browser and the system,
-/// otherwise the kind.
+/// The name is the authenticator's model. For a passkey of an unknown model it is the browser and
+/// the system, and otherwise the kind.
 pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, taken: &[&str]) -> String {
     let t = &frame.t;
     let browser = browser(factor.user_agent).zip(system(factor.user_agent));
     let name = match (factor.model, factor.kind, browser) {
         (Some(model), ..) => model.to_owned(),
-        // The browser's name and the system's need no escaping.
+        // The names of browsers and systems need no escaping.
         (None, FactorLineKind::Passkey { .. }, Some((browser, system))) => t.factor_in_browser(browser, system).0,
         (None, kind, _) => kind.words(t).0,
     };
@@ -129,7 +129,7 @@ impl FactorLine<'_> {
         self.kind.words(t)
     }
 
-    /// Returns the kind, unless the name begins with it.
+    /// Returns the kind of the factor. `None` if the factor's name begins with the kind.
     pub(super) fn tag(&self, t: &Words) -> Option<Markup> {
         Some(self.kind(t)).filter(|kind| !self.name.starts_with(&kind.0))
     }
@@ -159,18 +159,19 @@ impl SecurityPage<'_> {
     }
 }
 
-/// The addition of a factor. Its forms are those of [`super::EnrolPage`].
+/// Page for adding a factor. Its forms are the forms of [`super::EnrolPage`].
 #[derive(Template)]
 #[template(path = "account/add_factor.html")]
 pub struct AddFactorPage<'a> {
     pub inside: Inside<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Never [`EnrolStep::Choice`].
+    /// Step of the enrolment. Never [`EnrolStep::Choice`].
     pub enrolment: EnrolStep<'a>,
 }
 
-/// One factor. Its form sends `csrf`, `factor` (its id) and `name`, and `remove=yes` for a removal.
+/// Page of one factor. Its form sends `csrf`, `factor` (the factor's id) and `name`, and
+/// `remove=yes` for a removal.
 #[derive(Template)]
 #[template(path = "account/factor.html")]
 pub struct FactorSettingsPage<'a> {
@@ -180,12 +181,12 @@ pub struct FactorSettingsPage<'a> {
     pub is_last: bool,
 }
 
-/// The confirmation before new recovery codes are created. Its form sends `csrf`.
+/// Page that asks for confirmation before new recovery codes are created. Its form sends `csrf`.
 #[derive(Template)]
 #[template(path = "account/make_codes.html")]
 pub struct MakeCodesPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    /// Whether existing codes will be replaced.
+    /// Whether the new codes replace existing ones.
     pub replaces: bool,
 }

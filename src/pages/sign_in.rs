@@ -1,4 +1,4 @@
-//! The pages of signing in and out.
+//! Pages of signing in and out.
 
 use askama::Template;
 
@@ -9,7 +9,7 @@ use super::words::{Markup, Words};
 use crate::inside::{Frame, initial};
 use crate::language::Wait;
 
-/// The sign-in page. Its form sends `csrf`, `email` and `password`.
+/// Sign-in page. Its form sends `csrf`, `email` and `password`.
 #[derive(Template)]
 #[template(path = "login.html")]
 pub struct LoginPage<'a> {
@@ -20,7 +20,7 @@ pub struct LoginPage<'a> {
     pub client: Option<&'a str>,
     /// Initial value of the e-mail field: a `login_hint`, or the previous input. May be empty.
     pub email: &'a str,
-    /// URL for a forgotten password, if the server sends mail.
+    /// URL for resetting a forgotten password, if the server sends mail.
     pub forgot: Option<&'a str>,
     /// URL for creating an account, if users can register.
     pub create: Option<&'a str>,
@@ -29,18 +29,18 @@ pub struct LoginPage<'a> {
     pub problem: Option<LoginProblem>,
 }
 
-/// A sign-in without typed input.
+/// Offer of a sign-in with a passkey, without typed input.
 ///
-/// The page's form is sent with `credential` (the JSON of an assertion), which is empty for a
-/// sign-in with a password.
+/// The page's form also sends `credential` (the JSON of an assertion), which is empty for a sign-in
+/// with a password.
 #[derive(Debug, Clone, Copy)]
 pub struct PasskeyOffer<'a> {
-    /// Target of the form for a passkey.
+    /// Target of the form for a sign-in with a passkey.
     pub action: &'a str,
-    /// For `navigator.credentials.get()`, as JSON.
+    /// Options for `navigator.credentials.get()`, as JSON.
     pub options: &'a str,
-    /// Remaining lifetime of the challenge, seconds. The page is then reloaded, unless the user is
-    /// typing.
+    /// Remaining lifetime of the challenge in seconds. At its end the page is reloaded, unless the
+    /// user is typing.
     pub seconds: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct PasskeyOffer<'a> {
 pub enum LoginProblem {
     /// The account does not exist or is disabled, or the password is wrong.
     WrongCredentials,
-    /// Too many failures of this account or address.
+    /// There were too many failures of this account or address.
     Throttled {
         /// Time until the next attempt is allowed.
         seconds: u64,
@@ -108,7 +108,7 @@ impl Words {
     }
 }
 
-/// The consent page.
+/// Consent page.
 ///
 /// Its form sends `csrf`, `consent-allow` or `consent-deny` and, if selected,
 /// `offline_access=true`.
@@ -126,39 +126,39 @@ pub struct ConsentPage<'a> {
     pub is_new: bool,
     /// Host of the client's home page, if the operator created or approved the client.
     pub website: Option<&'a str>,
-    /// Whether applications behind the gateway refuse its tokens until an administrator approves
-    /// it.
+    /// Whether applications behind the gateway refuse the client's tokens until an administrator
+    /// approves the client.
     pub needs_approval: bool,
-    /// The client's terms of use.
+    /// Link to the client's terms of use.
     pub terms: Option<ClientLink<'a>>,
-    /// The client's privacy policy.
+    /// Link to the client's privacy policy.
     pub policy: Option<ClientLink<'a>>,
     /// E-mail address of the account.
     pub account: &'a str,
-    /// Requested scopes without `offline_access`, each with the exact values that the client will
+    /// Requested scopes without `offline_access`. Each has the exact values that the client will
     /// receive.
     pub scopes: &'a [(ScopeValue, Vec<String>)],
-    /// Whether `offline_access` is requested; it has a separate checkbox.
+    /// Whether `offline_access` is requested. The page has a separate checkbox for it.
     pub offline_access: bool,
 }
 
-/// A page of a client, https.
+/// Link to a page of a client. Its scheme is https.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientLink<'a> {
     pub address: &'a str,
     pub host: String,
 }
 
-/// The publisher of a client.
+/// Publisher of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Publisher<'a> {
-    /// The operator, who created or approved it.
+    /// The operator, who created or approved the client.
     Operator,
-    /// The developer of this name; the client is not approved.
+    /// A developer with this name. The client is not approved.
     Developer(&'a str),
-    /// A deleted user; the client is not approved.
+    /// A user who was deleted. The client is not approved.
     Nobody,
-    /// The client registered itself and is not approved.
+    /// The client itself, which registered itself and is not approved.
     Itself,
 }
 
@@ -192,22 +192,21 @@ impl ConsentPage<'_> {
     }
 }
 
-/// The account chooser. Its form sends `csrf` and `account`: a subject, or nothing for another
-/// account.
+/// Account chooser. Its form sends `csrf` and `account`: a subject, or nothing for another account.
 #[derive(Template)]
 #[template(path = "account_chooser.html")]
 pub struct AccountChooserPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// Name of the requesting client; none for the provider's own pages.
+    /// Name of the requesting client. `None` for the provider's own pages.
     pub client: Option<&'a str>,
     /// Accounts that are signed in in this browser.
     pub accounts: &'a [User],
 }
 
-/// The confirmation of a sign-out. Its form sends `csrf`, `logout-confirm=yes` and the hidden
-/// fields.
+/// Page that asks for confirmation of a sign-out. Its form sends `csrf`, `logout-confirm=yes` and
+/// the hidden fields.
 #[derive(Template)]
 #[template(path = "confirm_logout.html")]
 pub struct ConfirmLogoutPage<'a> {
@@ -223,7 +222,7 @@ pub struct ConfirmLogoutPage<'a> {
     pub hidden: &'a [(&'a str, &'a str)],
 }
 
-/// The page after signing out.
+/// Page after signing out.
 #[derive(Template)]
 #[template(path = "signed_out.html")]
 pub struct SignedOutPage<'a> {
@@ -232,8 +231,8 @@ pub struct SignedOutPage<'a> {
     pub sign_in: &'a str,
 }
 
-/// A form that returns the response of a sign-in to the client. Browsers with scripts send it
-/// automatically.
+/// Page with a form that returns the response of a sign-in to the client. Browsers with scripts
+/// send the form automatically.
 #[derive(Template)]
 #[template(path = "return_form.html")]
 pub struct ReturnFormPage<'a> {

@@ -1,9 +1,9 @@
-//! The messages of the pages: one Fluent file per language, and one generated method per message
+//! Messages of the pages: one Fluent file per language, and one generated method per message
 //! (`build.rs`). Pages have no other source of text.
 //!
 //! Every message is markup, and each of its arguments is escaped when it is inserted. `<bdi>` and
-//! `<code>` are the only tags. No message contains a quote or `&`, so one without tags can also be
-//! used in an attribute.
+//! `<code>` are the only tags. No message contains a quote or `&`, so a message without tags can
+//! also be used in an attribute.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use askama::filters::{Html, Safe, escape};
 
 use sealgate_config::Language;
 
-/// Trusted markup with escaped values.
+/// Trusted markup. Inserted values are escaped.
 pub(super) type Markup = Safe<String>;
 
-/// The messages of one language.
+/// Messages of one language.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
     pub(super) language: Language,
@@ -22,13 +22,13 @@ pub(super) struct Words {
 
 include!(concat!(env!("OUT_DIR"), "/words.rs"));
 
-/// An argument of a message.
+/// Argument of a message.
 pub(super) trait Argument {
     /// Returns the argument as markup.
     fn markup(&self) -> Cow<'_, str>;
 }
 
-/// Markup is inserted unchanged.
+/// Markup is inserted without escaping.
 impl Argument for Markup {
     fn markup(&self) -> Cow<'_, str> {
         self.0.as_str().into()

@@ -1,4 +1,4 @@
-//! The database and the nodes of a cluster.
+//! Checks of the database and the nodes of a cluster.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use sealgate_config::{Config, StoreConfig};
 use sealgate_store::postgres::{ClusterMember, PostgresSettings, members, survey};
 use sealgate_system::clock::wall_clock_seconds;
 
-/// Reads something from the database, or returns the finding that explains why that is not possible.
+/// Reads from the database. If that fails, returns a finding with the reason.
 fn read<T, E: Display>(
     topic: Topic,
     config: &Config,

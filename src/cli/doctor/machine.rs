@@ -1,4 +1,4 @@
-//! Clock, disk, backups, and modes of files.
+//! Checks of the clock, the disk, the backups, and the modes of files.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -13,15 +13,15 @@ use sealgate_store::sled::{DiskState, disk_state, last_backup};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::clock_discipline::is_clock_synchronized;
 
-/// Free space that is reported as little, bytes, and as a multiple of the reserve.
+/// Free space that is reported as low: a number of bytes, and a multiple of the reserve.
 const LITTLE_BYTES: u64 = 1 << 30;
 const LITTLE_RESERVES: u64 = 4;
 const LITTLE_FILES: u64 = 1000;
-/// Mean duration of a batch of commits from which the disk is reported as slow.
+/// Mean duration of a batch of commits at which the disk is reported as slow.
 const SLOW_COMMIT_MILLISECONDS: f64 = 250.0;
-/// Age from which a backup is old.
+/// Age at which a backup is reported as old.
 const OLD_BACKUP: Duration = Duration::from_hours(7 * 24);
-/// Options of mounted file systems without disk barriers.
+/// Mount options of file systems without disk barriers.
 const WITHOUT_BARRIERS: [&str; 2] = ["nobarrier", "barrier=0"];
 /// Maximum number of checked files in a directory.
 const MAX_FILES: usize = 1000;
@@ -40,11 +40,11 @@ pub(super) fn clock() -> Vec<Finding> {
     }]
 }
 
-/// Judges the disk of a store in files.
+/// Judges the disk of a file-based store.
 pub(super) fn disk(config: &Config, state: &ServerState) -> Vec<Finding> {
     let StoreConfig::Sled(store) = &config.store else { return Vec::new() };
     let path = store.path.as_path();
-    // Before the first start there is no directory.
+    // Before the first start, the directory does not exist.
     let Some(place) = path.ancestors().find(|place| place.exists()) else { return Vec::new() };
     let DiskState { free_bytes, free_files, is_read_only, loses_data } = match disk_state(place) {
         Ok(state) => state,
@@ -90,20 +90,22 @@ pub(super) fn disk(config: &Config, state: &ServerState) -> Vec<Finding> {
     findings
 }
 
-/// Returns the option with which the file system of `path` was mounted without disk barriers.
+/// Returns the mount option that disables disk barriers for the file system of `path`, if there is
+/// one.
 fn option_without_barriers(mounts: &str, path: &Path) -> Option<String> {
-    // proc_pid_mountinfo(5): ID, parent, device, root, mount point, options, …, "-", type, source, options.
+    // Fields of proc_pid_mountinfo(5): ID, parent, device, root, mount point, options, …, "-",
+    // type, source, options.
     let mount = |line: &str| {
         let (mount, system) = line.split_once(" - ")?;
         let point = PathBuf::from(mount.split(' ').nth(4)?);
         path.starts_with(&point).then(|| (point, system.split(' ').nth(2).unwrap_or_default().to_owned()))
     };
-    // Of several mounts at one place, the last is in use.
+    // If several file systems are mounted at one mount point, the last one is in use.
     let (_, options) = mounts.lines().filter_map(mount).max_by_key(|(point, _)| point.as_os_str().len())?;
     options.split(',').find(|option| WITHOUT_BARRIERS.contains(option)).map(ToOwned::to_owned)
 }
 
-/// Judges the age of the last backup of a store in files.
+/// Judges the age of the last backup of a file-based store.
 pub(super) fn backup(config: &Config) -> Vec<Finding> {
     let StoreConfig::Sled(store) = &config.store else { return Vec::new() };
     let remedy = "sealgate backup --to DIR, daily by a timer, and copy it to another machine";
@@ -125,24 +127,24 @@ pub(super) fn backup(config: &Config) -> Vec<Finding> {
     }]
 }
 
-/// A file or directory, and the access that other users must not have.
+/// File or directory, with the access that other users must not have.
 struct Guarded {
     path: PathBuf,
     forbidden: u32,
 }
 
 impl Guarded {
-    /// Only the owner has access.
+    /// Creates the rule of a path to which only the owner has access.
     fn private(path: &Path) -> Self {
         Self { path: path.to_owned(), forbidden: 0o077 }
     }
 
-    /// The group can read.
+    /// Creates the rule of a path that the group may read.
     fn group_reads(path: &Path) -> Self {
         Self { path: path.to_owned(), forbidden: 0o027 }
     }
 
-    /// Others can read.
+    /// Creates the rule of a path that all users may read.
     fn public(path: &Path) -> Self {
         Self { path: path.to_owned(), forbidden: 0o022 }
     }
@@ -159,10 +161,11 @@ impl Guarded {
     }
 }
 
-/// Judges modes and owners. The configuration's own check covers the PIN and the other secrets.
+/// Judges modes and owners of files. The check of the configuration covers the PIN and the other
+/// secrets.
 pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
     let mut guarded = vec![Guarded::public(file), Guarded::private(&config.admin.socket)];
-    // The unit copies the PIN from here.
+    // The systemd unit copies the PIN from this file.
     guarded.extend(file.parent().map(|directory| Guarded::private(&directory.join("pkcs11-pin"))));
     guarded.extend(config.server.tls.iter().map(|tls| Guarded::group_reads(&tls.key)));
     let clients = config.apps.iter().filter_map(|app| app.upstream_tls.client.as_ref());
@@ -182,7 +185,7 @@ pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
                 read += 1;
                 findings.extend(one.judge(&metadata));
             }
-            // The server creates it, or the configuration's own check reports it.
+            // The server will create the file, or the check of the configuration reports it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => findings.push(unreadable(Topic::Files, &one.path, &error)),
         }

@@ -1,7 +1,7 @@
 //! `sealgate doctor`: examines an installation as an experienced operator would.
 //!
-//! Each check reads and connects only; none changes anything. The checks run at the same time, because many
-//! wait for the network. A check without a result at the deadline is reported as such.
+//! Each check reads and connects only, and changes nothing. The checks run at the same time,
+//! because many wait for the network. If a check has no result at the deadline, the report says so.
 
 mod cluster;
 mod machine;
@@ -38,9 +38,9 @@ the configuration file.
 Exit status, as monitoring plugins have it: 0 everything is ok, 1 there are warnings, 2 there are problems or the command line \
 is wrong, 3 a check was skipped and the others are ok.";
 
-/// Time for all checks together, after the server was asked.
+/// Time limit of all checks together. It starts after the server's answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Checks that run at the same time.
+/// Maximum number of checks that run at the same time.
 const MAX_THREADS: usize = 128;
 /// Directory of the credentials of the running service.
 const SERVICE_CREDENTIALS: &str = "/run/credentials/sealgate.service";
@@ -52,7 +52,7 @@ pub(super) struct DoctorArguments {
     skip: Vec<Topic>,
 }
 
-/// A group of checks.
+/// Topic of a check. `--skip` takes its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
@@ -123,7 +123,7 @@ impl CheckState {
 struct Finding {
     state: CheckState,
     check: Topic,
-    /// What was found, with a remedy.
+    /// Description of the finding, with a remedy.
     message: String,
 }
 
@@ -153,7 +153,8 @@ impl Finding {
         Self::skipped(check, format!("this user cannot read {}: run this as root", object.display()))
     }
 
-    /// Reports an error: a problem, unless the cause is that this user may not read something.
+    /// Reports an error. It is a problem, unless the cause is that this user may not read
+    /// something.
     fn of_fault(check: Topic, fault: String) -> Self {
         if fault.contains("Permission denied") {
             return Self::skipped(check, format!("{fault}: run this as root"));
@@ -166,9 +167,10 @@ impl Finding {
     }
 }
 
-/// A check that has not run yet.
+/// Check that has not run yet.
 struct Examination {
-    /// Topics of its findings; the first names it if it has no result.
+    /// Topics of the check's findings. If the check has no result, it is reported under the first
+    /// topic.
     topics: Vec<Topic>,
     run: Box<dyn FnOnce() -> Vec<Finding> + Send>,
 }
@@ -199,7 +201,7 @@ pub(super) fn run(arguments: &DoctorArguments, file: &Path, output: &Output) -> 
     show(&findings, output)
 }
 
-/// Reads the configuration, and the files that it names as far as possible.
+/// Reads the configuration file and, if possible, the files that it names.
 fn configuration(file: &Path) -> (Option<Config>, Vec<Finding>) {
     match Config::load_with(file, credentials(file)) {
         Ok(config) => {
@@ -221,8 +223,10 @@ fn configuration(file: &Path) -> (Option<Config>, Vec<Finding>) {
     }
 }
 
-/// Returns where the service's credentials are: its PIN, for example. While the service does not run, the
-/// unit of the package takes them from the directory of the configuration.
+/// Returns the directory of the service's credentials, such as its PIN.
+///
+/// While the service does not run, this is the directory of the configuration, from which the unit
+/// of the package copies the credentials.
 fn credentials(file: &Path) -> Option<PathBuf> {
     let of_service = || Some(PathBuf::from(SERVICE_CREDENTIALS)).filter(|directory| directory.is_dir());
     let of_unit = || Some(std::path::absolute(file).ok()?.parent()?.to_owned());
@@ -283,7 +287,7 @@ fn certificate_files(config: &Config) -> Vec<Finding> {
     config.certificate_ends.iter().map(line).collect()
 }
 
-/// Judges the end of a certificate, which expires soon if fewer than `soon` days are left.
+/// Judges the expiry of a certificate. It expires soon if fewer than `soon` days are left.
 fn validity(certificate: &str, ends: i64, soon: i64) -> Finding {
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
     let days = days_left(ends, now);
@@ -312,10 +316,10 @@ fn examine(examinations: Vec<Examination>) -> Vec<Finding> {
     for _ in 0..threads {
         let (queue, sender) = (Arc::clone(&queue), sender.clone());
         let next = move || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-        // Without a thread the checks have no result, which is reported below.
+        // If no thread can be started, the check has no result. This is reported below.
         let _ = thread::Builder::new().spawn(move || {
             while let Some((number, examination)) = next() {
-                // The receiver has ended at the deadline.
+                // The receiver no longer exists after the deadline.
                 let _ = sender.send((number, (examination.run)()));
             }
         });

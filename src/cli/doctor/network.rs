@@ -1,4 +1,5 @@
-//! Names, ports and certificates as browsers see them, the applications and the mail server.
+//! Checks of the names, ports and certificates as browsers see them, of the applications, and of
+//! the mail server.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,9 +19,9 @@ use sealgate_system::presented::{BrowserVerdict, presented};
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum length of the discovery document, bytes.
 const MAX_DOCUMENT: u64 = 64 * 1024;
-/// Tables of the sockets of this network namespace: `proc_pid_net(5)`.
+/// Tables of the sockets of this network namespace (`proc_pid_net(5)`).
 const SOCKET_TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-/// State of a listening socket in these tables.
+/// State of a listening socket in the socket tables.
 const LISTENING: &str = "0A";
 
 /// Checks that a stopped server could listen.
@@ -32,14 +33,14 @@ pub(super) fn ports(config: &Config, state: &ServerState) -> Vec<Finding> {
     addresses.filter_map(outside::port).map(|problem| Finding::problem(Topic::Ports, problem)).collect()
 }
 
-/// A public origin of the installation.
+/// Public origin of the installation.
 struct Origin {
     host: String,
     port: u16,
     is_https: bool,
-    /// Days before the end of its certificate from which the end is reported.
+    /// Number of days before the expiry of its certificate at which the expiry is reported.
     soon: i64,
-    /// The issuer, if this is its origin.
+    /// URL of the issuer, if this is the issuer's origin.
     issuer: Option<String>,
     needs_client_certificate: bool,
 }
@@ -79,7 +80,7 @@ impl Origin {
             Ok(found) => found,
             Err(finding) => return vec![finding],
         };
-        // Nothing answers there, and the report says so already.
+        // No server answers there, and the report already says so.
         if matches!(state, ServerState::Stopped) {
             return findings;
         }
@@ -150,7 +151,7 @@ impl Origin {
             }
         }
         let remedy = "open the port in the firewall, or correct the DNS record";
-        // A router may not lead this machine to its own public address.
+        // A router may not forward packets of this machine to the machine's own public address.
         if addresses.iter().any(|address| outside::is_local(address.ip())) {
             Finding::problem(Topic::Certificate, format!("{refusal}: {remedy}"))
         } else {
@@ -184,8 +185,8 @@ pub(super) fn upstream(app: &App) -> Vec<Finding> {
     silent.into_iter().map(|line| finding(Topic::Upstream, line)).collect()
 }
 
-/// Checks whether the servers of an application accept connections from other machines, which then pass no
-/// gateway and can forge identity headers.
+/// Checks whether the servers of an application accept connections from other machines. Such
+/// connections bypass the gateway and can forge identity headers.
 pub(super) fn bypass(app: &App) -> Vec<Finding> {
     let name = &app.name;
     let own = own_addresses();
@@ -251,7 +252,8 @@ fn own_addresses() -> Vec<IpAddr> {
     addresses.into_iter().map(IpAddr::from).chain(six.into_iter().map(IpAddr::from)).collect()
 }
 
-/// Reads the local addresses of a routing table: a line with the address, followed by its kind.
+/// Reads the local addresses of a routing table. Each line has an address, and the next line its
+/// kind.
 fn local_v4(table: &str) -> Vec<Ipv4Addr> {
     let mut last = None;
     let mut found = Vec::new();
@@ -265,14 +267,15 @@ fn local_v4(table: &str) -> Vec<Ipv4Addr> {
     found
 }
 
-/// Reads the addresses of the interfaces. Link-local ones need a zone and are left out.
+/// Reads the addresses of the interfaces, without link-local addresses, which need a zone.
 fn local_v6(table: &str) -> Vec<Ipv6Addr> {
     let addresses = table.lines().filter_map(|line| line.split_whitespace().next());
     let addresses = addresses.filter_map(|word| Some(Ipv6Addr::from(u128::from_str_radix(word, 16).ok()?)));
     addresses.filter(|address| !address.is_loopback() && !address.is_unicast_link_local()).collect()
 }
 
-/// Returns the addresses other than loopback on which a program of this machine listens at this port.
+/// Returns the addresses, other than loopback addresses, at which a program of this machine listens
+/// on this port.
 fn listeners(port: u16) -> Vec<SocketAddr> {
     let tables = SOCKET_TABLES.iter().filter_map(|table| fs::read_to_string(table).ok());
     let sockets: Vec<_> = tables.flat_map(|table| listening(&table)).collect();

@@ -1,4 +1,5 @@
-//! Limits and privileges of the server's process: `proc_pid_limits(5)`, `proc_pid_status(5)`.
+//! Checks of the limits and privileges of the server's process (`proc_pid_limits(5)`,
+//! `proc_pid_status(5)`).
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,9 +9,9 @@ use super::{Finding, Topic};
 use crate::app::server::needed_descriptors;
 use sealgate_config::Config;
 
-/// Bit of the capability to listen on ports below 1024: capabilities(7).
+/// Bit of the capability to listen on ports below 1024 (capabilities(7)).
 const CAP_NET_BIND_SERVICE: u64 = 1 << 10;
-/// Name of the program, as the kernel has it.
+/// Name of the program in the kernel.
 const PROGRAM: &str = "sealgate";
 
 /// Returns the directory of the server's process.
@@ -19,7 +20,7 @@ fn directory(state: &ServerState, topic: Topic) -> Result<PathBuf, Vec<Finding>>
         return Err(state.silent(topic, "start it"));
     };
     let directory = PathBuf::from(format!("/proc/{}", work.process_id));
-    // The process IDs of a container are others.
+    // In a container, the server has another process ID than here.
     let name = fs::read_to_string(directory.join("comm")).unwrap_or_default();
     if !name.trim_end().starts_with(PROGRAM) {
         let message = "the server's process is not visible here: run this in its container";
@@ -49,7 +50,7 @@ pub(super) fn limits(config: &Config, state: &ServerState) -> Vec<Finding> {
     }]
 }
 
-/// Returns a soft limit; the maximum for `unlimited`.
+/// Returns a soft limit. For `unlimited`, returns the maximum number.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let soft = line.split_whitespace().next()?;

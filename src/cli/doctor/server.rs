@@ -1,4 +1,4 @@
-//! The running server, its token and its keys.
+//! Checks of the running server, its token and its keys.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,18 +21,18 @@ use sealgate_system::clock::{Clock, SystemClock};
 
 /// Timeout for an answer of the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Mean duration of a signature from which the token is reported as slow.
+/// Mean duration of a signature at which the token is reported as slow.
 const SLOW_SIGNATURE_MILLISECONDS: f64 = 500.0;
 /// Number of signatures per tolerated failure.
 const SIGNATURES_PER_FAILURE: u64 = 1000;
-/// Age of a signing key that is reported if the keys are not rotated automatically.
+/// Age at which a signing key is reported, if the keys are not rotated automatically.
 const OLD_KEY: Duration = Duration::from_hours(365 * 24);
 
-/// What is known about the server.
+/// Known state of the server.
 pub(super) enum ServerState {
     Runs(Box<ServerStatus>),
     Stopped,
-    /// It may run, but did not answer this user.
+    /// The server may run, but did not answer this user.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ impl ServerState {
         }
     }
 
-    /// Returns the finding of a check that needs an answer of the server.
+    /// Returns the finding of a check that needs an answer of the server and got none.
     pub(super) fn silent(&self, topic: Topic, instead: &str) -> Vec<Finding> {
         let message = match self {
             Self::Stopped => format!("only a running server can tell: {instead}"),
@@ -130,8 +130,8 @@ fn running(status: &ServerStatus, file: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Judges the signatures since the start of the server. Never uses the token itself, because a wrong PIN would
-/// lock it.
+/// Judges the signatures since the start of the server. Does not use the token itself, because a
+/// wrong PIN would lock it.
 pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
     let Some(work) = state.work() else {
         return state.silent(Topic::Token, "`sealgate check` tries the token and its PIN once");

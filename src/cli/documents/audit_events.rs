@@ -1,4 +1,4 @@
-//! The reference page of the audit events.
+//! Reference page of the audit events.
 
 use std::fmt::Write as _;
 

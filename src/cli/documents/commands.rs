@@ -1,4 +1,4 @@
-//! The reference page of the command line, from clap's definition of it.
+//! Reference page of the command line, from clap's definition.
 
 use std::fmt::Write as _;
 
@@ -68,7 +68,7 @@ fn arguments<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
     page.push('\n');
 }
 
-/// Escapes what Markdown would read as markup.
+/// Escapes characters that Markdown would read as markup.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut in_code = false;

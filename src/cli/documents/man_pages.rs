@@ -1,4 +1,4 @@
-//! The man pages, from clap's definition of the command line.
+//! Man pages, from clap's definition of the command line.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn write_with_subcommands(command: &Command, to: &Path) -> io::Result<()> {
     for subcommand in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         write_with_subcommands(subcommand, to)?;
     }
-    // Without it, clap_mangen renders options without their values.
+    // Without an explicit usage, clap_mangen renders options without their values.
     let usage = command.get_overridden_usage().map_or_else(|| synopsis(command), ToString::to_string);
     Man::new(command.clone().override_usage(usage))
         .source(concat!("sealgate ", env!("CARGO_PKG_VERSION")))
@@ -25,7 +25,7 @@ fn write_with_subcommands(command: &Command, to: &Path) -> io::Result<()> {
         .map(|_| ())
 }
 
-/// Returns the synopsis: required options first, then optional ones, each with its value, then
+/// Returns the synopsis. Required options come first, then optional ones, each with its value, then
 /// positional arguments.
 fn synopsis(command: &Command) -> String {
     let shown = |argument: &&Arg| !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version");

@@ -1,8 +1,8 @@
 //! `sealgate init`: sets up an installation with one command.
 //!
-//! Each step is skipped if its result exists, so that a second run continues where the first one stopped.
-//! The steps that use the token and the store run in another process ([`super::provision`]): as the
-//! service's user, and with the environment that SoftHSM reads.
+//! Each step is skipped if its result exists. So a second run continues where the first one
+//! stopped. The steps that use the token and the store run in another process
+//! ([`super::provision`]), as the service's user and with the environment that SoftHSM reads.
 
 mod place;
 mod questions;
@@ -122,7 +122,7 @@ struct Step {
     state: &'static str,
 }
 
-/// What was done, or would be done.
+/// Actions of the run, done or planned.
 struct Report {
     steps: Vec<Step>,
     warnings: Vec<String>,
@@ -133,7 +133,7 @@ impl Report {
         self.steps.push(Step { what, object: object.to_string(), state });
     }
 
-    /// Adds the hosts that get certificates by ACME.
+    /// Adds the hosts that get certificates by ACME to the report.
     fn certificates(&mut self, config: &Config, state: &'static str) {
         if let Some(acme) = &config.acme {
             self.step("certificates", acme.hosts.join(", "), state);
@@ -172,7 +172,7 @@ pub(super) fn run(mut arguments: InitArguments, file: &Path, output: &Output) ->
     show(&done, &place, &config, is_running, &report, output)
 }
 
-/// Returns the text of the new configuration, and asks for what is missing.
+/// Returns the text of the new configuration. Asks for missing values.
 fn draft(arguments: &mut InitArguments, place: &Place, questions: Questions) -> Result<String, CommandFailure> {
     let issuer = match arguments.issuer.take() {
         Some(issuer) => issuer,
@@ -235,7 +235,7 @@ fn refuse_other_issuer(arguments: &InitArguments, config: &Config, place: &Place
     }
 }
 
-/// Names applications that an existing configuration does not have.
+/// Returns the names of the applications that an existing configuration does not have.
 fn missing_apps(arguments: &InitArguments, config: &Config, place: &Place) -> Vec<String> {
     let is_missing = |asked: &&Protected| !config.apps.iter().any(|app| app.host == asked.host);
     let told = |asked: &Protected| {
@@ -280,7 +280,7 @@ fn prepare_pin(arguments: &InitArguments, place: &Place, report: &mut Report) ->
                 .map_err(|reason| CommandFailure::line(format_args!("--pin-file: {} {reason}", file.display())))?;
             place.pin_file(&pin)?
         }
-        // An existing configuration may name another file.
+        // An existing configuration may name another PIN file.
         None if place.config.exists() => return Ok(()),
         None => {
             return Err(CommandFailure::line(format_args!(
@@ -299,7 +299,7 @@ fn secret() -> String {
     hex(&bytes)
 }
 
-/// Checks the configuration as the server would, then gives it its name.
+/// Checks the configuration as the server would, then renames it to its final name.
 fn write_config(place: &Place, new: Option<&str>, report: &mut Report) -> Result<(), CommandFailure> {
     let check = place::arguments(&["check", "--file-only"]);
     let check: Vec<&OsStr> = check.iter().map(AsRef::as_ref).collect();
@@ -337,7 +337,7 @@ fn provision(arguments: &InitArguments, place: &Place, makes_token: bool) -> Res
     serde_json::from_value(place.run(&place.config, &words)?).map_err(CommandFailure::line)
 }
 
-/// Reports what [`super::provision`] did.
+/// Reports the results of [`super::provision`].
 fn tell(done: &Provisioned, config: &Config, makes_token: bool, report: &mut Report) {
     let label = &config.hsm.token_label;
     report.step("token", label, if makes_token { state(done.new_token) } else { "exists" });
@@ -361,7 +361,7 @@ fn tell(done: &Provisioned, config: &Config, makes_token: bool, report: &mut Rep
     }
 }
 
-/// Starts the service where systemd runs. Returns whether a server runs.
+/// Starts the service if systemd runs. Returns whether a server runs.
 fn start(place: &Place, is_served: bool, report: &mut Report) -> Result<bool, CommandFailure> {
     if !place.has_service() {
         return Ok(is_served);
@@ -430,7 +430,7 @@ fn lines(steps: &[Step], warnings: &[String]) -> String {
     steps.iter().map(line).chain(warnings).collect()
 }
 
-/// Prints the steps of a run without taking them.
+/// Prints the steps of a run without executing them.
 fn show_plan(
     arguments: &InitArguments,
     place: &Place,

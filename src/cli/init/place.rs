@@ -1,4 +1,4 @@
-//! Where an installation is, and the programs that run as its user.
+//! Location of an installation, and the programs that run as its user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
@@ -25,9 +25,9 @@ pub(super) struct Place {
     pub(super) config: PathBuf,
     pub(super) state: PathBuf,
     pub(super) pin: PathBuf,
-    /// Whether this is the place of the package's service, which gets its PIN from systemd.
+    /// Whether this is the location of the package's service, which gets its PIN from systemd.
     pub(super) is_installed: bool,
-    /// User of the service; none if everything belongs to the caller.
+    /// User of the service. `None` if everything belongs to the caller.
     service: Option<ServiceUser>,
 }
 
@@ -37,7 +37,7 @@ struct ServiceUser {
 }
 
 impl Place {
-    /// Returns the place of the package, or another one with its own state directory.
+    /// Returns the location of the package, or another location with its own state directory.
     pub(super) fn find(config: &Path, state: Option<&Path>, is_dry: bool) -> Result<Self, CommandFailure> {
         let absolute = |path: &Path| {
             std::path::absolute(path).map_err(|error| CommandFailure::line(format_args!("{}: {error}", path.display())))
@@ -67,7 +67,7 @@ impl Place {
         self.is_installed && Path::new(SYSTEMD).is_dir()
     }
 
-    /// Returns a command line for this place.
+    /// Returns a command line for this location.
     pub(super) fn command(&self, words: &str) -> String {
         if self.config == Path::new(DEFAULT_CONFIG) {
             return format!("sealgate {words}");
@@ -75,7 +75,7 @@ impl Place {
         format!("sealgate {words} --config {}", self.config.display())
     }
 
-    /// Returns `hsm.pin_file`.
+    /// Returns the value of `hsm.pin_file`.
     pub(super) fn pin_setting(&self) -> String {
         if self.is_installed {
             return "$CREDENTIALS_DIRECTORY/pkcs11-pin".to_owned();
@@ -83,7 +83,7 @@ impl Place {
         self.pin.display().to_string()
     }
 
-    /// Returns the directory of the token that this command creates.
+    /// Returns the directory of the token that `init` creates.
     pub(super) fn softhsm(&self) -> PathBuf {
         self.state.join("softhsm")
     }
@@ -100,7 +100,7 @@ impl Place {
         self.softhsm().join("so-pin")
     }
 
-    /// Creates a directory that only the service's user can read, unless it exists.
+    /// Creates a directory, readable only by the service's user, unless it exists.
     pub(super) fn directory(&self, path: &Path) -> Result<(), CommandFailure> {
         if path.is_dir() {
             return Ok(());
@@ -109,8 +109,8 @@ impl Place {
         made.map_err(|error| CommandFailure::line(format_args!("{}: {error}", path.display())))
     }
 
-    /// Creates a file that only the service's user can read, unless it exists. Returns whether it was
-    /// created.
+    /// Creates a file, readable only by the service's user, unless it exists. Returns whether it
+    /// was created.
     pub(super) fn file(&self, path: &Path, content: &str) -> Result<bool, CommandFailure> {
         let made = NewFile::write(path, content, 0o600).and_then(|new| {
             self.give(&new.path)?;
@@ -119,7 +119,7 @@ impl Place {
         created(path, made)
     }
 
-    /// Creates the PIN file, which only root can read; systemd passes it to the service.
+    /// Creates the PIN file, readable only by root. systemd passes the PIN to the service.
     pub(super) fn pin_file(&self, content: &str) -> Result<bool, CommandFailure> {
         created(&self.pin, NewFile::write(&self.pin, content, 0o600).and_then(|new| new.create(&self.pin)))
     }
@@ -131,8 +131,8 @@ impl Place {
         }
     }
 
-    /// Runs a command of this program as the service's user and with the PIN, and returns the object
-    /// that it prints.
+    /// Runs a command of this program as the service's user and with the PIN. Returns the object
+    /// that the command prints.
     pub(super) fn run(&self, config: &Path, arguments: &[&OsStr]) -> Result<Value, CommandFailure> {
         let program = std::env::current_exe()
             .map_err(|error| CommandFailure::line(format_args!("cannot find this program: {error}")))?;
@@ -150,7 +150,7 @@ impl Place {
         if let Some(credentials) = &credentials {
             command.env("CREDENTIALS_DIRECTORY", &credentials.0);
         }
-        // The configuration names SoftHSM's own configuration, if it is not the system's.
+        // The configuration names SoftHSM's configuration, if it is not the system's.
         let output = command.stdin(Stdio::null()).env_remove("SEALGATE_CONFIG").output();
         let output = output
             .map_err(|error| CommandFailure::line(format_args!("cannot start {}: {error}", program.display())))?;
@@ -168,13 +168,14 @@ impl Place {
         Err(CommandFailure::Failed(if lines.is_empty() { vec![output.status.to_string()] } else { lines }))
     }
 
-    /// Copies the PIN to a directory that only the service's user can read, as systemd does for the service.
+    /// Copies the PIN to a directory that only the service's user can read, as systemd does for the
+    /// service.
     fn credentials(&self) -> Result<Option<Credentials>, CommandFailure> {
         if self.service.is_none() {
             return Ok(None);
         }
         let directory = Credentials(PathBuf::from(format!("/run/sealgate-init-{}", process::id())));
-        // One of an earlier process with this ID.
+        // An earlier process with this process ID may have left the directory.
         let _ = fs::remove_dir_all(&directory.0);
         self.directory(&directory.0)?;
         match fs::read_to_string(&self.pin) {
@@ -193,7 +194,7 @@ fn created(path: &Path, made: io::Result<()>) -> Result<bool, CommandFailure> {
     }
 }
 
-/// A directory with a copy of the PIN. It is removed when dropped.
+/// Directory with a copy of the PIN. It is removed when dropped.
 struct Credentials(PathBuf);
 
 impl Drop for Credentials {

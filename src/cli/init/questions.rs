@@ -9,7 +9,7 @@ use crate::cli::Cli;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
 
-/// Asks on a terminal. Elsewhere, required arguments are errors.
+/// Asks questions on a terminal. Without a terminal, missing required arguments are errors.
 #[derive(Clone, Copy)]
 pub(super) struct Questions {
     is_interactive: bool,
@@ -20,7 +20,7 @@ impl Questions {
         Self { is_interactive: !output.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal() }
     }
 
-    /// Asks until there is an answer. `argument` is the missing one.
+    /// Asks until the user answers. `argument` is the missing argument.
     pub(super) fn required(self, argument: &str, question: &str) -> Result<String, CommandFailure> {
         loop {
             if let Some(answer) = self.choice(argument, question)? {
@@ -29,7 +29,7 @@ impl Questions {
         }
     }
 
-    /// Asks for one of several arguments; `None` is an answer.
+    /// Asks for one of several arguments. `None` is an answer, too.
     pub(super) fn choice(self, argument: &str, question: &str) -> Result<Option<String>, CommandFailure> {
         if !self.is_interactive {
             let message = format!("give {argument}; on a terminal, this command asks for what is missing");
@@ -38,7 +38,7 @@ impl Questions {
         self.optional(question)
     }
 
-    /// Asks for something that may be left out.
+    /// Asks for an optional value.
     pub(super) fn optional(self, question: &str) -> Result<Option<String>, CommandFailure> {
         if !self.is_interactive {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Text of a new configuration: only what differs from the defaults.
+//! Text of a new configuration. It contains only settings that differ from the defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::cli::config_file::{NewApp, Protected, add_app, quoted};
 use crate::cli::failure::CommandFailure;
 use sealgate_config::{Config, IssuerUrl, LETS_ENCRYPT};
 
-/// Where distributions install SoftHSM's module.
+/// Paths at which distributions install SoftHSM's module.
 const SOFTHSM_MODULES: [&str; 6] = [
     "/usr/lib/softhsm/libsofthsm2.so",
     "/usr/lib/x86_64-linux-gnu/softhsm/libsofthsm2.so",
@@ -25,15 +25,15 @@ const HEAD: &str = "\
 # applies it, `sealgate app` adds and removes applications.
 ";
 
-/// Who terminates TLS.
+/// Component that terminates TLS.
 pub(super) enum TlsTermination {
-    /// No one: the issuer is a loopback host.
+    /// No component, because the issuer is a loopback host.
     Http,
     Tls {
         certificate: PathBuf,
         key: PathBuf,
     },
-    /// The server, with certificates that it obtains by ACME.
+    /// The server, with certificates from ACME.
     Acme {
         directory: String,
         ca: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub(super) struct Draft {
     pub(super) listen: Option<String>,
     pub(super) module: PathBuf,
     pub(super) token_label: String,
-    /// Whether the token is created in the state directory.
+    /// Whether `init` creates the token in the state directory.
     pub(super) makes_token: bool,
     pub(super) protect: Vec<Protected>,
 }

@@ -1,7 +1,7 @@
-//! Checks the keys in the token, and compares them with the schedule in the store.
+//! Checks of the keys in the token, and their comparison with the schedule in the store.
 //!
-//! For `sealgate key check`, and for `sealgate check`, which reports the errors that would prevent
-//! a start.
+//! `sealgate key check` runs these checks, and so does `sealgate check`, which reports the errors
+//! that would prevent a start.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ use sealgate_signer::{Check, KeyReport};
 
 pub(crate) struct Findings {
     check: Check,
-    /// Errors that prevent a start, or remove a key from the published ones.
+    /// Errors that prevent a start, or that remove a key from the published keys.
     pub(crate) faults: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }

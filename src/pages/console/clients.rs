@@ -1,4 +1,4 @@
-//! The console's pages about clients.
+//! Console pages about clients.
 
 use askama::Template;
 
@@ -9,13 +9,13 @@ use crate::words::{Markup, Words};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{Client, ClientSecret};
 
-/// The clients that the user may see.
+/// Page of the clients that the user may see.
 #[derive(Template)]
 #[template(path = "console/clients.html")]
 pub struct ClientsPage<'a> {
     pub inside: Inside<'a>,
     pub clients: &'a [Client],
-    /// URL of the next page, if there are more.
+    /// URL of the next page, if there are more clients.
     pub next: Option<&'a str>,
 }
 
@@ -29,7 +29,7 @@ impl Words {
     }
 }
 
-/// The form for a new client.
+/// Page with the form for a new client.
 #[derive(Template)]
 #[template(path = "console/new_client.html")]
 pub struct NewClientPage<'a> {
@@ -38,7 +38,7 @@ pub struct NewClientPage<'a> {
     pub form: &'a ClientForm,
 }
 
-/// A client with all actions.
+/// Page of a client with all actions.
 ///
 /// Its other forms send `csrf` and `action`: `rotate` with `overlap_seconds`, `disable`, `enable`,
 /// `approve`, `withdraw-approval`, `level` with `level`, `delete`.
@@ -56,11 +56,11 @@ pub struct ClientPage<'a> {
     pub may_approve: bool,
     /// Level that a sign-in must reach before the client gets tokens.
     pub level: AssuranceLevel,
-    /// Maximum number of token requests per minute; unlimited if none.
+    /// Maximum number of token requests per minute. `None` if unlimited.
     pub token_limit: Option<u64>,
-    /// Valid secrets.
+    /// Valid secrets of the client.
     pub secrets: &'a [&'a ClientSecret],
-    /// New secret in clear, shown once.
+    /// New secret in clear text, shown once.
     pub secret: Option<&'a str>,
     pub issuer: &'a str,
     /// Reason why nothing was changed.
@@ -100,7 +100,7 @@ impl ClientPage<'_> {
     }
 }
 
-/// The page for testing a client. Its forms send `csrf` and `action`: `switch-on`, `switch-off`,
+/// Page for testing a client. Its forms send `csrf` and `action`: `switch-on`, `switch-off`,
 /// `start`.
 #[derive(Template)]
 #[template(path = "console/trial.html")]
@@ -121,7 +121,7 @@ pub struct TrialPage<'a> {
 pub enum TrialProblem<'a> {
     /// The authorization endpoint returned this error.
     Refused(&'a str),
-    /// The code belongs to no trial of this browser, or was used.
+    /// The code belongs to no trial of this browser, or was already used.
     Unknown,
 }
 

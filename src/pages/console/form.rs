@@ -1,4 +1,4 @@
-//! The form of a client and its errors.
+//! Form of a client, and its errors.
 
 use crate::words::{Argument, Markup, Words};
 use sealgate_domain::redirect_uri::RedirectUriFault;
@@ -21,22 +21,22 @@ pub struct ClientForm {
     pub post_logout_redirect_uris: String,
     /// Permitted scopes.
     pub scope: Scope,
-    /// Scope of requests that name none; empty if those are refused.
+    /// Scope of requests without a scope. If empty, such requests are refused.
     pub default_scope: String,
     /// Whether the client sends its secret in the form body.
     pub secret_in_body: bool,
     pub faults: Vec<ClientFault>,
 }
 
-/// A refused field of a client's form.
+/// Error of a field of a client's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientFault {
     pub field: ClientField,
-    /// Error and line number within a list of URIs; none if the list itself is invalid.
+    /// Error of a URI in a list, and its line number. `None` if the list itself is invalid.
     pub uri: Option<(RedirectUriFault, u64)>,
 }
 
-/// A field of a client's form.
+/// Field of a client's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientField {
     Name,

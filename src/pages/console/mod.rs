@@ -1,5 +1,5 @@
-//! Pages of the console for developers and administrators: the frame, the pages about operation
-//! (signing keys, applications, settings), and the confirmation of a change.
+//! Console pages for developers and administrators: the frame, the pages about operation (signing
+//! keys, applications, settings), and the confirmation of a change.
 
 mod clients;
 mod form;
@@ -54,21 +54,22 @@ impl KeysPage<'_> {
     }
 }
 
-/// The applications behind the gateway.
+/// Page of the applications behind the gateway.
 #[derive(Template)]
 #[template(path = "console/apps.html")]
 pub struct AppsPage<'a> {
     pub inside: Inside<'a>,
-    /// In the operator's order.
+    /// Applications in the operator's order.
     pub apps: &'a [AppLine<'a>],
 }
 
-/// An application behind the gateway.
+/// Application behind the gateway.
 #[derive(Debug, Clone)]
 pub struct AppLine<'a> {
     pub name: &'a str,
     pub address: String,
-    /// Addresses of its servers, and whether each accepts connections; none before the first check.
+    /// Addresses of the application's servers, each with whether it accepts connections. `None`
+    /// before the first check.
     pub servers: Vec<(String, Option<bool>)>,
 }
 
@@ -77,13 +78,13 @@ pub struct AppLine<'a> {
 pub struct SettingsPage<'a> {
     pub inside: Inside<'a>,
     pub issuer: &'a str,
-    /// Requests per minute.
+    /// Limits of requests per minute.
     pub limits: &'a [LimitLine<'a>],
-    /// Sign-ins that an address may start per minute; unlimited if none.
+    /// Number of sign-ins that an address may start per minute. `None` if unlimited.
     pub sign_ins: Option<u64>,
-    /// Wrong passwords per account.
+    /// Maximum number of wrong passwords per account in the window.
     pub failures_per_account: u64,
-    /// Wrong passwords per client address.
+    /// Maximum number of wrong passwords per client address in the window.
     pub failures_per_address: u64,
     /// Duration of the window for wrong passwords, minutes.
     pub window_minutes: u64,
@@ -91,11 +92,11 @@ pub struct SettingsPage<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct LimitLine<'a> {
-    /// Paths; none for all others.
+    /// Paths that the limit applies to. `None` for all other paths.
     pub path: Option<&'a str>,
-    /// Requests per minute; unlimited if none.
+    /// Requests per minute. `None` if unlimited.
     pub limit: Option<u64>,
-    /// Whether requests are counted by client or token, not by address.
+    /// Whether requests are counted by client or token. Otherwise they are counted by address.
     pub by_credential: bool,
 }
 
@@ -106,17 +107,17 @@ pub enum GuardedChange {
     DisableUser,
     RevokeAccess,
     ResetFactors,
-    /// After the change, the user's roles or groups give this console role.
+    /// The change gives the user this console role, through roles or groups.
     SetRole(Option<ConsoleRole>),
-    /// A new user has this console role.
+    /// The new user has this console role.
     AddUser(Option<ConsoleRole>),
     DisableClient,
     DeleteClient,
     RotateSecret,
 }
 
-/// Asks for confirmation of a change. The form sends the fields of the form before it again, with
-/// `sure`.
+/// Page that asks for confirmation of a change. Its form sends the fields of the previous form
+/// again, with `sure`.
 #[derive(Template)]
 #[template(path = "console/confirm.html")]
 pub struct ConfirmPage<'a> {
@@ -129,7 +130,7 @@ pub struct ConfirmPage<'a> {
     pub identifier: &'a str,
     /// Fields of the form that asked for the change, without its token.
     pub fields: &'a [(&'a str, &'a str)],
-    /// Path that the form is sent to. `cancel` is the path of the page that Cancel leads to. Both
+    /// Path that the form is sent to, and `cancel`, the path of the page that Cancel leads to. Both
     /// are without the issuer's prefix.
     pub action: &'a str,
     pub cancel: &'a str,

@@ -1,7 +1,6 @@
-//! Configuration snippets for tested client libraries and for a shell, filled with a client's
-//! values.
+//! Configuration snippets with a client's values, for tested client libraries and for a shell.
 //!
-//! They never contain the secret, but read it from the environment.
+//! A snippet never contains the secret. It reads the secret from the environment.
 
 use askama::Template;
 
@@ -59,8 +58,8 @@ impl Library {
         Snippet { name: self.name(), id: format!("snippet-{self:?}").to_ascii_lowercase(), text }
     }
 
-    /// Returns whether the library supports this client type: libraries in browsers have no secret,
-    /// those on servers do.
+    /// Returns whether the library supports this client type. Libraries in browsers have no secret,
+    /// and libraries on servers have one.
     fn fits(self, public: bool) -> bool {
         match self {
             Self::OpenidClient | Self::Openidconnect | Self::Curl => true,
@@ -97,7 +96,7 @@ impl Snippet {
     }
 }
 
-/// Values of a snippet. They were checked at registration and contain no quotes or backslashes.
+/// Values of a snippet. The registration has checked that they contain no quotes or backslashes.
 struct Values<'a> {
     issuer: &'a str,
     id: &'a str,
@@ -109,8 +108,8 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Returns whether the issuer has no TLS, which is limited to the developer's machine. Some
-    /// libraries need an option for it.
+    /// Returns whether the issuer has no TLS. Only an issuer on the developer's machine has none.
+    /// Some libraries need an option for it.
     fn is_insecure(&self) -> bool {
         self.issuer.starts_with("http:")
     }

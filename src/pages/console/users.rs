@@ -1,4 +1,4 @@
-//! The console's pages about users.
+//! Console pages about users.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ pub struct UsersPage<'a> {
     /// Number of users who can sign in but have no factor, number of users who can sign in, and
     /// time of the count.
     pub without_factor: Option<(u64, u64, UnixTime)>,
-    /// Search text as typed; empty if all are shown. The form sends it as `find`.
+    /// Search text as typed. If empty, all users are shown. The form sends it as `find`.
     pub wanted: &'a str,
-    /// URL of the next page, if there are more.
+    /// URL of the next page, if there are more users.
     pub next: Option<&'a str>,
 }
 
 #[derive(Debug, Clone)]
 pub struct UserLine {
     pub user: User,
-    /// Last sign-in, if the audit log still contains it.
+    /// Last sign-in. `None` if the audit log no longer contains it.
     pub signed_in_at: Option<UnixTime>,
     pub factor: UserFactor,
     /// State of the invitation, if there is one.
@@ -37,13 +37,13 @@ pub struct UserLine {
 }
 
 impl UserLine {
-    /// Returns whether the user has something to sign in with: a password or a passkey.
+    /// Returns whether the user has a password or a passkey.
     fn has_credential(&self) -> bool {
         self.user.password.is_some() || self.factor == UserFactor::Passkey
     }
 }
 
-/// The strongest factor of a user besides the password.
+/// Strongest factor of a user besides the password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserFactor {
     None,
@@ -72,37 +72,38 @@ impl UsersPage<'_> {
     }
 }
 
-/// The form for a new user.
+/// Page with the form for a new user.
 ///
-/// It sends `csrf`, `email`, `username`, `name`, `groups` (one per line), `role_developer` and
-/// `role_admin`. If users can be invited, it also sends `app` with `invite`, or `with-password`.
+/// The form sends `csrf`, `email`, `username`, `name`, `groups` (one per line), `role_developer`
+/// and `role_admin`. If users can be invited, it also sends `app` with `invite`, or
+/// `with-password`.
 #[derive(Template)]
 #[template(path = "console/new_user.html")]
 pub struct NewUserPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub email: &'a str,
-    /// Username; empty for none.
+    /// Username. Empty if the user has none.
     pub username: &'a str,
     pub name: &'a str,
     /// Groups, one per line.
     pub groups: &'a str,
     pub roles: &'a BTreeSet<Role>,
-    /// Invitation, if users can be invited.
+    /// Choices of an invitation, if users can be invited.
     pub invitation: Option<InvitationForm<'a>>,
     pub faults: &'a [UserField],
 }
 
-/// Choices for an invitation besides the user's attributes.
+/// Choices of an invitation in addition to the user's attributes.
 #[derive(Debug, Clone, Copy)]
 pub struct InvitationForm<'a> {
-    /// Applications that it may lead to: name and title.
+    /// Applications that the invitation may lead to: name and title.
     pub apps: &'a [(&'a str, &'a str)],
-    /// Name of the selected application; empty for none.
+    /// Name of the selected application. Empty if none is selected.
     pub app: &'a str,
 }
 
-/// A field of a user's form.
+/// Field of a user's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserField {
     /// The address is invalid.
@@ -123,12 +124,12 @@ impl NewUserPage<'_> {
     }
 }
 
-/// A user with all actions.
+/// Page of a user with all actions.
 ///
 /// The forms send `csrf` and `action`: `save` with `groups`, `role_developer`, `role_admin` and,
 /// for a user without one, `username`; `disable`, `enable`, `reset-password`, `revoke`,
-/// `send-reset-link`, `end-session` with `session`, `unblock-factors`, `reset-factors`, `resend-invitation`,
-/// `withdraw-invitation`.
+/// `send-reset-link`, `end-session` with `session`, `unblock-factors`, `reset-factors`,
+/// `resend-invitation`, `withdraw-invitation`.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
@@ -154,7 +155,7 @@ pub struct UserPage<'a> {
 /// Input of the form with a user's groups and roles.
 #[derive(Debug, Clone, Copy)]
 pub struct TypedUser<'a> {
-    /// Username; empty for none.
+    /// Username. Empty if the user has none.
     pub username: &'a str,
     /// Groups, one per line.
     pub groups: &'a str,
@@ -177,15 +178,15 @@ pub struct PersonInvitation {
 pub struct PersonFactors<'a> {
     /// Factors in the order of their addition.
     pub lines: &'a [FactorLine<'a>],
-    /// Unused recovery codes, if there are any.
+    /// Number of unused recovery codes, if the user has recovery codes.
     pub recovery_left: Option<u64>,
-    /// Whether codes are refused after too many wrong ones.
+    /// Whether codes are refused because too many were wrong.
     pub blocked: bool,
     pub reset: Option<ResetState>,
 }
 
 impl PersonInvitation {
-    /// Returns the link's expiry; `sent` if there is none.
+    /// Returns the link's expiry, or `sent` if there is none.
     fn end<'a>(&'a self, sent: &'a UnixTime) -> &'a UnixTime {
         self.until.as_ref().unwrap_or(sent)
     }
@@ -195,7 +196,7 @@ impl PersonInvitation {
     }
 }
 
-/// State of a reset without a subsequent enrolment.
+/// State of a reset after which the user has not enrolled a factor yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetState {
     Open {

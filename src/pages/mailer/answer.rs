@@ -9,12 +9,12 @@ use sealgate_domain::mail_address::MailAddress;
 /// Maximum length of a stored reply in characters.
 const MAX_ANSWER_LENGTH: usize = 200;
 
-/// Progress of a message when the server replied.
+/// Step of the delivery at which the server replied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// `MAIL`: the server has received the sender address, but no part of this message.
+    /// `MAIL`. The server has received the sender address, but no part of this message.
     Sender,
-    /// `RCPT`, `DATA` and the end of the message: the reply may concern this recipient or the
+    /// `RCPT`, `DATA` and the end of the message. The reply may concern this recipient or the
     /// content.
     Mail,
 }
@@ -22,13 +22,13 @@ pub(super) enum Step {
 /// Cause of a failed delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// This server: no message can be sent until the operator fixes the cause.
+    /// Sealgate or its configuration. No message can be sent until the operator fixes the cause.
     Us,
     /// This message, permanently.
     Mail,
-    /// Temporary: a retry may succeed.
+    /// A temporary failure. A retry may succeed.
     Nobody,
-    /// This server or this message; the reply does not distinguish them.
+    /// Sealgate or this message. The reply does not distinguish the two.
     Unclear,
 }
 
@@ -49,7 +49,8 @@ pub(super) enum Blame {
 pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
     let status = enhanced(text);
     let policy = status.filter(|(subject, _)| *subject == 7).map(|(_, detail)| detail);
-    // Where a status code speaks of an address or a mailbox, words that a server repeats from elsewhere do not count.
+    // If a status code is about an address or a mailbox, words that the server repeats from
+    // elsewhere do not count.
     let is_about_relaying = (status.is_none() || policy.is_some()) && speaks_of_relaying(text);
     match (code, step) {
         (530 | 534 | 535 | 538, _) => Blame::Us,
@@ -70,13 +71,14 @@ fn enhanced(text: &str) -> Option<(u16, u16)> {
     (matches!(class, "4" | "5") && parts.next().is_none()).then_some((subject, detail))
 }
 
-/// Some servers state the reason in words only: `550 relay not permitted`.
+/// Reports whether the text is about relaying. Some servers state the reason in words only: `550
+/// relay not permitted`.
 fn speaks_of_relaying(text: &str) -> bool {
     let words = text.split(|char: char| !char.is_ascii_alphabetic());
     words.map(str::to_ascii_lowercase).any(|word| matches!(word.as_str(), "relay" | "relaying" | "relayed"))
 }
 
-/// Returns the sanitized server reply or the connection error from an error of the library.
+/// Returns the sanitized server reply, or the connection error, from an error of the library.
 pub(super) fn reply(error: &SmtpError) -> String {
     let source = words(error);
     let text = error.status().map_or(source.clone(), |code| format!("{code} {source}"));
@@ -88,8 +90,8 @@ pub(super) fn words(error: &SmtpError) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Sanitizes a server's words for storage and display: one line of limited length without addresses
-/// and links. Servers repeat the recipient, and filters repeat content.
+/// Sanitizes the text of a server for storage and display: one line of limited length without
+/// addresses and links. Servers repeat the recipient, and filters repeat content.
 pub(super) fn told(text: &str, to: Option<&MailAddress>) -> String {
     let local = |word: &str| {
         let bare = word.trim_matches(|char: char| !char.is_alphanumeric());

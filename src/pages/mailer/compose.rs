@@ -1,6 +1,8 @@
-//! Renders messages: subject, text, HTML, and header fields other than addresses. All values come
-//! from the configuration and the domain. User input is cleaned and only appears in the body.
-//! Encodes a message for SMTP.
+//! Renders messages: subject, text, HTML, and header fields other than addresses. Encodes a message
+//! for SMTP.
+//!
+//! All values come from the configuration and the domain. User input is cleaned and appears only in
+//! the body.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -23,24 +25,24 @@ const MAX_NAME_LENGTH: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Sender<'a> {
     pub issuer: &'a IssuerUrl,
-    /// The operator's name, as on the pages.
+    /// Name of the operator, as on the pages.
     pub operator: &'a str,
     pub accent: Option<Accent>,
 }
 
-/// A rendered message without a recipient.
+/// Rendered message without a recipient.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Composed {
-    /// The `Message-ID` with angle brackets, the same for each attempt.
+    /// `Message-ID` with angle brackets, the same for each attempt.
     pub message_id: String,
-    /// The `Date`: the time of the event, and so the same for each attempt.
+    /// `Date` of the message: the time of the event, and therefore the same for each attempt.
     pub at: UnixTime,
     pub subject: String,
     pub text: String,
     pub html: String,
 }
 
-/// Hides links and codes.
+/// Omits links and codes.
 impl fmt::Debug for Composed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Composed({})", self.message_id)
@@ -52,14 +54,14 @@ impl fmt::Debug for Composed {
 pub enum MailHeader {
     /// Suppresses out-of-office replies (RFC 3834 §5).
     AutoSubmitted,
-    /// The same for Exchange.
+    /// Suppresses out-of-office replies of Exchange.
     SuppressAutomaticAnswers,
 }
 
 impl MailHeader {
     pub const ALL: [Self; 2] = [Self::AutoSubmitted, Self::SuppressAutomaticAnswers];
 
-    /// Name and value.
+    /// Returns the name and the value.
     pub const fn field(self) -> (&'static str, &'static str) {
         match self {
             Self::AutoSubmitted => ("Auto-Submitted", "auto-generated"),
@@ -68,7 +70,7 @@ impl MailHeader {
     }
 }
 
-/// Why a message cannot be rendered.
+/// Reason why a message cannot be rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeError {
     #[error("this kind is looked up, and not sent")]
@@ -124,7 +126,7 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
         // The page asks users to sign in first if necessary.
         Mail::AccountExists { .. } => Ok(Some(format!("{}/account", issuer.as_str()))),
         Mail::Notice { notice: Notice::ClientNeedsApproval, .. } => Ok(Some(format!("{}/console", issuer.as_str()))),
-        // A user whose second factors were reset can only reach the sign-in.
+        // A user whose second factors were reset can reach only the sign-in page.
         Mail::Notice { notice, .. } if *notice != Notice::FactorsReset => {
             Ok(Some(format!("{}/account/security", issuer.as_str())))
         }
@@ -163,12 +165,12 @@ pub(super) fn address(address: &MailAddress) -> Option<Address> {
 }
 
 fn mailbox(mailbox: &Mailbox) -> Option<HeaderMailbox> {
-    // The library panics on a name with a line break.
+    // The library panics if a name contains a line break.
     let name = mailbox.name.clone().filter(|name| is_seen(name));
     Some(HeaderMailbox::new(name, address(&mailbox.address)?))
 }
 
-/// Returns the whole message in ASCII; `None` if a value is invalid in its header field.
+/// Returns the whole message in ASCII. `None` if a value is invalid in its header field.
 pub(super) fn bytes(composed: &Composed, from: &Mailbox, reply_to: Option<&Mailbox>, to: Address) -> Option<Vec<u8>> {
     let id = composed.message_id.strip_prefix('<')?.strip_suffix('>')?;
     let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
@@ -190,7 +192,8 @@ pub(super) fn bytes(composed: &Composed, from: &Mailbox, reply_to: Option<&Mailb
             message.raw_header(HeaderValue::new(HeaderName::new_from_ascii(name.to_owned()).ok()?, value.to_owned()));
     }
     let part = |kind, text: &str| SinglePart::builder().header(kind).body(text.to_owned());
-    // The same message has the same bytes at each attempt.
+    // The boundary depends only on the message, so that the message has the same bytes at each
+    // attempt.
     let boundary = format!("=_{}", id.split('@').next().unwrap_or_default());
     let body = MultiPart::builder()
         .kind(MultiPartKind::Alternative)

@@ -1,5 +1,6 @@
-//! Connects to the mail server: TCP, TLS, EHLO. Limits the size of the server's replies, and
-//! discards all replies from before TLS.
+//! Connection to the mail server: TCP, TLS, EHLO.
+//!
+//! The size of the server's replies is limited. All replies from before TLS are discarded.
 
 use std::fmt;
 use std::io;
@@ -24,14 +25,14 @@ use super::answer;
 use sealgate_config::{MailConfig, MailTls};
 use sealgate_system::named_certificate::NamedOrIssued;
 
-/// Maximum bytes accepted from a mail server per connection. The library limits replies by lines
-/// but not the length of a line.
+/// Maximum number of bytes accepted from a mail server per connection. The library limits the
+/// number of lines of a reply, but not the length of a line.
 const MAX_STATED: usize = 64 * 1024;
 
 /// Maximum length of a reply before TLS, in bytes.
 const MAX_REPLY_LENGTH: usize = 8 * 1024;
 
-/// Greeting passed to the library if the server has already sent its own.
+/// Greeting that is passed to the library if the server has already sent its own greeting.
 const GREETING: &[u8] = b"220 ready\r\n";
 
 /// Address and TLS settings of the server.
@@ -41,15 +42,17 @@ pub(super) struct MailRoute {
     tls: MailTls,
     hello: ClientId,
     hello_text: String,
-    /// `None` without TLS.
+    /// TLS settings and the name in the certificate. `None` without TLS.
     connector: Option<(TlsConnector, ServerName<'static>)>,
-    /// Timeout for one of several addresses.
+    /// Timeout of the connection to one of several addresses.
     patience: Duration,
 }
 
 impl MailRoute {
+    /// Reads the TLS settings.
+    ///
     /// # Errors
-    /// One line: the authorities cannot be read.
+    /// One line, if the certificate authorities cannot be read.
     pub(super) fn new(config: &MailConfig) -> Result<Self, String> {
         let connector = match config.tls {
             MailTls::None => None,
@@ -97,7 +100,7 @@ impl MailRoute {
         })
     }
 
-    /// Suggests the other TLS mode.
+    /// Returns a hint to try the other TLS mode.
     fn hint(&self) -> &'static str {
         match self.tls {
             MailTls::None => "",
@@ -166,7 +169,8 @@ impl MailRoute {
     }
 }
 
-/// Trusts the system's certificate authorities, those in the file, and its certificates themselves.
+/// Creates a TLS configuration that trusts the system's certificate authorities and the
+/// certificates of the file.
 fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     let mut named = Vec::new();
@@ -190,9 +194,10 @@ fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// Reads a reply before TLS: its code and its lines. Reads byte by byte, so that data injected by
-/// an attacker stays in the socket, where the TLS handshake fails on it. It must not be taken for a
-/// reply after TLS.
+/// Reads a reply before TLS: its code and its lines.
+///
+/// Reads byte by byte. So data that an attacker injects stays in the socket, where the TLS
+/// handshake fails on it. Injected data must not count as a reply after TLS.
 async fn reply(socket: &mut TcpStream) -> io::Result<([u8; 3], Vec<String>)> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no reply of SMTP");
     let (mut words, mut line, mut read) = (Vec::new(), Vec::new(), 0);
@@ -216,10 +221,10 @@ async fn reply(socket: &mut TcpStream) -> io::Result<([u8; 3], Vec<String>)> {
     }
 }
 
-/// Limits the number of bytes read from the server.
+/// Stream that limits the number of bytes read from the server.
 struct Said<S> {
     stream: S,
-    /// Bytes to return before those of the server.
+    /// Bytes to return before the server's bytes.
     first: &'static [u8],
     left: usize,
 }

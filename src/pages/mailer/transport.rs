@@ -1,5 +1,7 @@
-//! Sends messages to the mail server. Each attempt has a deadline, handles panics of the library,
-//! and reports the cause of a failure. Errors contain no address, link or subject.
+//! Sends messages to the mail server.
+//!
+//! Each attempt has a deadline, handles panics of the library, and reports the cause of a failure.
+//! Errors contain no address, link or subject.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -29,7 +31,7 @@ use sealgate_domain::user::Email;
 /// Timeout of QUIT after a delivered message.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Why a message was not sent.
+/// Reason why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The server permanently refuses this message or its recipient.
@@ -48,12 +50,12 @@ pub enum SendError {
     /// No mail server accepts the recipient's address.
     #[error("the mail cannot be sent: {0}")]
     Unsendable(&'static str),
-    /// A bug in this program.
+    /// The attempt failed because of a bug in this program.
     #[error("the program failed on the mail; please report it")]
     Failed,
 }
 
-/// Sends messages to one mail server. Keeps no connection.
+/// Sender of messages to one mail server. It keeps no connection open.
 pub struct Transport {
     route: MailRoute,
     from: Mailbox,
@@ -70,10 +72,10 @@ impl fmt::Debug for Transport {
 }
 
 impl Transport {
-    /// Reads the certificate authority files; makes no connection.
+    /// Reads the files of certificate authorities. Opens no connection.
     ///
     /// # Errors
-    /// [`SendError::Relay`] if they cannot be read.
+    /// [`SendError::Relay`] if the files cannot be read.
     pub fn new(config: &MailConfig) -> Result<Self, SendError> {
         let route = MailRoute::new(config).map_err(SendError::Relay)?;
         let from_address = compose::address(&config.from.address)
@@ -108,11 +110,11 @@ impl Transport {
     /// Sends a message and returns the server's reply.
     ///
     /// # Errors
-    /// [`SendError`] by cause.
+    /// [`SendError`], depending on the cause.
     pub async fn send(&self, composed: &Composed, to: &Email) -> Result<String, SendError> {
         let unsendable = SendError::Unsendable("mail servers do not take its recipient's address");
         let to = MailAddress::from_email(to).ok_or_else(|| unsendable.clone())?;
-        // Whether sign-in has succeeded, so that later failures concern this message.
+        // True after a successful sign-in. Later failures then concern this message.
         let inside = AtomicBool::new(false);
         let attempt = timeout(self.timeout, async {
             let recipient = compose::address(&to).ok_or(unsendable)?;
@@ -128,7 +130,7 @@ impl Transport {
             Err(if inside.load(Ordering::Relaxed) { later() } else { self.too_late() })
         });
         let (mut connection, answer) = attempt.map_err(|error| error.without(&to))?;
-        // The server has accepted the message, whatever happens to the connection.
+        // The server has accepted the message. Later errors of the connection do not matter.
         goodbye(&mut connection).await;
         let lines = answer.message().collect::<Vec<_>>().join(" ");
         Ok(told(&format!("{} {lines}", answer.code()), Some(&to)))
@@ -176,7 +178,7 @@ impl Transport {
     /// Classifies a reply after sign-in.
     fn class(&self, step: Step, error: &SmtpError) -> SendError {
         let answer = reply(error);
-        // Without a code, the connection failed.
+        // An error without a code is a failed connection.
         let Some(code) = error.status().map(u16::from) else { return SendError::Later(answer) };
         let wants_sign_in = matches!(code, 530 | 534 | 535 | 538);
         match blame(step, code, &words(error)) {
@@ -212,12 +214,12 @@ impl SendError {
 }
 
 async fn goodbye(connection: &mut AsyncSmtpConnection) {
-    // The result does not matter.
+    // The result of closing the connection does not matter.
     let _ = timeout(GOODBYE, connection.abort()).await;
 }
 
-/// Runs the attempt and converts a panic to an error: one bad message must not stop the sender of
-/// the others.
+/// Runs the attempt and converts a panic to an error, so that one bad message does not stop the
+/// sending of others.
 async fn caught<T>(attempt: impl Future<Output = T>) -> Result<T, SendError> {
     let mut attempt = pin!(attempt);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| attempt.as_mut().poll(context))) {
