@@ -178,7 +178,7 @@ fn unsafe_code_is_only_in_files_that_explain_it() {
 /// Every commit goes through one function, which derives the counters to increment from the
 /// records. A commit that bypassed it would not invalidate any cache.
 #[test]
-fn every_commit_of_the_store_goes_by_the_place_that_names_its_counters() {
+fn every_store_commit_names_its_counters_in_one_place() {
     let mut faults = Vec::new();
     for (file, source) in sources() {
         let code: String = without_comments(&source).split_whitespace().collect();
@@ -219,7 +219,7 @@ fn make_test_runs_every_test_target() {
 
 /// A build that resolves dependencies again differs from the tested one.
 #[test]
-fn every_build_of_the_makefile_and_the_scripts_takes_the_versions_of_the_lock_file() {
+fn every_build_uses_the_versions_of_the_lock_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = vec!["Makefile".into(), ".ci/run".into(), "conf/demo.sh".into(), "debian/build.sh".into()];
     files.push("fuzz/run.sh".to_owned());

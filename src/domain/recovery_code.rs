@@ -251,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(typed in ".{0,60}") {
+        fn no_text_causes_a_panic(typed in ".{0,60}") {
             let _ = RecoveryCode::parse(&typed);
         }
 

@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(typed in ".{0,40}") {
+        fn no_text_causes_a_panic(typed in ".{0,40}") {
             let _ = TotpCode::parse(&typed);
         }
 

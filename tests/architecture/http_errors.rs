@@ -68,7 +68,7 @@ fn each_reason_of_the_gateway_is_documented() {
 }
 
 #[test]
-fn codes_are_the_words_of_a_function() {
+fn error_codes_are_extracted_from_code_and_page() {
     let text = "const fn as_str(self) {\n    \"a_b\" => (\"c\", \"A sentence.\"),\n}\nfn other() { \"d\" }\n";
     assert_eq!(codes_of(text, "const fn as_str("), ["a_b", "c"].map(String::from).into());
     let page = "## One\n| `error` | s |\n| `a` | `x` |\n## Two\n| `b` | |\n";

@@ -61,7 +61,7 @@ fn documents(root: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn each_link_of_a_document_leads_somewhere() {
+fn every_link_of_a_document_has_a_target() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut broken, mut number) = (Vec::new(), 0);
     for document in documents(root) {
@@ -81,7 +81,7 @@ fn each_link_of_a_document_leads_somewhere() {
 }
 
 #[test]
-fn the_pages_of_the_site_link_to_each_other_only() {
+fn pages_of_the_site_link_only_to_pages_of_the_site() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let site = root.join("docs").canonicalize().unwrap();
     let mut outside = Vec::new();
@@ -105,7 +105,7 @@ fn the_pages_of_the_site_link_to_each_other_only() {
 }
 
 #[test]
-fn each_page_is_in_the_summary_once_and_has_its_title_there() {
+fn every_page_is_in_the_summary_once_with_its_title() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let docs = root.join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();

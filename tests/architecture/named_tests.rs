@@ -149,14 +149,14 @@ fn resolved_in_threats(document: &str) -> Resolved {
 }
 
 #[test]
-fn every_test_that_the_threats_name_is_there() {
+fn every_test_named_in_the_threat_model_exists() {
     let resolved = resolved_in_threats(include_str!("../../docs/explanation/threats.md"));
     assert!(resolved.faults.is_empty(), "docs/explanation/threats.md: {}", resolved.faults.join("\n"));
     assert!(resolved.found > 40, "the names were not found: {}", resolved.found);
 }
 
 #[test]
-fn every_test_that_the_protocols_rules_name_is_there() {
+fn every_test_named_in_the_protocol_rules_exists() {
     let pages = concat!(
         include_str!("../../docs/explanation/protocol.md"),
         include_str!("../../docs/explanation/protocol-tokens.md")
@@ -168,7 +168,7 @@ fn every_test_that_the_protocols_rules_name_is_there() {
 
 /// Each figure needs a date and a command that can reproduce it.
 #[test]
-fn each_section_of_figures_has_its_day_and_its_commands_still_run_something() {
+fn each_section_of_figures_has_a_date_and_commands_that_select_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let pages = [
         include_str!("../../docs/explanation/performance.md"),
@@ -229,7 +229,7 @@ fn a_test_named_in_the_wrong_file_is_reported() {
 }
 
 #[test]
-fn a_name_that_is_no_tests_is_none() {
+fn other_identifiers_are_not_taken_for_test_names() {
     let source = "fn helper() {}\n#[test]\nfn one() {}\n    #[tokio::test(flavor = \"x\")]\n    #[ignore = \"y\"]\n    \
         async fn two() {\nlet three = 1;\nmacro_rules! m {\n    #[test]\n    fn four() {}\n}\nm! {\n    five\n    six: x;\n}\nfn seven() {}\n";
     let names: Vec<_> = names_of_tests(source).into_iter().collect();

@@ -45,7 +45,7 @@ fn of_file(file: &str, text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_state_of_a_process_is_found() {
+fn process_state_is_detected() {
     let text = "pub(crate) struct A {\n    b: Mutex<u8>,\n}\nstruct C(AtomicU8);\nstruct D(u8);\nfn e() {\n    let f: Mutex<u8>;\n}\n\
                 static G: AtomicU8 = AtomicU8::new(0);\n/// Mutex<u8>\nstruct H;\n#[cfg(test)]\nmod tests {\nstruct I(Mutex<u8>);\n}\n";
     assert_eq!(of_file("x", text), ["x: A", "x: C", "x: G"].map(String::from).into());
@@ -53,7 +53,7 @@ fn the_state_of_a_process_is_found() {
 
 /// A change that adds state to a process must document its effect on a cluster.
 #[test]
-fn all_state_of_a_process_is_in_the_documents() {
+fn all_process_state_is_documented() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let document = fs::read_to_string(root.join("docs/explanation/process-state.md")).unwrap();
     let rows = document.lines().filter(|line| line.starts_with('|'));

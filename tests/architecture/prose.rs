@@ -152,7 +152,7 @@ fn count(root: &Path, path: &str) -> Count {
 }
 
 #[test]
-fn each_folder_keeps_its_limit_of_mannered_phrases() {
+fn each_folder_is_within_its_limit_of_mannered_phrases() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let limits = include_str!("prose.txt").lines().filter(|line| !line.starts_with('#'));
     let (mut over, mut number) = (Vec::new(), 0);

@@ -53,7 +53,7 @@ fn faults(libraries: &str, behind: &str, clients: &BTreeSet<String>, application
 }
 
 #[test]
-fn the_page_on_clients_says_of_each_whether_a_test_runs_it() {
+fn the_page_about_clients_marks_the_clients_with_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = |name: &str| fs::read_to_string(root.join("docs/how-to").join(name)).unwrap();
     let (libraries, behind) = (page("client-libraries.md"), page("applications.md"));
@@ -64,7 +64,7 @@ fn the_page_on_clients_says_of_each_whether_a_test_runs_it() {
 }
 
 #[test]
-fn a_mark_that_is_missing_or_wrong_is_found() {
+fn a_missing_or_wrong_mark_is_reported() {
     let page = |libraries: &str| format!("# Clients\n\n## Common settings\n\nx\n{libraries}");
     let behind = "# Applications\n\n## Wiki\n\nx\n";
     let clients: BTreeSet<String> = ["one".to_owned()].into();

@@ -185,7 +185,7 @@ fn mode(file: &Path) -> u32 {
 }
 
 #[test]
-fn each_host_gets_a_certificate_once_the_authority_is_there() {
+fn each_host_gets_a_certificate_when_the_authority_becomes_reachable() {
     // Clients that connect to an address name no host, so they get the first certificate.
     let hosts = "hosts = [\"127.0.0.1\", \"blocked.test\", \"id.test\", \"app.test\"]";
     let (mut instance, mut pebble) = instance(7_776_000, false, hosts);
@@ -235,7 +235,7 @@ fn a_validation_over_plain_http_is_answered() {
 }
 
 #[test]
-fn a_certificate_is_renewed_under_load_and_after_the_authority_was_lost() {
+fn a_certificate_is_renewed_under_load_and_after_an_outage_of_the_authority() {
     let (mut instance, mut pebble) = instance(20, false, "hosts = [\"id.test\"]");
     pebble.start();
     instance.start();

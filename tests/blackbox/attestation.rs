@@ -137,7 +137,7 @@ fn prepared() -> (Instance, String, String) {
 }
 
 #[test]
-fn a_chain_is_believed_up_to_a_root_that_the_auditor_named_and_no_further() {
+fn a_chain_is_trusted_only_up_to_a_root_that_the_auditor_names() {
     let (instance, kid, public) = prepared();
     let authority = Authority::new(&instance);
     authority.attest("leaf", "device", "2", &public);
@@ -182,7 +182,7 @@ fn refusal(instance: &Instance, kid: &str, chain: &[String], root: &str) -> Stri
 }
 
 #[test]
-fn a_chain_that_is_wrong_anywhere_is_refused_and_the_certificate_named() {
+fn an_invalid_chain_is_refused_and_the_invalid_certificate_is_named() {
     let (instance, kid, public) = prepared();
     let authority = Authority::new(&instance);
     let root = authority.file("root", "pem");
@@ -233,7 +233,7 @@ fn a_chain_that_is_wrong_anywhere_is_refused_and_the_certificate_named() {
 }
 
 #[test]
-fn certificates_that_are_cut_off_are_refused() {
+fn truncated_certificates_are_refused() {
     let (instance, kid, public) = prepared();
     let authority = Authority::new(&instance);
     authority.attest("leaf", "device", "2", &public);
@@ -251,7 +251,7 @@ fn certificates_that_are_cut_off_are_refused() {
 }
 
 #[test]
-fn a_provider_that_cannot_be_read_is_one_line() {
+fn an_unreachable_provider_is_reported_on_one_line() {
     let (code, _, error) = examine_with("http://127.0.0.1:9", &[], &[]);
     assert!(code == Some(1) && error.lines().count() == 1 && error.contains("127.0.0.1:9"), "{error}");
     let (code, _, _) = examine_with("http://id.example.com", &[], &[]);
@@ -262,7 +262,7 @@ fn a_provider_that_cannot_be_read_is_one_line() {
 }
 
 #[test]
-fn a_provider_behind_tls_is_read_when_its_authority_is_trusted() {
+fn a_provider_behind_tls_is_read_if_its_authority_is_trusted() {
     let mut instance = Instance::prepare(&Settings::default());
     let authority = Authority::new(&instance);
     authority.key("site");

@@ -56,7 +56,7 @@ pub(crate) async fn granted(instance: &Instance, secret: &str, browser: &Browser
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_under_load_restores_people_and_clients_and_no_code_session_or_token() {
+async fn a_backup_under_load_restores_users_and_clients_but_no_access() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();
@@ -151,7 +151,7 @@ async fn access_revived_by_older_files_is_revoked_in_place() {
 }
 
 #[test]
-fn a_backup_without_a_server_holds_the_same_and_never_replaces_anything() {
+fn a_backup_without_a_server_has_the_same_content_and_overwrites_nothing() {
     let instance = Instance::prepare(&Settings::default());
     let to = instance.directory.path().join("backup");
     let to = to.to_str().unwrap();
@@ -166,7 +166,7 @@ fn a_backup_without_a_server_holds_the_same_and_never_replaces_anything() {
 }
 
 #[test]
-fn a_directory_that_is_no_backup_is_not_restored() {
+fn a_directory_without_a_backup_is_not_restored() {
     let instance = Instance::bare(&Settings::default());
     let from = instance.directory.path().join("empty");
     fs::create_dir(&from).unwrap();
@@ -177,7 +177,7 @@ fn a_directory_that_is_no_backup_is_not_restored() {
 }
 
 #[test]
-fn a_restored_backup_starts_with_the_keys_of_the_token_once_they_are_announced() {
+fn a_restored_backup_starts_after_the_keys_of_the_token_are_announced() {
     let mut instance = Instance::started(&Settings::default());
     let kid_in = |instance: &Instance, state: &str| {
         let list = instance.json(&["key", "list"]);
@@ -209,7 +209,7 @@ fn a_restored_backup_starts_with_the_keys_of_the_token_once_they_are_announced()
 /// A copy is verified in a separate process, because the server would keep sled's memory for
 /// minutes.
 #[test]
-fn a_backup_leaves_the_servers_memory_as_it_is() {
+fn a_backup_does_not_increase_the_servers_memory() {
     const PEOPLE: usize = 8_000;
     let mut instance = Instance::prepare(&Settings::default());
     fill(&instance, PEOPLE);

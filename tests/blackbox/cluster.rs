@@ -303,7 +303,7 @@ async fn a_node_without_the_database_refuses_requests_and_recovers() {
 
 /// Clients without an answer retry at the remaining node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_is_killed_takes_no_grant_along() {
+async fn killing_a_node_ends_no_grant() {
     let mut cluster = Cluster::start().await;
     let tokens = cluster.tokens().await;
     let mut refresh = tokens["refresh_token"].as_str().unwrap().to_owned();
@@ -353,7 +353,7 @@ async fn a_node_refuses_requests_while_the_store_has_an_unreadable_format() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_is_removed_serves_no_more_until_it_is_admitted() {
+async fn a_removed_node_does_not_serve_until_it_is_admitted() {
     let mut cluster = Cluster::start().await;
     let tokens = cluster.tokens().await;
     let token = tokens["access_token"].as_str().unwrap();
@@ -400,7 +400,7 @@ async fn a_second_start_does_not_replace_a_running_node() {
 
 /// systemd restarts the unit, so that a failover during a start needs no operator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_that_the_store_does_not_let_through_may_be_tried_again() {
+async fn a_start_that_the_store_refuses_can_be_repeated() {
     let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
     let address = format!("postgres://sealgate@127.0.0.1:{}/postgres", database.port);
     let settings =

@@ -41,7 +41,7 @@ const NO_STANDBY: &str = "does not wait for a standby";
 const NO_SPARE: &str = "every commit of the database waits for the same standby";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_check_names_the_rights_that_the_role_lacks() {
+async fn a_check_names_the_missing_permissions_of_the_role() {
     let mut server = server(&[]).await;
     let owner = first_node(&server);
     let found = owner.json(&["check"]);
@@ -88,7 +88,7 @@ async fn a_check_names_the_rights_that_the_role_lacks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_that_all_commits_wait_for_is_warned_of() {
+async fn a_single_standby_that_all_commits_wait_for_causes_a_warning() {
     let server = server(&["max_locks_per_transaction=20"]).await;
     let mut first = first_node(&server);
     let standby = |name: &'static str| server.standby(name);

@@ -54,7 +54,7 @@ async fn tokens_of_a_removed_key_are_refused_at_the_other_node_within_a_second()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_set_that_may_lack_a_key_is_not_shown() {
+async fn a_key_set_that_may_be_incomplete_is_not_published() {
     let cluster = Cluster::start_with("[keys]\npublish_seconds = 8").await;
     let before = jwks(&cluster.second).await;
     assert_eq!(before.0, 200);
@@ -85,7 +85,7 @@ async fn writer(database: &PostgresServer) -> Store {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_the_database_alone_vouches_for_is_not_published() {
+async fn a_key_that_only_the_database_contains_is_not_published() {
     let database = tokio::task::spawn_blocking(|| PostgresServer::start(&[])).await.unwrap();
     let mut node = with_own_token("a", &database, None);
     node.run(&["store", "init"]);
@@ -158,7 +158,7 @@ fn admit_second(cluster: &mut Cluster) {
 
 /// Otherwise it would reject the tokens of the other node as forged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_was_away_while_the_only_other_key_was_replaced_decides_nothing() {
+async fn a_node_refuses_requests_if_the_only_other_key_was_replaced_during_its_absence() {
     let mut cluster = Cluster::start_apart("[keys]\npublish_seconds = 2").await;
     admit_second(&mut cluster);
     let before = cluster.first.json(&["key", "list"])["keys"][0]["kid"].as_str().unwrap().to_owned();

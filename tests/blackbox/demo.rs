@@ -25,7 +25,7 @@ fn demo(run: &Path, port: u16) -> Command {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_before_anything_is_built() {
+fn a_port_in_use_is_reported_before_the_build() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

@@ -15,7 +15,7 @@ use crate::support::{Browser, Instance, Settings, Upstream, wait_until};
 const DISTANCE: u64 = 2 << 30;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_fills_up_stops_writes_and_nothing_else_until_there_is_space() {
+async fn a_full_disk_stops_only_writes_until_there_is_space() {
     let upstream = Upstream::start();
     let settings = Settings { sections: LIMITS.into(), upstream: Some(upstream.url()), node: None };
     let mut instance = Instance::prepare(&settings);

@@ -227,7 +227,7 @@ fn each_fault_of_a_running_installation_is_named_with_a_remedy() {
 }
 
 #[test]
-fn a_certificate_that_ends_is_reported_from_the_file_and_from_the_listener() {
+fn an_expiring_certificate_is_reported_from_the_file_and_the_listener() {
     let upstream = Upstream::start();
     let mut instance = healthy(&upstream.url(), "");
     instance.make_certificate(6);
@@ -251,7 +251,7 @@ fn a_certificate_that_ends_is_reported_from_the_file_and_from_the_listener() {
 }
 
 #[test]
-fn a_stopped_server_is_one_problem_and_the_rest_is_examined() {
+fn a_stopped_server_is_one_problem_and_other_checks_still_run() {
     let upstream = Upstream::start();
     let instance = healthy(&upstream.url(), "");
     let report = doctor(&instance, &[]);
@@ -278,7 +278,7 @@ fn a_stopped_server_is_one_problem_and_the_rest_is_examined() {
 }
 
 #[test]
-fn black_holes_and_a_server_that_hangs_do_not_delay_the_report() {
+fn unresponsive_addresses_and_servers_do_not_delay_the_report() {
     let hole = BlackHole::new();
     let port = hole.port;
     let app = |number| {

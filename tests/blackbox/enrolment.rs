@@ -97,7 +97,7 @@ fn refused(node: &mut Instance, line: &str) {
 const DATA_KEYS: &str = "substring(key FROM 1 FOR 10) = 'mdata_key/'::bytea";
 
 #[tokio::test]
-async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_clusters_data_key() {
+async fn a_new_node_is_admitted_by_fingerprints_and_uses_the_clusters_data_key() {
     let cluster = Cluster::start().await;
     let mut second = cluster.another("b");
     refused(&mut second, "sealgate node request");
@@ -123,7 +123,7 @@ async fn a_new_node_is_taken_in_by_its_fingerprints_and_seals_with_the_clusters_
 
 /// It has a key in the ring and no row among the nodes.
 #[tokio::test]
-async fn a_node_that_was_admitted_and_never_started_can_be_removed() {
+async fn an_admitted_node_that_never_started_can_be_removed() {
     let cluster = Cluster::start().await;
     let second = cluster.another("b");
     let shown = cluster.request(&second);
@@ -139,7 +139,7 @@ async fn a_node_that_was_admitted_and_never_started_can_be_removed() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_swapped_in_the_database_is_not_admitted() {
+async fn a_request_that_was_replaced_in_the_database_is_not_admitted() {
     let cluster = Cluster::start().await;
     let (second, stranger) = (cluster.another("b"), cluster.another("c"));
     let shown = cluster.request(&second);
@@ -173,7 +173,7 @@ async fn a_request_whose_trust_was_changed_in_the_database_is_not_admitted() {
 }
 
 #[tokio::test]
-async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
+async fn a_data_key_that_was_changed_in_transit_prevents_the_start() {
     let cluster = Cluster::start().await;
     let mut second = cluster.another("b");
     let shown = cluster.request(&second);
@@ -192,7 +192,7 @@ async fn a_data_key_that_was_changed_on_its_way_stops_the_start() {
 
 /// A node may sign without the data key if the message with that key was lost.
 #[tokio::test]
-async fn a_node_without_the_data_key_sends_none_and_gets_it_later() {
+async fn a_node_without_the_data_key_sends_none_and_receives_it_later() {
     let cluster = Cluster::start().await;
     let mut second = cluster.another("b");
     let shown = cluster.request(&second);

@@ -185,7 +185,7 @@ async fn a_failover_under_load_over_http_loses_and_repeats_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "stops servers of the database again and again: make test-cluster"]
-async fn a_primary_that_hangs_and_wakes_after_a_failover_repeats_nothing_over_http() {
+async fn an_old_primary_that_resumes_after_a_failover_repeats_nothing_over_http() {
     let mut chance = Chance::seeded("waking");
     for round in 0..rounds() {
         println!("round {round}: {}", fail_over(Fall::Hangs, &mut chance).await);

@@ -53,7 +53,7 @@ fn curl(instance: &Instance, arguments: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_program_with_certificates_shows_each_host_its_own_and_plain_http_leads_to_it() {
+fn each_host_has_its_own_certificate_and_plain_http_is_redirected_to_https() {
     let upstream = Upstream::start();
     let mut instance = Instance::prepare(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
     openssl(instance.directory.path(), "provider", "DNS:localhost");

@@ -52,7 +52,7 @@ async fn a_browser_signs_in_and_returns_to_the_requested_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bearer_token_reaches_the_application_and_nothing_less_does() {
+async fn requests_reach_the_application_only_with_a_valid_token() {
     let upstream = Upstream::start();
     let settings = Settings { upstream: Some(upstream.url()), ..Settings::default() };
     let mut instance = Instance::prepare(&settings);
@@ -125,7 +125,7 @@ async fn forged_identity_headers_never_reach_the_application() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_get_a_401_that_they_can_read_and_public_paths_are_open() {
+async fn scripts_get_a_readable_401_and_public_paths_are_open() {
     let upstream = Upstream::start();
     let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
     let browser = Browser::new(&instance);
@@ -142,7 +142,7 @@ async fn scripts_get_a_401_that_they_can_read_and_public_paths_are_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_sets_its_own_cookies_and_none_of_ours() {
+async fn an_application_cannot_set_cookies_of_sealgate() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = format!("http://{}", listener.local_addr().unwrap());
@@ -178,7 +178,7 @@ fn raw_get(port: u16, path: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logging_out_or_being_disabled_ends_the_session_at_the_application_too() {
+async fn a_logout_or_a_disabled_account_ends_the_session_at_the_application() {
     let upstream = Upstream::start();
     let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
     let json = instance.app_url("/json");
@@ -198,7 +198,7 @@ async fn logging_out_or_being_disabled_ends_the_session_at_the_application_too()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_providers_own_refusals_carry_the_rate_limit_headers_wherever_they_are_made() {
+async fn every_refusal_of_the_provider_has_the_rate_limit_headers() {
     let instance = Instance::started(&Settings::default());
     let browser = Browser::new(&instance);
     let too_long = browser.client().post(instance.url("/oauth/token")).body("x".repeat(1 << 20)).send().await.unwrap();

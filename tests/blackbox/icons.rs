@@ -9,7 +9,7 @@ use crate::support::{Browser, Instance, Settings};
 const SVG: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><script>alert(1)</script><rect width="8" height="8" fill="#a30"/></svg>"##;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_applications_icon_is_on_the_page_and_is_served_without_scripts() {
+async fn an_applications_icon_is_shown_and_served_without_scripts() {
     let upstream = Some("http://127.0.0.1:9".to_owned());
     let mut instance = Instance::prepare(&Settings { upstream, ..Settings::default() });
     let file = instance.directory.path().join("icon.svg");

@@ -58,7 +58,7 @@ fn sent_by_a_page(instance: &Instance) -> HeaderMap {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_outlives_its_session_and_a_killed_server() {
+async fn a_form_survives_its_session_and_a_killed_server() {
     let (address, posted) = application();
     let mut instance = Instance::prepare(&Settings { upstream: Some(address), ..Settings::default() });
     instance.start();

@@ -278,7 +278,7 @@ fn an_unannounced_key_prevents_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attestation_that_the_operator_laid_down_is_published() {
+async fn an_attestation_that_the_operator_installed_is_published() {
     let mut instance = Instance::prepare(&Settings::default());
     let directory = instance.directory.path().join("attestation");
     fs::create_dir(&directory).unwrap();

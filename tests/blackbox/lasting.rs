@@ -109,7 +109,7 @@ async fn both_end_after(command: impl FnOnce(&Instance)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_persons_streams_end() {
+async fn streams_of_a_disabled_user_end() {
     both_end_after(|instance| drop(instance.run(&["user", "disable", "anna@example.test"]))).await;
 }
 
@@ -197,7 +197,7 @@ async fn the_streams_of_an_application_password_that_its_owner_revokes_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stream_of_a_revoked_token_ends_and_so_does_that_of_an_expired_one() {
+async fn streams_of_revoked_and_expired_tokens_end() {
     let sections = "[tokens]\naccess_token_seconds = 6";
     let upstream = Some(format!("http://{}", streams()));
     let mut instance = Instance::prepare(&Settings { upstream, sections: sections.into(), node: None });

@@ -61,7 +61,7 @@ fn a_stop_waits_for_the_last_lines_but_not_for_a_reader_that_stalls() {
 }
 
 #[test]
-fn the_journal_learns_how_severe_a_line_is() {
+fn the_journal_receives_the_severity_of_each_line() {
     let mut instance = Instance::prepare(&Settings::default());
     let status = instance.open_log().metadata().unwrap();
     instance.environment.push(("JOURNAL_STREAM", format!("{}:{}", status.dev(), status.ino())));
@@ -84,7 +84,7 @@ fn the_journal_learns_how_severe_a_line_is() {
 }
 
 #[test]
-fn a_stream_that_is_not_the_journals_has_no_prefixes() {
+fn a_stream_other_than_the_journals_has_no_prefixes() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.environment.push(("JOURNAL_STREAM", "1:2".to_owned()));
     instance.start();
@@ -93,7 +93,7 @@ fn a_stream_that_is_not_the_journals_has_no_prefixes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_of_everything_holds_no_secret() {
+async fn a_log_at_the_most_detailed_level_contains_no_secret() {
     let settings = Settings {
         upstream: Some(application_saying("hello")),
         sections: "[log]\nfilter = \"trace\"".into(),

@@ -97,7 +97,7 @@ async fn messages_are_delivered_once_after_the_mail_server_recovers() {
 }
 
 #[test]
-fn a_mail_that_was_taken_when_the_process_died_comes_twice_under_one_name() {
+fn a_mail_in_delivery_when_the_process_died_is_sent_again_with_the_same_id() {
     let relay = MailServer::start();
     // The relay has the message, but has not answered yet.
     relay.is_now(Illness { closes_after_data: true, ..Illness::default() });
@@ -119,7 +119,7 @@ fn a_mail_that_was_taken_when_the_process_died_comes_twice_under_one_name() {
 }
 
 #[test]
-fn a_mail_that_is_refused_is_given_up_alone_and_tried_again_or_dropped_by_hand() {
+fn a_refused_mail_is_given_up_and_can_be_retried_or_deleted() {
     let relay = MailServer::start();
     relay.is_now(Illness::answering("RCPT", "550 5.1.1 no mailbox of this name"));
     let instance = instance(&relay, &["one@example.test", "two@example.test"]);
@@ -167,7 +167,7 @@ async fn lookups_are_not_blocked_by_undeliverable_messages() {
 }
 
 #[test]
-fn a_mail_server_that_a_reload_brings_is_used_at_once() {
+fn a_reload_applies_another_mail_server_at_once() {
     let relay = MailServer::start();
     let instance = Instance::started(&Settings::default());
     let invite = ["user", "invite", "one@example.test", "--name", "Somebody"];
@@ -200,7 +200,7 @@ fn a_refusal_of_one_recipient_does_not_delay_others() {
 }
 
 #[test]
-fn a_server_that_takes_no_mail_to_anybody_is_left_alone_and_no_mail_is_lost() {
+fn sending_pauses_while_the_mail_server_refuses_all_recipients() {
     let relay = MailServer::start();
     relay.is_now(Illness::answering("RCPT", "554 5.7.1 Relay access denied"));
     let people =
@@ -241,7 +241,7 @@ async fn a_requested_message_precedes_bulk_invitations() {
 }
 
 #[test]
-fn all_mails_are_listed_however_many_they_are() {
+fn a_long_mail_list_is_complete() {
     let relay = MailServer::start();
     relay.is_now(Illness { silent: true, ..Illness::default() });
     let instance = instance(&relay, &[]);

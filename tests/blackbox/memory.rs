@@ -32,7 +32,7 @@ const MOST: u64 = 64;
 const AT_REST: u64 = 24;
 
 #[test]
-fn a_program_at_rest_takes_little_memory() {
+fn an_idle_process_uses_little_memory() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.start();
     let taken = instance.own_memory();
@@ -73,7 +73,7 @@ async fn connect(instance: &Instance) -> SendRequest<Bytes> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_takes_no_more_memory_over_http_2_than_its_share() {
+async fn a_peer_is_limited_to_its_share_of_memory_over_http_2() {
     let instance = instance();
     let url = format!("https://app.localhost:{}/public/x", instance.port);
     let long = "x".repeat(HEAD);

@@ -136,7 +136,7 @@ async fn people_are_counted_by_their_strongest_factor() {
 }
 
 #[test]
-fn each_alert_is_tested_where_it_fires_and_where_it_does_not() {
+fn each_alert_has_a_test_that_fires_it_and_one_that_does_not() {
     let (rules, tests) = (fs::read_to_string(RULES).unwrap(), fs::read_to_string(TESTS).unwrap());
     let alerts: Vec<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     assert!(alerts.len() > 10);

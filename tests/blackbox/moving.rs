@@ -42,7 +42,7 @@ fn invalid((status, body): &(u16, Value)) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_moves_to_postgresql_and_back_and_sessions_remain() {
+async fn a_store_moves_to_postgresql_and_back_with_its_sessions() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();

@@ -43,7 +43,7 @@ fn in_one_moment(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_program_is_refused() {
+async fn a_store_of_the_first_format_is_served_and_one_of_a_newer_version_is_refused() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();

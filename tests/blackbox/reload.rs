@@ -58,7 +58,7 @@ async fn metrics(instance: &Instance) -> String {
 }
 
 #[test]
-fn no_request_and_no_connection_is_lost_across_reloads_under_load() {
+fn reloads_under_load_lose_no_request_and_no_connection() {
     let mut settings = saying("first");
     let instance = Instance::started(&settings);
     let host = "app.localhost";
@@ -87,7 +87,7 @@ fn no_request_and_no_connection_is_lost_across_reloads_under_load() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_application_another_upstream_and_another_rule_are_in_effect_at_once() {
+async fn a_reload_applies_changed_applications_upstreams_and_rules_at_once() {
     let mut settings = saying("first");
     let instance = Instance::started(&settings);
     assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
@@ -132,7 +132,7 @@ async fn a_new_application_another_upstream_and_another_rule_are_in_effect_at_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_faulty_file_changes_nothing_and_says_why_to_the_caller_and_in_the_log() {
+async fn an_invalid_file_changes_nothing_and_is_reported_to_the_caller_and_in_the_log() {
     let settings = saying("first");
     let instance = Instance::started(&settings);
     // Valid changes next to the errors are not applied either.
@@ -186,7 +186,7 @@ async fn a_reload_that_needs_a_restart_changes_nothing() {
 }
 
 #[test]
-fn sighup_reloads_too_and_tells_the_log() {
+fn sighup_reloads_and_writes_a_log_line() {
     let mut settings = saying("first");
     let instance = Instance::started(&settings);
     let quiet = "[log]\nfilter = \"warn,sealgate::app::reload=info\"\n";
@@ -210,7 +210,7 @@ fn sighup_reloads_too_and_tells_the_log() {
 }
 
 #[test]
-fn limits_on_requests_are_in_effect_at_once() {
+fn a_reload_applies_request_limits_at_once() {
     let mut settings = saying("first");
     let instance = Instance::started(&settings);
     let host = format!("localhost:{}", instance.port);
@@ -222,7 +222,7 @@ fn limits_on_requests_are_in_effect_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_websocket_outlives_reloads_until_its_rule_is_gone() {
+async fn an_open_websocket_survives_reloads_until_its_rule_is_removed() {
     let upstream = format!("http://{}", streams());
     let mut settings = Settings { upstream: Some(upstream.clone()), ..Settings::default() };
     let instance = Instance::started(&settings);
@@ -256,7 +256,7 @@ async fn an_open_websocket_outlives_reloads_until_its_rule_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_websocket_ends_when_its_host_becomes_another_applications() {
+async fn an_open_websocket_ends_when_its_host_moves_to_another_application() {
     let upstream = Some(format!("http://{}", streams()));
     let instance = Instance::started(&Settings { upstream, ..Settings::default() });
     let browser = Browser::new(&instance);
@@ -270,7 +270,7 @@ async fn an_open_websocket_ends_when_its_host_becomes_another_applications() {
 }
 
 #[test]
-fn systemd_is_notified_of_begin_and_end_of_a_reload() {
+fn systemd_is_notified_of_the_start_and_the_end_of_a_reload() {
     let mut instance = Instance::prepare(&saying("first"));
     let path = instance.directory.path().join("notify");
     let systemd = UnixDatagram::bind(&path).unwrap();
@@ -297,7 +297,7 @@ fn systemd_is_notified_of_begin_and_end_of_a_reload() {
 }
 
 #[test]
-fn a_server_that_does_not_run_cannot_reload() {
+fn a_stopped_server_cannot_reload() {
     let instance = Instance::prepare(&Settings::default());
     let output = instance.try_run(&["reload"], "");
     let said = String::from_utf8(output.stderr).unwrap();

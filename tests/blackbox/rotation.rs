@@ -41,7 +41,7 @@ fn metric(instance: &Instance, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn keys_follow_one_another_by_themselves_at_the_configured_times() {
+fn keys_are_rotated_automatically_at_the_configured_times() {
     let mut instance = Instance::prepare(&settings(6));
     instance.start();
     let mut published: Vec<BTreeSet<String>> = Vec::new();
@@ -90,7 +90,7 @@ fn keys_follow_one_another_by_themselves_at_the_configured_times() {
 }
 
 #[test]
-fn a_server_that_was_away_rotates_when_it_is_back_and_the_next_start_knows_the_keys() {
+fn a_rotation_that_became_due_while_stopped_happens_after_the_start() {
     let mut instance = Instance::prepare(&settings(5));
     instance.start();
     assert_eq!(instance.stop(), Some(0));
@@ -146,7 +146,7 @@ fn a_failing_rotation_is_reported_and_a_prepared_key_is_used() {
 }
 
 #[test]
-fn an_emergency_is_one_command() {
+fn an_emergency_rotation_is_one_command() {
     let instance = Instance::started(&Settings::default());
     let before = keys(&instance.json(&["key", "list"]))[0]["kid"].clone();
     let replaced = instance.try_run(&["key", "rotate", "--emergency", "--json"], "");
@@ -181,7 +181,7 @@ fn apart(instance: &Instance) -> PathBuf {
 }
 
 #[test]
-fn a_rotation_that_could_not_be_announced_stops_no_start_and_goes_on() {
+fn a_rotation_that_was_not_announced_continues_after_the_next_start() {
     let mut instance = Instance::started(&Settings::default());
     let configuration = apart(&instance);
     instance.environment.push(("SOFTHSM2_CONF", configuration.display().to_string()));

@@ -31,7 +31,7 @@ fn application() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_response_on_the_issuers_host_does_not_reach_beyond_its_page() {
+async fn an_applications_response_on_the_issuers_host_affects_no_other_page() {
     let sections = format!(
         "[[app]]\nname = \"portal\"\nhost = \"localhost\"\nupstreams = [\"{url}\"]\n\
          [[app.route]]\npath = \"/\"\naccess = \"public\"\n\

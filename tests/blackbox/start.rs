@@ -50,7 +50,7 @@ fn a_low_open_file_limit_is_reported() {
 }
 
 #[test]
-fn a_soft_limit_of_open_files_is_raised_without_a_word() {
+fn a_soft_limit_of_open_files_is_raised_silently() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.start_limited("ulimit -Hn 20000; ulimit -Sn 1024");
     assert_eq!(instance.stop(), Some(0));
@@ -66,7 +66,7 @@ fn a_missing_module_stops_the_start() {
 }
 
 #[test]
-fn a_missing_token_stops_the_start_for_the_moment() {
+fn a_missing_token_is_a_temporary_start_failure() {
     let instance = Instance::prepare(&Settings::default());
     let text = fs::read_to_string(instance.config()).unwrap();
     fs::write(instance.config(), text.replace("token_label = \"sealgate\"", "token_label = \"elsewhere\"")).unwrap();
@@ -82,7 +82,7 @@ fn a_token_without_a_key_stops_the_start_and_names_the_command() {
 }
 
 #[test]
-fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start() {
+fn a_new_wrapping_key_is_used_and_a_replaced_one_prevents_the_start() {
     let settings = Settings { sections: "[log]\nfilter = \"info,sealgate::app=debug\"".into(), ..Settings::default() };
     let mut instance = Instance::bare(&settings);
     instance.run(&["key", "generate", "--without-wrapping-key"]);
@@ -105,7 +105,7 @@ fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start(
 }
 
 #[test]
-fn two_keys_that_match_stop_the_start() {
+fn two_matching_keys_stop_the_start() {
     let instance = Instance::prepare(&Settings::default());
     instance.softhsm.pkcs11_tool(
         "sealgate",
@@ -116,7 +116,7 @@ fn two_keys_that_match_stop_the_start() {
 }
 
 #[test]
-fn a_store_that_another_process_holds_stops_the_start() {
+fn a_store_in_use_by_another_process_stops_the_start() {
     let mut first = Instance::prepare(&Settings::default());
     first.start();
     let config = fs::read_to_string(first.config()).unwrap();

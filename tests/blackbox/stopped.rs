@@ -172,13 +172,13 @@ async fn suspend(instance: &Instance) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_of_a_node_that_is_suspended_keep_their_grants() {
+async fn clients_of_a_suspended_node_keep_their_grants() {
     let (instance, clients, tokens) = one_node().await;
     keep_their_grants(&clients, tokens, async |_| suspend(&instance).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_of_a_node_that_is_killed_and_started_again_keep_their_grants() {
+async fn clients_of_a_killed_and_restarted_node_keep_their_grants() {
     let (mut instance, clients, tokens) = one_node().await;
     keep_their_grants(&clients, tokens, async |clients| {
         for _ in 0..2 {
@@ -191,7 +191,7 @@ async fn clients_of_a_node_that_is_killed_and_started_again_keep_their_grants() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_ask_another_node_while_one_is_suspended_keep_their_grants() {
+async fn clients_that_use_another_node_during_a_suspension_keep_their_grants() {
     let (cluster, clients, tokens) = two_nodes().await;
     keep_their_grants(&clients, tokens, async |clients| {
         for node in [&cluster.first, &cluster.second] {
@@ -203,7 +203,7 @@ async fn clients_that_ask_another_node_while_one_is_suspended_keep_their_grants(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_ask_another_node_when_one_is_killed_keep_their_grants() {
+async fn clients_that_use_another_node_after_a_kill_keep_their_grants() {
     let (mut cluster, clients, tokens) = two_nodes().await;
     keep_their_grants(&clients, tokens, async |clients| {
         cluster.first.kill();

@@ -73,7 +73,7 @@ fn connect(instance: &Instance) -> TcpStream {
 }
 
 #[test]
-fn large_uploads_and_downloads_take_no_memory() {
+fn large_uploads_and_downloads_are_not_buffered() {
     let instance = Instance::started(&Settings { upstream: Some(upstream()), ..Settings::default() });
     let host = format!("Host: app.localhost:{}\r\nConnection: close\r\n", instance.port);
     let idle = instance.peak_memory();

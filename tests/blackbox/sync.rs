@@ -8,7 +8,7 @@ use crate::backup::{LIMITS, granted, refresh};
 use crate::support::{Browser, Instance, Settings, preloaded};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_again() {
+async fn a_failed_flush_ends_the_process_with_a_message_and_the_store_can_be_reopened() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), upstream: None, node: None });
     let secret = instance.add_confidential_client("web");
     let library = preloaded(instance.directory.path(), "sync.c");
@@ -46,7 +46,7 @@ async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_agai
 
 /// A command reports the failure wherever the disk fails, and leaves no partial store behind.
 #[test]
-fn a_command_whose_disk_fails_says_why_and_leaves_nothing_half_done() {
+fn a_command_whose_disk_fails_reports_it_and_changes_nothing() {
     let mut instance = Instance::prepare(&Settings::default());
     let library = preloaded(instance.directory.path(), "sync.c");
     let backup = instance.directory.path().join("backup");

@@ -103,7 +103,7 @@ fn status(answer: &str) -> u16 {
 }
 
 #[test]
-fn an_issuer_that_dies_rotates_and_comes_back_is_followed() {
+fn an_issuer_that_rotates_its_keys_during_an_outage_is_followed() {
     let key = Key::rsa("k1");
     let publisher = Publisher::start(Answer::Huge(0));
     let address = publisher.address();

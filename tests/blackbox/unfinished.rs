@@ -59,7 +59,7 @@ fn halfway(instance: &Instance, read: &Mutex<String>, path: &str, credential: &s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_request_that_is_halfway_outlives_its_access() {
+async fn a_half_received_request_ends_with_its_access() {
     let (upstream, read) = application();
     let mut instance = Instance::prepare(&Settings { upstream: Some(upstream), ..Settings::default() });
     let secret = instance.add_confidential_client("web");

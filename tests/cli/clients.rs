@@ -42,7 +42,7 @@ fn a_confidential_client_gets_its_secret_once() {
 }
 
 #[tokio::test]
-async fn the_printed_secret_is_the_clients() {
+async fn the_printed_secret_authenticates_the_client() {
     let site = Site::new();
     let text = site.text(WEB);
     let secret = text.strip_prefix("Created client wiki\nclient_secret: ").unwrap().trim_end();
@@ -61,7 +61,7 @@ fn a_public_client_has_no_secret() {
 }
 
 #[test]
-fn a_client_is_added_as_asked() {
+fn a_client_is_added_with_the_given_settings() {
     let site = Site::new();
     let more = [
         "--redirect-uri=http://localhost:3000/cb",
@@ -134,14 +134,14 @@ fn a_confidential_client_authenticates() {
 }
 
 #[test]
-fn an_id_belongs_to_one_client() {
+fn a_client_id_cannot_be_registered_twice() {
     let site = Site::new();
     site.json(WEB);
     assert_eq!(site.errors(WEB, ""), ["a client with the ID wiki already exists"]);
 }
 
 #[tokio::test]
-async fn a_rotated_secret_overlaps_as_long_as_asked() {
+async fn a_rotated_secret_overlaps_for_the_given_time() {
     let site = Site::new();
     let first = secret(&site.json(WEB));
     let second = secret(&site.json(&["client", "rotate-secret", "wiki", "--overlap-seconds", "3600"]));
@@ -167,7 +167,7 @@ fn secret(answer: &Value) -> Secret {
 }
 
 #[test]
-fn a_client_is_given_a_retry_window_and_loses_it_again() {
+fn a_retry_window_can_be_set_and_removed() {
     let site = Site::new();
     site.json(&[WEB, &["--refresh-retry-seconds=30"]].concat());
     let window = |site: &Site| site.json(&["client", "show", "wiki"])["refresh_retry_seconds"].clone();
@@ -181,7 +181,7 @@ fn a_client_is_given_a_retry_window_and_loses_it_again() {
 }
 
 #[test]
-fn a_default_scope_has_openid_and_nothing_that_the_client_may_not_ask_for() {
+fn a_default_scope_contains_openid_and_only_permitted_values() {
     let site = Site::new();
     let added = site.json(&[WEB, &["--default-scope=openid profile email"]].concat());
     assert_eq!(added["default_scope"], "openid profile email");
@@ -211,7 +211,7 @@ fn a_default_scope_has_openid_and_nothing_that_the_client_may_not_ask_for() {
 }
 
 #[test]
-fn every_setting_of_a_client_is_set() {
+fn every_setting_of_a_client_can_be_set() {
     let site = Site::new();
     site.json(WEB);
     let owner = site.add_user("dev@example.test");
@@ -299,7 +299,7 @@ fn every_setting_of_a_client_is_set() {
 }
 
 #[tokio::test]
-async fn a_client_gets_a_secret_when_it_can_keep_one_and_loses_it_again() {
+async fn a_client_gets_a_secret_when_it_becomes_confidential_and_loses_it_when_public() {
     let site = Site::new();
     site.json(NATIVE);
     let set = site.json(&["client", "set", "app", "--type=confidential"]);
@@ -315,7 +315,7 @@ async fn a_client_gets_a_secret_when_it_can_keep_one_and_loses_it_again() {
 }
 
 #[test]
-fn all_faults_of_changed_settings_are_reported_and_nothing_changes() {
+fn all_errors_of_changed_settings_are_reported_and_nothing_is_changed() {
     let site = Site::new();
     site.json(NATIVE);
     let before = site.json(&["client", "show", "app"]);
@@ -367,7 +367,7 @@ fn all_faults_of_changed_settings_are_reported_and_nothing_changes() {
 }
 
 #[test]
-fn a_client_is_refused_taken_again_and_removed() {
+fn a_client_can_be_disabled_enabled_and_removed() {
     let site = Site::new();
     site.json(WEB);
     assert_eq!(site.json(&["client", "disable", "wiki"])["state"], "disabled");
@@ -425,7 +425,7 @@ fn an_unnecessary_initial_token_causes_a_note() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_whole() {
+async fn a_long_client_list_is_complete() {
     let site = Site::new();
     let store = site.store().await;
     for number in 0..205 {

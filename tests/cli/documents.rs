@@ -13,7 +13,7 @@ fn written(site: &Site) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_generated_reference_pages_are_those_of_the_program() {
+fn documented_reference_pages_match_the_program() {
     let site = Site::new();
     let made = written(&site).join("reference");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
@@ -42,7 +42,7 @@ fn the_generated_reference_pages_are_those_of_the_program() {
 }
 
 #[test]
-fn each_command_has_a_man_page_and_is_completed() {
+fn each_command_has_a_man_page_and_completions() {
     let site = Site::new();
     let to = written(&site);
     let help = String::from_utf8(run(&mut site.program(&["--help"]), "").stdout).unwrap();

@@ -38,7 +38,7 @@ fn told(site: &Site, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_request_is_judged_without_a_server_or_a_store() {
+fn explain_decides_without_a_server_or_a_store() {
     let site = site();
     let url = "http://wiki.localhost:8080/staff/rota?x";
     let expected = json!({
@@ -65,7 +65,7 @@ fn a_request_is_judged_without_a_server_or_a_store() {
 }
 
 #[test]
-fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
+fn explain_reads_the_user_and_names_the_deciding_claim() {
     let site = site();
     for (email, group) in [("anna@example.test", "staff"), ("ben@example.test", "visitors")] {
         let arguments = ["user", "add", email, "--name", "x", "--group", group, "--password-stdin"];
@@ -157,7 +157,7 @@ fn explain_lists_identity_headers_and_their_sources() {
 }
 
 #[test]
-fn a_token_is_verified_by_its_claims() {
+fn explain_checks_the_claims_of_a_token() {
     let site = site();
     let arguments = ["user", "add", "anna@example.test", "--name", "x", "--password-stdin"];
     let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();
@@ -184,7 +184,7 @@ fn a_token_is_verified_by_its_claims() {
 }
 
 #[test]
-fn a_token_of_another_issuer_is_judged_by_the_terms_that_it_is_taken_under() {
+fn explain_checks_a_foreign_token_under_the_issuers_settings() {
     let site = Site::new();
     let text = fs::read_to_string(site.config()).unwrap();
     let trusted = r#"
@@ -233,7 +233,7 @@ fn a_token_of_another_issuer_is_judged_by_the_terms_that_it_is_taken_under() {
 }
 
 #[test]
-fn a_person_is_judged_by_the_level_that_they_have_reached() {
+fn explain_uses_the_level_that_the_user_has_reached() {
     let site = site();
     let text = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), text + "[[app.route]]\npath = \"/vault/\"\naccess = \"signed_in\"\nacr = [\"2\"]\n")

@@ -81,7 +81,7 @@ async fn factors_are_listed_and_a_reset_removes_all() {
 }
 
 #[tokio::test]
-async fn a_reset_stands_in_the_trail_by_the_name_of_each_key() {
+async fn the_audit_event_of_a_reset_names_each_key() {
     let site = Site::new();
     let anna = subject(&site.add_user("anna@example.test"));
     keep(&site, &[record(anna, &[app("Phone")], &[key("passkey", "Laptop", 2)], 0)]).await;
@@ -176,7 +176,7 @@ async fn keys_of_another_host_stop_the_start_until_their_loss_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_running_server_tells_the_check_of_the_next_configuration() {
+async fn a_check_of_a_changed_host_asks_the_running_server_for_keys() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     let anna = subject(&site.add_user("anna@example.test"));
@@ -217,7 +217,7 @@ async fn a_restored_backup_has_no_recovery_codes() {
 }
 
 #[tokio::test]
-async fn an_export_takes_factors_their_host_and_the_wrapped_data_key_along() {
+async fn an_export_contains_factors_their_host_and_the_wrapped_data_key() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     let anna = subject(&site.add_user("anna@example.test"));

@@ -28,7 +28,7 @@ fn sorted(mut ids: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn grants_are_listed_and_ended_by_person_client_and_session() {
+async fn grants_are_listed_and_ended_by_user_client_and_session() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     let ben = served.add_user("ben@example.test").await;
@@ -99,7 +99,7 @@ pub(crate) async fn allow(store: &Store, subject: Subject, client: &str) {
 }
 
 #[tokio::test]
-async fn a_consent_is_listed_and_withdrawn_with_the_grants_that_rest_on_it() {
+async fn a_consent_is_listed_and_withdrawn_with_its_grants() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     for client in ["wiki", "mail"] {

@@ -73,7 +73,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_first_run_creates_everything_and_the_second_nothing() {
+fn the_first_run_creates_everything_and_the_second_run_nothing() {
     let place = Place::new();
     let made = place.init_all();
     for (step, state) in states(&made).as_object().unwrap() {
@@ -98,7 +98,7 @@ fn the_first_run_creates_everything_and_the_second_nothing() {
 }
 
 #[test]
-fn a_run_continues_where_an_earlier_one_was_killed() {
+fn a_run_continues_after_an_earlier_run_was_killed() {
     // What a run leaves if it is killed after each of its steps.
     let all: [&[&str]; 5] = [
         &["sealgate.toml", "state/store", "state/softhsm", "state/pin"],
@@ -160,7 +160,7 @@ fn a_lost_pin_and_another_issuer_are_reported_and_nothing_is_replaced() {
 }
 
 #[test]
-fn wrong_arguments_leave_nothing_behind() {
+fn invalid_arguments_create_nothing() {
     let place = Place::new();
     let init = ["init", "--state", "state", "--admin", "anna@example.test"];
     let cases: [(&[&str], i32, &str); 10] = [

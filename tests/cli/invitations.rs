@@ -22,7 +22,7 @@ fn invited(site: &Site, email: &str) -> Value {
 }
 
 #[test]
-fn a_server_that_sends_mail_invites_and_so_does_user_add_without_a_password() {
+fn user_invite_and_user_add_without_a_password_send_an_invitation() {
     let site = site();
     fs::write(site.config(), fs::read_to_string(site.config()).unwrap() + MAIL).unwrap();
     let _server = Server::start(&site);
@@ -64,7 +64,7 @@ fn without_mail_an_invitation_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_printed_link_needs_neither_server_nor_mail_and_replaces_the_earlier_one() {
+fn a_printed_link_needs_no_server_or_mail_and_replaces_the_earlier_link() {
     let site = Site::new();
     let invite = ["user", "invite", "anna@example.test", "--name", "Anna", "--role", "admin", "--print-link"];
     let invited = site.json(&invite);
@@ -104,7 +104,7 @@ fn people(site: &Site) -> usize {
 }
 
 #[test]
-fn the_people_of_a_file_are_invited_each_as_their_line_says() {
+fn users_of_a_file_are_invited_with_the_values_of_their_lines() {
     let mail_server = MailServer::start();
     let site = sending_to(&mail_server);
     let _server = Server::start(&site);
@@ -230,7 +230,7 @@ fn bulk_invitations_have_a_limit() {
 }
 
 #[test]
-fn one_person_and_a_file_are_not_invited_at_once() {
+fn an_address_and_a_file_cannot_be_combined() {
     let site = site();
     for arguments in [
         &["user", "invite"][..],

@@ -11,7 +11,7 @@ use crate::site::{Site, names, stderr};
 use crate::softhsm::PIN;
 
 #[test]
-fn a_key_is_made_listed_and_passes_the_check() {
+fn a_generated_key_is_listed_and_passes_the_check() {
     let site = Site::with_token();
     assert!(site.errors(&["key", "check"], "")[0].contains("no RSA private key labelled \"sealgate\""));
     let kid = site.kid(&["key", "generate"]);
@@ -27,7 +27,7 @@ fn a_key_is_made_listed_and_passes_the_check() {
 }
 
 #[test]
-fn a_second_key_of_the_label_is_not_made() {
+fn a_second_key_with_the_label_is_not_generated() {
     let site = Site::with_token();
     let made = site.json(&["key", "generate", "--bits", "3072"]);
     assert_eq!(made["bits"], 3072);
@@ -37,7 +37,7 @@ fn a_second_key_of_the_label_is_not_made() {
 }
 
 #[test]
-fn the_first_key_comes_with_the_key_that_wraps() {
+fn the_first_key_is_generated_with_a_wrapping_key() {
     let site = Site::with_token();
     let made = site.json(&["key", "generate"]);
     let id = made["wrapping_key"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
@@ -61,7 +61,7 @@ fn the_first_key_comes_with_the_key_that_wraps() {
 }
 
 #[test]
-fn a_signing_key_that_is_refused_leaves_no_wrapping_key_behind() {
+fn a_refused_signing_key_creates_no_wrapping_key() {
     let site = Site::with_token();
     site.text(&["key", "generate", "--without-wrapping-key"]);
     assert_eq!(site.softhsm().secret_keys("sealgate"), 0);
@@ -109,7 +109,7 @@ fn a_key_that_may_leave_the_token_fails_the_check_by_name() {
 }
 
 #[test]
-fn a_wrong_pin_is_one_clear_line() {
+fn a_wrong_pin_is_reported_on_one_line() {
     let site = Site::with_token();
     site.softhsm().write_pin_file("000000", 0o600);
     let errors = site.errors(&["key", "list"], "");
@@ -132,7 +132,7 @@ fn states(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn another_key_waits_for_its_activation() {
+fn a_second_key_waits_for_its_activation() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     assert_eq!(states(&site), ["new"]);
@@ -204,7 +204,7 @@ fn a_key_that_may_do_more_than_sign_fails_the_check_by_name() {
 }
 
 #[test]
-fn a_key_that_was_made_elsewhere_fails_the_check_whatever_is_configured() {
+fn an_imported_key_always_fails_the_check() {
     let site = Site::with_token();
     let pem = site.softhsm().root().join("imported.pem");
     let imported = Command::new("openssl")
@@ -247,7 +247,7 @@ fn a_key_of_another_size_fails_the_check() {
 }
 
 #[test]
-fn two_keys_of_one_id_fail_the_check() {
+fn two_keys_with_the_same_id_fail_the_check() {
     let site = Site::with_token();
     let id = site.json(&["key", "generate"])["id"].as_str().unwrap().to_owned();
     let generate = ["--keypairgen", "--key-type", "rsa:2048", "--label", "sealgate", "--id", &id];
@@ -302,7 +302,7 @@ fn notices(restored: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
+fn a_key_that_was_removed_as_compromised_stays_removed_after_a_restore() {
     let site = Site::with_token();
     let first = site.kid(&["key", "generate"]);
     let next = site.kid(&["key", "generate", "--next"]);
@@ -334,7 +334,7 @@ fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
 }
 
 #[test]
-fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
+fn a_restore_explains_how_to_continue_with_keys_missing_from_the_backup() {
     let site = Site::with_token();
     let first = site.kid(&["key", "generate"]);
     let second = site.kid(&["key", "generate", "--next"]);
@@ -361,7 +361,7 @@ fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
 }
 
 #[test]
-fn a_restore_without_the_token_says_that_keys_were_not_compared() {
+fn a_restore_without_the_token_reports_that_keys_were_not_compared() {
     let site = Site::with_token();
     site.add_user("anna@example.test");
     let saved = backup(&site, "saved");
@@ -422,7 +422,7 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
 }
 
 #[test]
-fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
+fn a_scheduled_key_in_the_token_is_not_reported_as_missing() {
     let site = Site::with_token();
     let first = site.json(&["key", "generate"]);
     let (first, id) = (first["kid"].as_str().unwrap().to_owned(), first["id"].as_str().unwrap().to_owned());
@@ -441,7 +441,7 @@ fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
 }
 
 #[test]
-fn an_emergency_takes_no_successor_that_is_not_in_the_token() {
+fn an_emergency_rotation_activates_only_keys_in_the_token() {
     let site = Site::with_token();
     let first = site.kid(&["key", "generate"]);
     let next = site.json(&["key", "generate", "--next"]);
@@ -459,7 +459,7 @@ fn an_emergency_takes_no_successor_that_is_not_in_the_token() {
 }
 
 #[test]
-fn the_mechanism_is_configured() {
+fn the_signing_mechanism_can_be_configured() {
     let site = Site::with_token();
     let own = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), own.replace("[hsm]", "[hsm]\nmechanism = \"sha256-rsa-pkcs\"")).unwrap();
@@ -468,7 +468,7 @@ fn the_mechanism_is_configured() {
 }
 
 #[test]
-fn an_https_issuer_without_tls_and_without_a_proxy_is_warned_of_by_check_and_start() {
+fn check_and_start_warn_of_an_https_issuer_without_tls_or_a_proxy() {
     const WARNING: &str = "server.trusted_proxies: the issuer uses https, but neither tls nor trusted_proxies is set";
     let site = Site::with_token();
     site.json(&["key", "generate"]);

@@ -19,7 +19,7 @@ fn in_clear(server: &MailServer) -> Site {
 const TEST: [&str; 4] = ["mail", "test", "--to", "anna@example.net"];
 
 #[test]
-fn a_test_mail_is_sent_and_the_servers_answer_is_told() {
+fn a_test_mail_is_sent_and_the_servers_reply_is_printed() {
     let server = MailServer::start();
     let site = in_clear(&server);
     let told = site.text(&TEST);
@@ -78,7 +78,7 @@ fn mail_test_reports_errors_and_remedies() {
 }
 
 #[test]
-fn an_address_or_a_language_that_is_none_is_wrong_usage() {
+fn an_invalid_address_or_language_is_wrong_usage() {
     let site = site("host = \"localhost\"\ntls = \"none\"");
     for arguments in
         [&["mail", "test"][..], &["mail", "test", "--to", "anna"], &[&TEST[..], &["--language", "de"]].concat()]

@@ -38,7 +38,7 @@ fn all_hashes() -> String {
 
 /// Microsoft Excel writes this line in locales with a decimal comma.
 #[test]
-fn a_first_line_that_names_the_delimiter_is_no_person() {
+fn a_first_line_that_names_the_delimiter_is_not_imported() {
     let site = Site::new();
     let file = "\u{feff}sep=;\r\nemail;name;groups\r\nanna@example.test;\"Öz; Anna\";staff,night shift\r\n";
     let imported = site.json_with(&CSV, file);
@@ -77,7 +77,7 @@ fn users_are_added_with_all_attributes_of_the_file() {
 }
 
 #[test]
-fn a_dry_run_says_the_same_and_writes_nothing() {
+fn a_dry_run_prints_the_same_report_and_writes_nothing() {
     let site = Site::new();
     let file = all_hashes();
     let mut dry = site.json_with(&with(&CSV, &["--dry-run"]), &file);
@@ -148,7 +148,7 @@ fn every_error_is_reported_by_line_and_no_user_is_added() {
 }
 
 #[test]
-fn htpasswd_has_names_and_needs_a_domain() {
+fn an_htpasswd_file_has_names_and_needs_a_domain() {
     let site = Site::new();
     let hashes: Vec<_> = FOREIGN_HASHES.iter().filter(|(_, hash)| !hash.contains("{CRYPT}")).take(3).collect();
     let file = format!("# a comment\nanna:{}\nBen.K:{}\ncarol@other.test:{}\n", hashes[0].1, hashes[1].1, hashes[2].1);
@@ -205,7 +205,7 @@ fn users_who_are_locked_or_expired_in_the_directory_are_imported_disabled() {
 }
 
 #[test]
-fn entries_of_a_directory_are_people_unless_they_are_not() {
+fn only_user_entries_of_a_directory_are_imported() {
     let site = Site::new();
     let ssha = FOREIGN_HASHES.iter().find(|(scheme, _)| *scheme == "{SSHA}").unwrap().1;
     let file = format!(
@@ -259,7 +259,7 @@ fn reading_has_a_size_limit() {
 }
 
 #[test]
-fn a_crash_during_an_import_leaves_none_or_all() {
+fn a_crash_during_an_import_leaves_no_users_or_all() {
     let hash = FOREIGN_HASHES.iter().map(|(_, hash)| *hash).max_by_key(|hash| hash.len()).unwrap();
     let row = |number: usize| format!("person{number}@example.test,Person {number},\"{hash}\"\n");
     let file = "email,name,password_hash\n".to_owned() + &(0..10_000).map(row).collect::<String>();
@@ -306,7 +306,7 @@ async fn a_running_server_imports_a_file_that_is_longer_than_other_commands() {
 }
 
 #[test]
-fn an_export_is_a_table_without_hashes_that_no_spreadsheet_runs() {
+fn an_export_has_no_hashes_and_no_spreadsheet_formulas() {
     let site = Site::new();
     let hash = FOREIGN_HASHES[0].1;
     let file = format!(
@@ -360,7 +360,7 @@ fn an_export_is_a_table_without_hashes_that_no_spreadsheet_runs() {
 }
 
 #[test]
-fn help_says_what_is_taken() {
+fn help_describes_the_accepted_files() {
     let site = Site::new();
     let output = site.run(&["user", "import", "--help"], "");
     let help = String::from_utf8(output.stdout.clone()).unwrap();

@@ -162,7 +162,7 @@ fn typed(subject: Subject) -> SignIn {
 }
 
 #[tokio::test]
-async fn a_running_server_carries_commands_out_and_the_store_is_left_alone() {
+async fn a_running_server_executes_commands_and_the_command_does_not_open_the_store() {
     let served = Served::start().await;
     let sub = served.add_user("anna@example.test").await;
     assert_eq!(served.store.user(sub).await.unwrap().unwrap().name, "Anna Example");
@@ -172,7 +172,7 @@ async fn a_running_server_carries_commands_out_and_the_store_is_left_alone() {
 }
 
 #[tokio::test]
-async fn errors_of_the_server_are_those_of_the_store() {
+async fn the_server_and_the_store_return_the_same_errors() {
     let served = Served::start().await;
     served.add_user("anna@example.test").await;
     let again = ["user", "add", "anna@example.test", "--name", "Other", "--password-stdin"];
@@ -183,7 +183,7 @@ async fn errors_of_the_server_are_those_of_the_store() {
 }
 
 #[tokio::test]
-async fn status_is_the_servers_alone() {
+async fn status_needs_a_running_server() {
     let served = Served::start().await;
     let status = served.run(|site| site.json(&["status"])).await;
     assert_eq!(status, json!({ "version": env!("CARGO_PKG_VERSION"), "store": "ok", "open_interactions": 0 }));
@@ -196,7 +196,7 @@ async fn status_is_the_servers_alone() {
 }
 
 #[tokio::test]
-async fn a_socket_that_a_killed_server_left_behind_does_not_stop_a_command() {
+async fn a_socket_of_a_killed_server_does_not_prevent_a_command() {
     let site = Site::new();
     drop(UnixListener::bind(site.socket()).unwrap());
     assert!(site.socket().exists());
@@ -242,7 +242,7 @@ async fn sessions_are_listed_and_ended_one_by_one_or_all() {
 }
 
 #[tokio::test]
-async fn many_sessions_are_listed_whole() {
+async fn a_long_session_list_is_complete() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     for number in 0..=u8::MAX {
@@ -253,7 +253,7 @@ async fn many_sessions_are_listed_whole() {
 }
 
 #[tokio::test]
-async fn a_new_password_and_a_disabled_person_end_sessions() {
+async fn a_new_password_and_a_disabled_account_end_sessions() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     let first = served.sign_in(anna, 1).await;
@@ -270,7 +270,7 @@ async fn a_new_password_and_a_disabled_person_end_sessions() {
 }
 
 #[tokio::test]
-async fn a_person_is_revoked_everywhere() {
+async fn a_user_revocation_ends_all_access() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     let ben = served.add_user("ben@example.test").await;
@@ -284,7 +284,7 @@ async fn a_person_is_revoked_everywhere() {
 }
 
 #[tokio::test]
-async fn a_disabled_or_removed_client_keeps_no_grant() {
+async fn disabling_or_removing_a_client_ends_its_grants() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     for id in ["wiki", "mail"] {

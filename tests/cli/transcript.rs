@@ -302,12 +302,12 @@ async fn the_text_output_about_stores_is_unchanged() {
 }
 
 #[tokio::test]
-async fn a_server_answers_as_before_in_json() {
+async fn the_json_output_of_a_server_is_unchanged() {
     through_a_server(true, "people_and_clients.json.txt").await;
 }
 
 #[tokio::test]
-async fn a_server_answers_as_before_for_people() {
+async fn the_text_output_of_a_server_is_unchanged() {
     through_a_server(false, "people_and_clients.txt").await;
 }
 

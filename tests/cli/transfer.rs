@@ -28,7 +28,7 @@ fn exported(site: &Site) -> String {
 }
 
 #[test]
-fn an_import_is_held_to_a_digest() {
+fn an_import_verifies_a_given_digest() {
     let site = Site::new();
     let file = exported(&site);
     let meant = digest(&file);
@@ -51,7 +51,7 @@ fn an_import_is_held_to_a_digest() {
 }
 
 #[test]
-fn a_record_that_cannot_be_taken_is_named_and_nothing_is_left_behind() {
+fn an_invalid_record_is_named_and_nothing_is_imported() {
     let site = Site::new();
     let file = exported(&site);
     let text = fs::read_to_string(&file).unwrap();

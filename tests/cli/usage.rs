@@ -5,7 +5,7 @@ use std::fs;
 use crate::site::{Site, run, stderr};
 
 #[test]
-fn a_missing_configuration_file_is_named_with_the_ways_to_give_another() {
+fn a_missing_configuration_file_is_named_with_a_remedy() {
     let site = Site::new();
     let output = run(&mut site.program(&["user", "list", "--config", "absent/sealgate.toml"]), "");
     assert_eq!(output.status.code(), Some(1));
@@ -45,7 +45,7 @@ fn each_command_is_listed_with_one_short_line() {
 }
 
 #[test]
-fn the_configuration_is_named_before_or_after_the_command_or_by_the_environment() {
+fn the_configuration_is_given_by_option_or_environment() {
     let site = Site::new();
     let config = site.config();
     let config = config.to_str().unwrap();
@@ -75,7 +75,7 @@ fn unknown_commands_and_missing_arguments_are_wrong_usage() {
 }
 
 #[test]
-fn help_is_no_failure_and_goes_to_standard_output() {
+fn help_succeeds_on_standard_output() {
     let site = Site::new();
     for arguments in [&["--help"][..], &["client", "add", "--help"], &["--version"]] {
         let output = run(&mut site.program(arguments), "");
@@ -85,7 +85,7 @@ fn help_is_no_failure_and_goes_to_standard_output() {
 }
 
 #[test]
-fn check_says_ok_or_every_fault() {
+fn check_prints_ok_or_every_error() {
     let site = Site::with_token();
     let errors = site.errors(&["check"], "");
     assert!(errors.len() == 1 && errors[0].contains("key generate"), "a start would refuse it: {errors:?}");
@@ -103,7 +103,7 @@ fn check_says_ok_or_every_fault() {
 }
 
 #[test]
-fn check_warns_of_hosts_that_no_certificate_is_for() {
+fn check_warns_of_hosts_without_a_certificate() {
     let site = Site::with_token();
     site.text(&["key", "generate"]);
     let text = fs::read_to_string(site.config()).unwrap();
@@ -126,7 +126,7 @@ fn check_warns_of_hosts_that_no_certificate_is_for() {
 }
 
 #[test]
-fn a_wrong_configuration_stops_every_command() {
+fn an_invalid_configuration_stops_every_command() {
     let site = Site::with_token();
     fs::write(site.config(), "issuer = 1").unwrap();
     for arguments in [&["serve"][..], &["check"], &["status"], &["user", "list"], &["key", "list"]] {
@@ -139,7 +139,7 @@ fn a_wrong_configuration_stops_every_command() {
 }
 
 #[test]
-fn people_are_kept_without_the_files_of_the_token() {
+fn users_can_be_managed_without_the_files_of_the_token() {
     // The configured module and PIN file do not exist: `check` reports that, `user` does not.
     let site = Site::new();
     assert!(site.errors(&["check"], "").iter().any(|error| error.starts_with("hsm.pin_file: ")));
@@ -147,7 +147,7 @@ fn people_are_kept_without_the_files_of_the_token() {
 }
 
 #[test]
-fn a_store_that_another_process_has_is_named_with_that_process() {
+fn a_store_in_use_is_reported_with_the_process_that_uses_it() {
     let site = Site::new();
     let engine = site.engine();
     let errors = site.errors(&["user", "list"], "");

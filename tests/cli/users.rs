@@ -29,7 +29,7 @@ async fn knows(site: &Site, email: &str, password: &str) -> bool {
 }
 
 #[test]
-fn a_person_is_added_with_everything_that_is_known() {
+fn a_user_is_added_with_all_attributes() {
     let site = Site::new();
     let arguments = [
         &["user", "add", "anna@example.test", "--name", "Anna Öz", "--phone", "+90 212 555 01 01"][..],
@@ -56,7 +56,7 @@ fn a_person_is_added_with_everything_that_is_known() {
 }
 
 #[test]
-fn adding_prints_the_sub_alone_for_scripts() {
+fn adding_a_user_prints_only_the_sub() {
     let site = Site::new();
     assert_eq!(site.add_user("anna@example.test").len(), SUB_LENGTH);
 }
@@ -99,7 +99,7 @@ async fn application_passwords_are_listed_and_revoked_one_by_one() {
 }
 
 #[test]
-fn a_list_is_a_table_for_people() {
+fn a_list_is_printed_as_a_table() {
     let site = Site::new();
     let sub = site.add_user("anna@example.test");
     let table = site.text(&["user", "list"]);
@@ -113,7 +113,7 @@ fn a_list_is_a_table_for_people() {
 }
 
 #[test]
-fn an_address_belongs_to_one_person() {
+fn an_address_belongs_to_one_user() {
     let site = Site::new();
     site.add_user("anna@example.test");
     let again = ["user", "add", "Anna@Example.test", "--name", "Other", "--password-stdin"];
@@ -122,7 +122,7 @@ fn an_address_belongs_to_one_person() {
 }
 
 #[test]
-fn a_username_belongs_to_one_person() {
+fn a_username_belongs_to_one_user() {
     let site = Site::new();
     let anna = site.add_user("anna@example.test");
     site.add_user("ben@example.test");
@@ -202,7 +202,7 @@ async fn the_password_works_and_is_not_stored_in_clear() {
 }
 
 #[tokio::test]
-async fn a_new_password_takes_the_place_of_the_old_one() {
+async fn a_new_password_replaces_the_old_one() {
     let site = Site::new();
     site.add_user("anna@example.test");
     let set = ["user", "set-password", "anna@example.test", "--password-stdin"];
@@ -212,7 +212,7 @@ async fn a_new_password_takes_the_place_of_the_old_one() {
 }
 
 #[test]
-fn a_password_comes_from_standard_input_only() {
+fn a_password_is_read_only_from_standard_input() {
     let site = Site::new();
     let arguments = ["user", "add", "anna@example.test", "--name", "Anna"];
     // Without a password, the command would invite the user.
@@ -239,7 +239,7 @@ fn a_password_comes_from_standard_input_only() {
 }
 
 #[test]
-fn a_password_that_is_tried_first_is_refused() {
+fn a_common_password_is_refused() {
     let site = Site::new();
     let add = ["user", "add", "anna.oz@example.test", "--name", "Anna Öz", "--username", "annao"];
     let add = [&add[..], &["--password-stdin"]].concat();
@@ -277,7 +277,7 @@ fn all_faults_of_a_new_user_are_reported_together() {
 }
 
 #[test]
-fn a_person_is_kept_out_let_in_and_removed() {
+fn a_user_can_be_disabled_enabled_and_deleted() {
     let site = Site::new();
     let sub = site.add_user("anna@example.test");
     assert_eq!(site.json(&["user", "disable", &sub])["state"], "disabled");
@@ -296,7 +296,7 @@ fn a_person_is_kept_out_let_in_and_removed() {
 }
 
 #[test]
-fn no_answer_about_a_person_holds_a_hash() {
+fn no_output_about_a_user_contains_a_hash() {
     let site = Site::new();
     let sub = site.add_user("anna@example.test");
     for arguments in [&["user", "show", &sub][..], &["user", "list"], &["user", "disable", &sub]] {

@@ -21,7 +21,7 @@ fn acme_fault(more: &str) -> String {
 }
 
 #[test]
-fn without_the_section_no_authority_is_known_and_one_key_is_enough() {
+fn the_acme_section_is_optional_and_needs_one_key() {
     assert_eq!(parse(REQUIRED).acme, None);
     let acme = acme(APP);
     assert_eq!(acme.directory, "https://acme-v02.api.letsencrypt.org/directory");
@@ -58,7 +58,7 @@ fn the_terms_are_accepted_by_a_key() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_faults() {
+fn acme_settings_that_cannot_work_are_errors() {
     for (more, start) in [
         ("directory = \"http://ca.test/dir\"", "acme.directory: \"http://ca.test/dir\" is not an https URL"),
         ("hosts = [\"*.example.com\"]", "acme.hosts[0]: \"*.example.com\" cannot be in a certificate"),

@@ -51,7 +51,7 @@ fn hosts_are_written_as_browsers_send_them() {
 }
 
 #[test]
-fn host_with_the_port_that_browsers_leave_out_is_a_fault() {
+fn a_host_with_a_default_port_is_an_error() {
     let fault = fault(&with_app("wiki.example.com", "wiki.example.com:443"));
     starts(
         &fault,
@@ -76,7 +76,7 @@ fn application_may_share_the_host_of_the_issuer() {
 }
 
 #[test]
-fn host_without_a_port_answers_on_every_port_and_one_with_a_port_on_that_one() {
+fn a_host_without_a_port_matches_every_port_and_a_host_with_a_port_only_that_port() {
     let app = parse(&with_app("wiki.example.com", "app.localhost")).apps.remove(0);
     assert!(app.answers_to("app.localhost") && app.answers_to("app.localhost:8080"));
     assert!(!app.answers_to("localhost:8080") && !app.answers_to("app.localhost.example.com"));
@@ -148,7 +148,7 @@ fn upstreams_are_scheme_host_and_port() {
 }
 
 #[test]
-fn upstream_that_is_our_own_listener_is_a_fault() {
+fn an_upstream_that_is_our_own_listener_is_an_error() {
     let fault = fault(&with_app("http://127.0.0.1:8081", "http://127.0.0.1:8080"));
     assert!(fault.contains("is Sealgate's own listener on 127.0.0.1:8080"), "{fault}");
 }
@@ -215,7 +215,7 @@ fn with_rule(lines: &str) -> String {
 }
 
 #[test]
-fn one_path_may_have_a_rule_for_each_method_and_one_for_the_rest() {
+fn a_path_may_have_a_rule_for_each_method_and_one_for_all_others() {
     let second = |first: &str, lines: &str| {
         format!("{}\n[[app.route]]\npath = \"/\"\naccess = \"public\"\n{lines}", with_rule(first))
     };
@@ -231,7 +231,7 @@ fn one_path_may_have_a_rule_for_each_method_and_one_for_the_rest() {
 }
 
 #[test]
-fn bodies_that_applications_may_leave_unread_are_allowed_by_name() {
+fn unread_bodies_must_be_allowed_explicitly() {
     let unsaid = parse(&with_rule("")).apps.remove(0);
     assert!(!unsaid.reads_bodies_whole && !unsaid.routes[0].allow_get_body);
     assert!(parse(&with_rule("allow_get_body = true")).apps[0].routes[0].allow_get_body);
@@ -250,7 +250,7 @@ fn bodies_that_applications_may_leave_unread_are_allowed_by_name() {
 }
 
 #[test]
-fn people_in_a_rule_are_addresses_or_subs() {
+fn users_in_a_rule_are_addresses_or_subs() {
     let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
     let users = "users = [\"Anna@example.com\", \"6c0c4b3c-5a4e-4a8e-9a60-0f4bb4a4e1b5\"]";
     assert_eq!(route(users).users.len(), 2);
@@ -273,7 +273,7 @@ fn origins_in_a_rule_are_written_as_browsers_send_them() {
 }
 
 #[test]
-fn assertion_must_be_made_before_it_can_replace_a_header() {
+fn replacing_a_header_by_the_assertion_requires_assertions() {
     let lines = "authorization = \"replace\"\npreserve_host = true";
     let with = |lines: &str| with_app("host = \"wiki.example.com\"", &format!("host = \"wiki.example.com\"\n{lines}"));
     starts(&fault(&with(lines)), "app[0].authorization: \"replace\" sends the signed assertion; ");
@@ -298,7 +298,7 @@ fn an_upstream_may_be_a_unix_socket() {
 }
 
 #[test]
-fn the_command_lines_socket_is_no_upstream() {
+fn the_admin_socket_cannot_be_an_upstream() {
     let fault = fault(&with_app("http://127.0.0.1:8081", "unix:store/admin.sock"));
     assert!(fault.contains("is Sealgate's own socket"), "{fault}");
 }
@@ -324,7 +324,7 @@ fn tls_to_upstreams_names_authorities_a_certificate_and_a_name() {
 }
 
 #[test]
-fn tls_without_an_upstream_that_speaks_it_is_a_fault() {
+fn tls_settings_without_a_tls_upstream_are_an_error() {
     let text = with_app(
         "[\"http://127.0.0.1:8081\"]",
         "[\"http://127.0.0.1:8081\", \"unix:/a\"]\nupstream_tls = { ca = \"a\" }",
@@ -364,7 +364,7 @@ fn caching_can_only_be_set_where_users_sign_in() {
 }
 
 #[test]
-fn application_passwords_are_for_people_and_are_no_sign_in() {
+fn application_passwords_identify_users_but_satisfy_no_sign_in_requirement() {
     let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
     assert!(route("basic = true").basic && !route("").basic);
     for (lines, told) in [("acr = [\"1\"]", "has no level"), ("max_age_seconds = 60", "has no level")] {
@@ -379,7 +379,7 @@ fn application_passwords_are_for_people_and_are_no_sign_in() {
 }
 
 #[test]
-fn title_and_description_are_one_visible_line() {
+fn title_and_description_are_visible_text_on_one_line() {
     let app = |lines: &str| with_app("host = ", &format!("{lines}\nhost = "));
     let wiki = parse(&app("title = \"Bilgi Bankası\"\ndescription = \"What we know\"")).apps.remove(0);
     assert_eq!((wiki.called(), wiki.description.as_deref()), ("Bilgi Bankası", Some("What we know")));
@@ -447,7 +447,7 @@ fn identity_headers_can_be_configured() {
 }
 
 #[test]
-fn characters_of_paths_that_are_data_are_named_one_by_one() {
+fn path_characters_that_are_data_are_listed_individually() {
     let with = |first: &str, second: &str| {
         let rule = |method: &str, lines: &str| {
             format!("[[app.route]]\npath = \"/x/\"\naccess = \"signed_in\"\nmethods = [{method:?}]\n{lines}\n")
@@ -471,7 +471,7 @@ fn with_acr(of_app: &str, of_rule: &str) -> String {
 }
 
 #[test]
-fn a_rule_has_the_levels_of_its_application_unless_it_has_its_own() {
+fn a_rule_inherits_the_levels_of_its_application() {
     for (of_app, of_rule, levels) in [
         ("", "", &[][..]),
         ("acr = [\"2\"]", "", &["2"]),

@@ -125,7 +125,7 @@ fn faults_of_a_client_name_the_key_and_the_remedy() {
 }
 
 #[test]
-fn a_secret_in_place_of_its_hash_is_refused_and_not_repeated() {
+fn a_secret_in_place_of_its_hash_is_refused_and_not_printed() {
     let found = fault(&confidential(&format!("secret_hash = \"{SECRET}\"")));
     assert!(found.starts_with("client[0].secret_hash: is not a hash of a secret; write what"), "{found}");
     assert!(!found.contains(SECRET), "{found}");
@@ -150,7 +150,7 @@ fn a_client_has_at_most_five_secrets() {
 }
 
 #[test]
-fn secret_files_obey_the_rules_of_other_secret_files() {
+fn client_secret_files_have_the_rules_of_other_secret_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let write = |name: &str, content: &str, mode| {

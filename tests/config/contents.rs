@@ -82,7 +82,7 @@ fn application_is_read_with_its_routes_the_longest_path_first() {
 }
 
 #[test]
-fn scopes_may_stand_on_a_route_that_also_takes_browsers() {
+fn scopes_may_be_required_on_a_route_that_also_accepts_browsers() {
     let text = with_app("access = \"signed_in\"", "access = \"signed_in\"\nscopes = [\"openid\"]");
     assert_eq!(parse(&text).apps[0].routes[0].scopes, ["openid"]);
 }
@@ -99,7 +99,7 @@ fn issuer_may_be_http_on_a_loopback_host_only() {
 }
 
 #[test]
-fn issuer_must_be_one_that_clients_can_compare_byte_by_byte() {
+fn the_issuer_must_be_comparable_byte_by_byte() {
     for issuer in [
         "id.example.com",
         "ftp://id.example.com",
@@ -122,7 +122,7 @@ fn issuer_must_be_one_that_clients_can_compare_byte_by_byte() {
 }
 
 #[test]
-fn listeners_that_would_take_each_others_port_are_faults() {
+fn listeners_with_conflicting_ports_are_errors() {
     for (list, place) in [
         (r#"["127.0.0.1:80", "127.0.0.1:80"]"#, "server.listen[1]: "),
         (r#"["127.0.0.1:80", "0.0.0.0:80"]"#, "server.listen[1]: "),
@@ -145,7 +145,7 @@ fn admin_listener_may_not_be_a_public_one() {
 }
 
 #[test]
-fn trusted_proxies_are_networks_or_addresses_and_never_everybody() {
+fn trusted_proxies_are_networks_or_addresses_but_not_all_addresses() {
     let text = |list: &str| format!("{REQUIRED}\nserver.trusted_proxies = [{list}]");
     let networks = parse(&text(r#""10.0.0.0/8", "192.0.2.7", "2001:db8::/32""#)).server.trusted_proxies;
     assert_eq!(
@@ -202,7 +202,7 @@ fn sign_in_cannot_be_idle_for_longer_than_it_lasts() {
 }
 
 #[test]
-fn one_peer_may_not_have_more_connections_than_all_together() {
+fn the_limit_per_peer_cannot_exceed_the_total_limit() {
     let text = format!("{REQUIRED}\nserver.max_connections = 100");
     assert_eq!(parse(&text).server.max_connections_per_peer, 100);
     starts(
@@ -212,14 +212,14 @@ fn one_peer_may_not_have_more_connections_than_all_together() {
 }
 
 #[test]
-fn label_that_no_token_can_have_is_a_fault() {
+fn a_label_that_no_token_can_have_is_an_error() {
     for label in ["", " sealgate", "0123456789abcdef0123456789abcdef0"] {
         starts(&fault(&with("hsm.token_label", &format!("{label:?}"))), "hsm.token_label: ");
     }
 }
 
 #[test]
-fn log_filter_that_cannot_be_read_is_a_fault() {
+fn an_invalid_log_filter_is_an_error() {
     assert_eq!(parse(&format!("{REQUIRED}\nlog.filter = \"warn,sealgate=debug\"")).log.filter, "warn,sealgate=debug");
     starts(
         &fault(&format!("{REQUIRED}\nlog.filter = \"sealgate=loud\"")),
@@ -229,7 +229,7 @@ fn log_filter_that_cannot_be_read_is_a_fault() {
 
 /// Key names that existing configuration files use. They must never change.
 #[test]
-fn established_names_are_read() {
+fn established_key_names_are_accepted() {
     let config = parse(
         r#"
         issuer = "https://id.example.com"
@@ -290,7 +290,7 @@ fn established_names_are_read() {
 }
 
 #[test]
-fn colours_that_cannot_be_read_are_faults_that_say_what_to_do() {
+fn invalid_colours_are_errors_with_a_remedy() {
     let accent = |lines: &str| format!("{REQUIRED}\n[pages]\n{lines}");
     let problem = fault(&accent("accent = \"#ffcc00\""));
     assert!(
@@ -308,7 +308,7 @@ fn colours_that_cannot_be_read_are_faults_that_say_what_to_do() {
 }
 
 #[test]
-fn a_key_is_not_replaced_before_the_one_before_it_is_gone() {
+fn a_rotation_interval_covers_publication_and_retirement() {
     let keys = |rotate: u32| {
         format!("{REQUIRED}\n[keys]\npublish_seconds = 100\nkeep_seconds = 900\nrotate_seconds = {rotate}")
     };
@@ -330,7 +330,7 @@ fn an_unknown_mechanism_is_an_error() {
 }
 
 #[test]
-fn certificates_are_one_or_several() {
+fn one_or_several_certificates_can_be_configured() {
     let one = "{ certificate = \"a\", key = \"b\" }";
     let tls = |text: &str| parse(&format!("{REQUIRED}\n{text}")).server.tls;
     let keys = |tls: Vec<sealgate_config::TlsConfig>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
@@ -346,7 +346,7 @@ fn certificates_are_one_or_several() {
 }
 
 #[test]
-fn redirecting_listeners_are_for_an_issuer_with_https_and_for_addresses_of_their_own() {
+fn redirecting_listeners_need_an_https_issuer_and_their_own_addresses() {
     let text = format!("{REQUIRED}\nserver.redirect_listen = [\"127.0.0.1:80\", \"[::1]:80\"]");
     assert_eq!(parse(&text).server.redirect_listen.len(), 2);
     let http = text.replace("https://id.example.com", "http://localhost:8080");
@@ -364,7 +364,7 @@ fn redirecting_listeners_are_for_an_issuer_with_https_and_for_addresses_of_their
 }
 
 #[test]
-fn certificates_of_clients_need_their_authorities_and_tls() {
+fn client_certificates_need_authorities_and_tls() {
     let tls = "server.tls = { certificate = \"a\", key = \"b\" }";
     let clients = |more: &str| format!("{REQUIRED}\n{tls}\n{more}");
     let of = |text: &str| parse(&clients(text)).server.client_certificates;
@@ -382,7 +382,7 @@ fn certificates_of_clients_need_their_authorities_and_tls() {
 }
 
 #[test]
-fn an_https_issuer_that_nothing_ends_tls_for_is_a_warning() {
+fn an_https_issuer_without_tls_termination_is_a_warning() {
     let found = |text: &str| lines(&parse(text).warnings);
     for text in [REQUIRED.to_owned(), format!("{REQUIRED}\nserver.trusted_proxies = []")] {
         let [warning] = &found(&text)[..] else { panic!("{text}") };
@@ -393,7 +393,7 @@ fn an_https_issuer_that_nothing_ends_tls_for_is_a_warning() {
 }
 
 #[test]
-fn notified_accounts_need_mail_and_are_ten_at_most() {
+fn notified_accounts_need_mail_and_are_limited_to_ten() {
     let mail = "[mail]\nhost = \"127.0.0.1\"\nfrom = \"no-reply@example.com\"\n";
     let text = |list: &str, mail: &str| format!("{REQUIRED}\nregistration.notify = [{list}]\n{mail}");
     let ten = ["\"a@example.com\""; 10].join(", ");

@@ -23,13 +23,13 @@ fn with_key(table: &str, line: &str) -> String {
 }
 
 #[test]
-fn a_default_that_is_written_out_is_no_difference() {
+fn an_explicit_default_is_no_difference() {
     let defaults = format!("{REQUIRED}server.idle_timeout_seconds = 65\n[rate_limits]\ntoken = 50\n{APP}");
     assert!(difference(&format!("{REQUIRED}{APP}"), &defaults).is_empty());
 }
 
 #[test]
-fn each_section_says_what_takes_effect_and_what_waits_for_a_start() {
+fn each_section_reports_which_changes_need_a_restart() {
     for (table, line, key) in [
         ("rate_limits", "token = 7", "rate_limits.token"),
         ("login", "window_seconds = 7", "login.window_seconds"),
@@ -72,7 +72,7 @@ fn each_section_says_what_takes_effect_and_what_waits_for_a_start() {
 }
 
 #[test]
-fn another_mail_server_is_taken_over() {
+fn a_changed_mail_server_is_reloaded() {
     let mail = |more: &str| format!("{REQUIRED}[mail]\nhost = \"smtp.test\"\nfrom = \"a@id.test\"\n{more}\n");
     let set =
         ["host", "port", "tls", "from", "hello", "timeout_seconds", "per_minute"].map(|key| format!("mail.{key}"));
@@ -85,7 +85,7 @@ fn another_mail_server_is_taken_over() {
 }
 
 #[test]
-fn other_certificate_files_are_taken_over_and_tls_itself_is_not() {
+fn changed_certificate_files_are_reloaded_but_tls_itself_needs_a_restart() {
     let with = |name: &str| format!("{REQUIRED}server.tls = {{ certificate = \"{name}\", key = \"key\" }}\n");
     assert_eq!(live(&with("one"), &with("other")), ["server.tls"]);
     let asking =

@@ -46,7 +46,7 @@ fn without(text: &str, lines: &[&str]) -> String {
 }
 
 #[test]
-fn documented_file_is_sound_as_it_stands_and_with_everything_switched_on() {
+fn the_documented_file_is_valid_as_it_is_and_with_all_options_enabled() {
     assert_eq!(parse(EXAMPLE).apps[0].routes.len(), 3);
     assert_eq!(parse(&of_sled(&switched_on(true))).server.threads, 2);
     assert_eq!(parse(&of_cluster(&switched_on(true))).cluster.unwrap().node, "id-1");
@@ -143,7 +143,7 @@ fn page(file: &str) -> String {
 }
 
 #[test]
-fn the_page_about_the_configuration_is_the_documented_file() {
+fn the_configuration_reference_matches_the_documented_file() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/configuration.md");
     let page = page(EXAMPLE);
     if std::env::var_os("ACCEPT").is_some() {
@@ -154,7 +154,7 @@ fn the_page_about_the_configuration_is_the_documented_file() {
 }
 
 #[test]
-fn the_documented_configurations_of_proxies_are_those_that_are_tested() {
+fn the_documented_proxy_configurations_are_the_tested_ones() {
     for (file, page) in [
         (include_str!("../../conf/proxies/nginx.conf"), include_str!("../../docs/how-to/nginx.md")),
         (include_str!("../../conf/proxies/Caddyfile"), include_str!("../../docs/how-to/caddy.md")),
@@ -165,7 +165,7 @@ fn the_documented_configurations_of_proxies_are_those_that_are_tested() {
 }
 
 #[test]
-fn unit_leaves_the_time_and_the_descriptors_that_the_documented_file_needs() {
+fn the_unit_permits_the_time_and_descriptors_of_the_documented_file() {
     let unit = include_str!("../../systemd/sealgate.service");
     let setting = |name: &str| -> u64 {
         let line = unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap();

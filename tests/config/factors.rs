@@ -9,7 +9,7 @@ fn with(section: &str) -> String {
 }
 
 #[test]
-fn one_factor_is_enough_unless_the_file_says_more() {
+fn one_factor_is_sufficient_by_default() {
     let factors = parse(REQUIRED).factors;
     assert_eq!((factors.level.as_str(), factors.groups.len(), factors.enrol_by), ("1", 0, None));
     assert_eq!(factors.enrolment, EnrolmentChoice::InSignIn);
@@ -38,7 +38,7 @@ fn the_earlier_host_of_the_issuer_needs_https_and_a_place_for_its_file() {
 }
 
 #[test]
-fn levels_groups_and_days_that_cannot_be_meant_are_faults() {
+fn invalid_levels_groups_and_days_are_errors() {
     for (section, start) in [
         ("level = 2", "factors.level: is an integer; write \"1\", \"2\" or \"3\""),
         ("level = \"aal2\"", "factors.level: \"aal2\" is not a level; write \"1\", \"2\" or \"3\""),
@@ -87,7 +87,7 @@ fn an_enrolment_day_without_effect_causes_a_warning() {
 }
 
 #[test]
-fn a_level_that_takes_keys_is_warned_of_where_browsers_have_none() {
+fn a_level_that_needs_keys_is_a_warning_if_browsers_support_none() {
     let at = |issuer: &str, section: &str| with(section).replacen("https://id.example.com", issuer, 1);
     for issuer in ["https://192.0.2.7", "https://[2001:db8::7]"] {
         for (section, key) in [("level = \"3\"", "level"), ("groups = { admins = \"3\" }", "groups")] {

@@ -8,7 +8,7 @@ use sealgate_config::Config;
 use super::{APP, REQUIRED, base, fault, faults, lines, starts};
 
 #[test]
-fn each_missing_key_is_one_fault_of_its_own() {
+fn each_missing_key_is_a_separate_error() {
     for key in ["issuer", "server.listen", "hsm.module", "hsm.token_label", "hsm.pin_file", "store.path"] {
         let text: Vec<_> = REQUIRED.lines().filter(|line| !line.trim().starts_with(key)).collect();
         starts(&fault(&text.join("\n")), &format!("{key}: is missing; write "));
@@ -89,14 +89,14 @@ fn value_of_an_unknown_key_is_not_repeated() {
 }
 
 #[test]
-fn text_that_is_no_toml_is_reported_with_line_and_column() {
+fn invalid_toml_is_reported_with_line_and_column() {
     let fault = fault("issuer = \"https://id.example.com\"\nstore = = 1\n");
     starts(&fault, "line 2, column 9: not TOML: ");
     assert!(!fault.contains('\n'), "{fault}");
 }
 
 #[test]
-fn every_place_that_is_no_toml_is_reported_and_a_key_that_stands_twice() {
+fn every_syntax_error_and_duplicate_key_is_reported() {
     let faults = faults("a = = 1\nb = 2\nb = 3\nc = \"open\nd = 4\n");
     for start in ["line 1, column 5: ", "line 3, column 1: ", "line 4, "] {
         assert!(faults.iter().any(|fault| fault.starts_with(start)), "no {start}: {faults:#?}");
@@ -142,7 +142,7 @@ fn values_of_the_wrong_type_are_faults() {
 }
 
 #[test]
-fn file_that_is_absent_or_no_text_is_a_fault_that_names_it() {
+fn a_missing_or_non_text_file_is_reported_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sealgate.toml");
     let faults = Config::load(&path).unwrap_err();

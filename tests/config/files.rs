@@ -56,7 +56,7 @@ impl Installed {
 }
 
 #[test]
-fn file_whose_files_are_all_in_order_loads() {
+fn a_file_whose_files_are_all_valid_loads() {
     let installed = Installed::with_tls();
     let config = installed.load().unwrap();
     assert_eq!(config.hsm.pin_file, installed.path("pin"));
@@ -64,7 +64,7 @@ fn file_whose_files_are_all_in_order_loads() {
 }
 
 #[test]
-fn pin_file_that_group_or_others_can_use_is_a_fault() {
+fn a_pin_file_that_group_or_others_can_read_is_an_error() {
     let installed = Installed::new();
     for mode in [0o640, 0o604, 0o620, 0o601, 0o644] {
         installed.permit("pin", mode);
@@ -145,7 +145,7 @@ fn admin_socket_never_replaces_a_file() {
 }
 
 #[test]
-fn certificate_that_cannot_be_used_is_a_fault_that_names_the_file() {
+fn an_unusable_certificate_is_reported_with_its_file() {
     let installed = Installed::with_tls();
     let damaged = include_str!("wiki.certificate.pem").replace("MII", "!!!");
     let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
@@ -161,7 +161,7 @@ fn certificate_that_cannot_be_used_is_a_fault_that_names_the_file() {
 }
 
 #[test]
-fn private_key_that_cannot_be_used_is_a_fault_that_names_the_file() {
+fn an_unusable_private_key_is_reported_with_its_file() {
     let installed = Installed::with_tls();
     let encrypted = include_str!("wiki.key.pem").replace("PRIVATE", "ENCRYPTED PRIVATE");
     let no_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
@@ -193,7 +193,7 @@ fn faults_of_the_text_and_of_the_files_are_reported_together() {
 }
 
 #[test]
-fn reading_alone_looks_at_no_other_file() {
+fn reading_the_configuration_alone_reads_no_other_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sealgate.toml");
     fs::write(&path, REQUIRED).unwrap();
@@ -216,7 +216,7 @@ fn logo_is_a_small_png_or_svg_file() {
 }
 
 #[test]
-fn authorities_of_upstreams_that_cannot_be_used_are_a_fault_that_names_the_file() {
+fn unusable_authorities_of_upstreams_are_reported_with_their_file() {
     let mut installed = Installed::new();
     installed.text += &super::APP
         .replace("http://127.0.0.1:8081\"]", "https://127.0.0.1:8443\"]\nupstream_tls = { ca = \"ca.pem\" }");
@@ -231,7 +231,7 @@ fn authorities_of_upstreams_that_cannot_be_used_are_a_fault_that_names_the_file(
 }
 
 #[test]
-fn a_host_that_no_certificate_is_for_and_a_certificate_that_is_for_none_are_warnings() {
+fn hosts_without_a_certificate_and_certificates_without_a_host_are_warnings() {
     let mut installed = Installed::with_tls();
     installed.text = installed.text.replace("https://id.example.com", "https://wiki.example.com");
     assert_eq!(warnings(&installed.load().unwrap()), [""; 0]);

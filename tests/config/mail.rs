@@ -25,7 +25,7 @@ fn replaced(key: &str, line: &str) -> String {
 }
 
 #[test]
-fn two_keys_are_enough_and_without_the_section_there_is_no_mail() {
+fn the_mail_section_is_optional_and_needs_two_keys() {
     assert_eq!(parse(REQUIRED).mail, None);
     let mail = mail("");
     assert_eq!((mail.host.as_str(), mail.port, mail.tls), ("smtp.example.com", 587, MailTls::StartTls));
@@ -35,7 +35,7 @@ fn two_keys_are_enough_and_without_the_section_there_is_no_mail() {
 }
 
 #[test]
-fn the_port_follows_from_how_tls_is_spoken() {
+fn the_default_port_depends_on_the_tls_mode() {
     assert_eq!(mail("tls = \"implicit\"").port, 465);
     assert_eq!(mail("tls = \"starttls\"").port, 587);
     assert_eq!(mail("tls = \"implicit\"\nport = 4650").port, 4650);
@@ -46,7 +46,7 @@ fn the_port_follows_from_how_tls_is_spoken() {
 }
 
 #[test]
-fn mails_in_clear_to_another_machine_are_a_fault() {
+fn mail_without_tls_to_another_machine_is_an_error() {
     // Some resolvers query DNS for the last name.
     for host in ["smtp.example.com", "192.0.2.1", "localhost.example.com", "smtp.localhost"] {
         let fault = fault(&replaced("host", &format!("host = \"{host}\"\ntls = \"none\"")));
@@ -58,7 +58,7 @@ fn mails_in_clear_to_another_machine_are_a_fault() {
 }
 
 #[test]
-fn people_make_accounts_only_where_mail_is_sent() {
+fn self_registration_requires_mail() {
     let open = "[registration_of_people]\nmode = \"open\"\n";
     assert!(!parse(REQUIRED).registration_of_people.is_open());
     let config =
@@ -88,7 +88,7 @@ fn missing_mail_keys_are_reported() {
 }
 
 #[test]
-fn hosts_are_names_or_addresses_and_no_more() {
+fn mail_hosts_are_host_names_or_addresses() {
     for host in ["smtp.example.com:587", "smtp://smtp.example.com", "", "a b", "*.example.com", "smtp_1.example.com"] {
         starts(&fault(&replaced("host", &format!("host = {host:?}"))), &format!("mail.host: {host:?} is not a host; "));
     }
@@ -123,7 +123,7 @@ fn senders_are_addresses_with_or_without_a_name() {
 }
 
 #[test]
-fn name_and_password_come_together() {
+fn mail_username_and_password_must_be_set_together() {
     let told = mail("username = \"id\"\npassword_file = \"mail-password\"").credentials.unwrap();
     assert_eq!((told.username.as_str(), told.password_file), ("id", base().join("mail-password")));
     starts(&mail_fault("username = \"id\""), "mail.username: requires password_file");
@@ -135,7 +135,7 @@ fn name_and_password_come_together() {
 }
 
 #[test]
-fn bounds_are_reported() {
+fn mail_settings_out_of_range_are_reported() {
     starts(&mail_fault("timeout_seconds = 301"), "mail.timeout_seconds: 301 is out of range; write a whole number of");
     starts(&mail_fault("timeout_seconds = 0"), "mail.timeout_seconds: 0 is out of range; ");
     starts(&mail_fault("per_minute = 0"), "mail.per_minute: 0 is out of range; write a whole number from 1 to 6000");
@@ -149,13 +149,13 @@ fn bounds_are_reported() {
 }
 
 #[test]
-fn a_password_of_the_file_itself_is_no_key_and_is_not_repeated() {
+fn a_password_in_the_configuration_is_an_unknown_key_and_is_not_printed() {
     let fault = mail_fault("password = \"hunter2\"");
     assert!(fault.starts_with("mail.password: unknown key") && !fault.contains("hunter2"), "{fault}");
 }
 
 #[test]
-fn the_password_file_is_held_to_the_rules_of_the_pin() {
+fn the_mail_password_file_has_the_rules_of_the_pin_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let write = |name: &str, content: &str, mode: u32| {

@@ -38,7 +38,7 @@ fn defaults_of_a_trusted_issuer_are_strict() {
 }
 
 #[test]
-fn keys_are_at_an_address_or_in_a_file() {
+fn keys_of_an_issuer_are_at_a_url_or_in_a_file() {
     let keys = |value: &str| parse(&text(&format!("jwks = \"{value}\""))).trusted_issuers[0].keys.clone();
     assert!(
         matches!(keys("https://keys.corp.test/a?b=c"), KeySource::At(url) if url.as_str() == "https://keys.corp.test/a?b=c")
@@ -95,7 +95,7 @@ fn unsafe_settings_of_a_trusted_issuer_are_refused() {
 }
 
 #[test]
-fn an_application_names_issuers_that_there_are_and_may_then_use_their_words() {
+fn an_application_with_a_trusted_issuer_may_use_its_scopes_and_users() {
     let app = |trusted: &str, rule: &str| {
         let app = APP.replacen("[[app.route]]", &format!("{trusted}\n[[app.route]]"), 1);
         format!("{}{app}{rule}", text(""))
@@ -117,7 +117,7 @@ fn an_application_names_issuers_that_there_are_and_may_then_use_their_words() {
 }
 
 #[test]
-fn a_file_of_keys_is_looked_at_before_the_start() {
+fn a_key_file_of_an_issuer_is_checked_before_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("sealgate.toml");
     let problems = |content: Option<&str>| {

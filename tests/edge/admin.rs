@@ -47,7 +47,7 @@ impl Health for Asking {
 }
 
 #[test]
-fn readiness_is_an_answer_to_a_request_of_our_own() {
+fn readiness_requires_an_answer_to_an_internal_request() {
     for (path, status, body) in [
         ("/local/a", 200, "ready\n"),
         // A refusal counts as an answer.

@@ -156,7 +156,7 @@ fn for_each_demand(check: impl Fn(Presence) + Sync) {
 }
 
 #[test]
-fn an_expired_certificate_does_not_come_in_by_a_resumed_session() {
+fn an_expired_certificate_is_refused_on_a_resumed_session() {
     for_each_demand(|demand| {
         let world = World::new(demand);
         let (anna, end) = world.short_lived();
@@ -179,7 +179,7 @@ fn an_expired_certificate_does_not_come_in_by_a_resumed_session() {
 }
 
 #[test]
-fn openssl_is_given_nothing_to_resume_either() {
+fn openssl_cannot_resume_a_session_without_its_certificate() {
     let world = World::new(Presence::Required);
     let (anna, end) = world.short_lived();
     let session = world.authority.path("session");

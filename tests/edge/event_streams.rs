@@ -31,7 +31,7 @@ fn silent(answer: &'static str) -> SocketAddr {
 }
 
 #[test]
-fn the_answer_decides_that_it_is_an_event_stream() {
+fn the_response_type_decides_that_a_stream_is_an_event_stream() {
     for head in ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n"] {
         let answer = Box::leak(format!("{head}{EVENTS}").into_boxed_str());
         for request in [
@@ -49,7 +49,7 @@ fn the_answer_decides_that_it_is_an_event_stream() {
 }
 
 #[test]
-fn an_event_stream_over_http_2_may_be_silent_too() {
+fn an_event_stream_may_be_silent_over_http_2() {
     let dir = tempfile::tempdir().unwrap();
     let files = certificate(dir.path());
     let answer = Box::leak(format!("HTTP/1.1 200 OK\r\n{EVENTS}").into_boxed_str());

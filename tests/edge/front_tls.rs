@@ -18,7 +18,7 @@ fn serial(tls: &TlsConfig) -> String {
 }
 
 #[test]
-fn each_host_is_shown_the_certificate_that_is_for_it() {
+fn each_host_has_its_own_certificate() {
     let authority = Authority::new();
     let first = authority.issue("first", "DNS:id.example,IP:127.0.0.1");
     let wildcard = authority.issue("wildcard", "DNS:*.apps.example");
@@ -51,7 +51,7 @@ fn each_host_is_shown_the_certificate_that_is_for_it() {
 }
 
 #[test]
-fn a_client_is_shown_a_certificate_whose_kind_of_key_it_understands() {
+fn a_client_gets_a_certificate_with_a_supported_key_type() {
     let authority = Authority::new();
     let (ec, rsa) = (authority.issue("ec", "DNS:id.example"), authority.issue_rsa("rsa", "DNS:id.example"));
     let serials = [&ec, &rsa].map(serial);
@@ -112,7 +112,7 @@ fn fingerprint(file: &Path) -> String {
 const FORGED: [&str; 4] = ["-H", "X-Sealgate-Client-Subject: CN=root", "-H", "X-Sealgate-Client-Fingerprint: 00"];
 
 #[test]
-fn a_certificate_that_a_client_has_shown_is_told_to_the_application() {
+fn a_client_certificate_is_forwarded_to_the_application() {
     let asking = Asking::with(Presence::Optional);
     let anna = asking.authority.issue_to("anna", "/O=A,CN=admin/OU=B\\+C/CN=Anna Şahin", "email:anna@example.com");
     let told = [
@@ -132,7 +132,7 @@ fn a_certificate_that_a_client_has_shown_is_told_to_the_application() {
 }
 
 #[test]
-fn a_certificate_of_another_authority_is_no_way_in() {
+fn a_client_certificate_of_another_authority_is_refused() {
     let stranger = Authority::new();
     let forged = stranger.issue("anna", "DNS:anna");
     for demand in [Presence::Optional, Presence::Required] {
@@ -168,7 +168,7 @@ fn authorities_of_clients_change_without_a_restart() {
 }
 
 #[test]
-fn the_certificate_of_a_load_balancer_is_not_sent_as_the_clients() {
+fn a_load_balancers_certificate_is_not_forwarded_as_the_clients() {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
     let edge = Edge::with(&[legacy()], |parts| {
@@ -182,7 +182,7 @@ fn the_certificate_of_a_load_balancer_is_not_sent_as_the_clients() {
 }
 
 #[test]
-fn authorities_of_clients_that_cannot_be_read_are_one_clear_line() {
+fn unreadable_client_authorities_are_reported_on_one_line() {
     let authority = Authority::new();
     let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
     parts.server.tls = vec![authority.issue("server", "DNS:localhost")];
@@ -229,7 +229,7 @@ fn hsts_is_only_sent_with_https_and_if_enabled() {
 }
 
 #[test]
-fn a_host_that_asks_by_address_is_served_too() {
+fn a_request_to_an_ip_address_is_served() {
     let authority = Authority::new();
     let files = vec![authority.issue("wiki", "DNS:wiki.example"), authority.issue("address", "IP:127.0.0.1")];
     let edge = Edge::with(&[legacy()], |parts| parts.server.tls = files);

@@ -11,7 +11,7 @@ use crate::harness::{Client, Edge, GRACE, HEADER_TIMEOUT, IDLE_TIMEOUT, legacy, 
 const REQUEST: &[u8] = b"GET /local/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
-fn a_head_that_drips_is_answered_408_at_its_deadline() {
+fn a_slow_head_is_answered_with_408_at_its_deadline() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     let mut drip = client.stream.try_clone().unwrap();
@@ -33,7 +33,7 @@ fn a_head_that_drips_is_answered_408_at_its_deadline() {
 }
 
 #[test]
-fn a_second_head_that_stops_half_way_is_closed_at_its_deadline() {
+fn an_incomplete_second_head_is_closed_at_its_deadline() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(REQUEST);
@@ -45,7 +45,7 @@ fn a_second_head_that_stops_half_way_is_closed_at_its_deadline() {
 }
 
 #[test]
-fn a_silent_connection_is_closed_without_a_word() {
+fn a_silent_connection_is_closed_without_a_response() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     let start = Instant::now();
@@ -81,7 +81,7 @@ fn a_head_of_15_kb_passes() {
 }
 
 #[test]
-fn heads_that_two_parsers_read_in_two_ways_are_refused() {
+fn ambiguous_heads_are_refused() {
     let edge = Edge::before(&[]);
     for head in [
         "GET /local/a HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
@@ -106,7 +106,7 @@ fn heads_that_two_parsers_read_in_two_ways_are_refused() {
 }
 
 #[test]
-fn empty_lines_before_a_request_are_nothing() {
+fn empty_lines_before_a_request_are_ignored() {
     let edge = Edge::before(&[]);
     assert_eq!(edge.ask("\r\n\r\nGET /local/a HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
 }

@@ -60,7 +60,7 @@ fn get(client: &mut Client, path: &str, fields: &str) -> u16 {
 }
 
 #[test]
-fn a_request_that_waited_for_its_turn_is_judged_again() {
+fn a_request_that_waited_for_a_connection_is_authorized_again() {
     let heads = Heads::default();
     let (enter, entered) = std::sync::mpsc::channel::<()>();
     let entered = Mutex::new(entered);
@@ -90,7 +90,7 @@ fn a_request_that_waited_for_its_turn_is_judged_again() {
 }
 
 #[test]
-fn a_connection_that_an_application_authenticates_is_one_clients_alone() {
+fn an_authenticated_upstream_connection_serves_one_client() {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     const CHALLENGE: &str = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM TlRM\r\nContent-Length: 0\r\n\r\n";
     let heads = Heads::default();
@@ -138,7 +138,7 @@ fn answers_with_an_ambiguous_framing_are_502() {
 }
 
 #[test]
-fn an_answer_without_a_body_has_no_framing() {
+fn a_response_without_a_body_has_no_framing() {
     let edge = Edge::before(&[upstream(|_, stream| {
         stream
             .write_all(b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -163,7 +163,7 @@ fn a_client_of_http_1_0_gets_no_chunks() {
 }
 
 #[test]
-fn chunk_lines_that_parsers_read_in_two_ways_are_400() {
+fn ambiguous_chunk_lines_are_refused() {
     let edge = Edge::before(&[legacy()]);
     for path in ["/echo", "/local/echo"] {
         for chunks in ["5;a\nhello\r\n0\r\n\r\n", "\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n"] {
@@ -251,7 +251,7 @@ fn an_event_stream_may_be_silent_for_longer_than_other_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn http_2_says_and_hears_one_length() {
+async fn http_2_has_exactly_one_length_in_both_directions() {
     let heads = Heads::default();
     let address = application(&heads, |_, head| {
         let body = if head.starts_with("GET /twice") { "Content-Length: 2\r\n\r\nok" } else { "\r\n" };

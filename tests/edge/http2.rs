@@ -129,7 +129,7 @@ static MEGABYTE: [u8; 1 << 20] = [b'x'; 1 << 20];
 type Case<'a> = (&'a str, &'a str, &'a [&'static [u8]], bool, u16, &'a str);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_has_the_words_that_it_has_over_http_1() {
+async fn refusals_have_the_same_text_over_http_1_and_http_2() {
     let hangs = upstream(|_, _| thread::sleep(Duration::from_secs(2)));
     let (edge, authority) = edge(&[legacy(), nobody(), hangs]);
     let mut requests = connect(&edge, &authority).await;
@@ -156,7 +156,7 @@ async fn a_refusal_has_the_words_that_it_has_over_http_1() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_get_the_pages_that_they_get_over_http_1() {
+async fn users_get_the_same_pages_over_http_1_and_http_2() {
     let (edge, authority) = edge(&[nobody()]);
     let mut requests = connect(&edge, &authority).await;
     let mut wanted = request("GET", &edge, "/");
@@ -188,7 +188,7 @@ fn curl_shows_the_refusal_of_an_unread_upload() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tunnel_is_refused_in_words() {
+async fn a_tunnel_is_refused_with_a_message() {
     let (edge, authority) = edge(&[legacy()]);
     let mut requests = connect(&edge, &authority).await;
     let tunnel = Request::builder().method("CONNECT").uri("evil.example:443").body(()).unwrap();
@@ -201,7 +201,7 @@ async fn a_tunnel_is_refused_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_head_that_is_too_long_is_refused_in_words() {
+async fn a_head_that_is_too_long_is_refused_with_a_message() {
     let (edge, authority) = edge(&[legacy()]);
     let mut requests = connect(&edge, &authority).await;
     let long = |length: usize| {

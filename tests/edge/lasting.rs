@@ -108,7 +108,7 @@ fn a_long_download_stops_when_access_ends() {
 }
 
 #[test]
-fn a_slow_short_answer_stops_too() {
+fn a_slow_short_response_stops_when_access_ends() {
     let address = upstream(|_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n").unwrap();
         while stream.write_all(b"x").is_ok() {
@@ -125,7 +125,7 @@ fn a_slow_short_answer_stops_too() {
 }
 
 #[test]
-fn an_answer_that_comes_after_the_end_of_access_stays_behind() {
+fn a_response_after_the_end_of_access_is_not_forwarded() {
     let address = upstream(|_, stream| {
         thread::sleep(Duration::from_millis(1400));
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret");
@@ -141,7 +141,7 @@ fn an_answer_that_comes_after_the_end_of_access_stays_behind() {
 }
 
 #[test]
-fn short_requests_are_never_asked_about_again() {
+fn short_requests_are_authorized_only_once() {
     let edge = Edge::before(&[legacy()]);
     let mut client = edge.client();
     for _ in 0..20 {
@@ -157,7 +157,7 @@ fn short_requests_are_never_asked_about_again() {
 }
 
 #[test]
-fn a_stream_of_http_2_is_cut_off_alone() {
+fn ending_one_http_2_stream_keeps_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let files: TlsConfig = certificate(dir.path());
     let events = silent_after("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");

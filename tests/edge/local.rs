@@ -28,7 +28,7 @@ fn local_answers_keep_the_connection() {
 }
 
 #[test]
-fn the_front_is_told_of_each_exchange_without_its_query() {
+fn each_exchange_is_reported_without_its_query() {
     let edge = Edge::before(&[]);
     let reply = edge.ask("POST /local/b?code=secret HTTP/1.1\r\nHost: id.example\r\nContent-Length: 5\r\n\r\nhello");
     let told = edge.front.told_of("/local/b");
@@ -37,7 +37,7 @@ fn the_front_is_told_of_each_exchange_without_its_query() {
 }
 
 #[test]
-fn the_front_is_told_of_no_secret_that_stands_in_a_path() {
+fn secrets_in_a_path_are_not_reported() {
     let edge = Edge::before(&[]);
     for (path, told) in [
         ("/local/1;token=secret", "/local/1…"),
@@ -63,7 +63,7 @@ fn a_target_that_is_neither_a_path_nor_a_url_is_refused() {
 }
 
 #[test]
-fn head_says_the_length_and_sends_no_body() {
+fn head_responses_have_the_length_and_no_body() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(b"HEAD /answer HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -74,7 +74,7 @@ fn head_says_the_length_and_sends_no_body() {
 }
 
 #[test]
-fn a_body_announced_too_long_is_refused_before_it_comes() {
+fn an_announced_body_over_the_limit_is_refused_before_it_arrives() {
     let edge = Edge::before(&[]);
     let length = BODY_LIMIT + 1;
     let reply = edge.ask(&format!("POST /local/d HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
@@ -93,7 +93,7 @@ fn a_body_at_the_limit_passes() {
 }
 
 #[test]
-fn a_client_that_goes_on_sending_still_reads_why_it_was_refused() {
+fn a_client_that_continues_to_send_can_read_the_refusal() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(b"POST /local/f HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -107,7 +107,7 @@ fn a_client_that_goes_on_sending_still_reads_why_it_was_refused() {
 
 /// Each chunk is far below the limit, and the client announces no total length.
 #[test]
-fn a_body_that_grows_too_long_piece_by_piece_is_refused() {
+fn a_chunked_body_over_the_limit_is_refused() {
     let edge = Edge::before(&[]);
     for (pieces, status) in [(10, 200), (11, 413)] {
         let mut client = edge.client();
@@ -121,7 +121,7 @@ fn a_body_that_grows_too_long_piece_by_piece_is_refused() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_given_up() {
+fn a_missing_body_is_abandoned_at_the_deadline() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(b"POST /local/g HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
@@ -131,7 +131,7 @@ fn a_body_that_does_not_come_is_given_up() {
 }
 
 #[test]
-fn a_body_that_drips_is_given_up_at_the_same_deadline() {
+fn a_slow_body_is_abandoned_at_the_deadline() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(b"POST /local/h HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
@@ -147,7 +147,7 @@ fn a_body_that_drips_is_given_up_at_the_same_deadline() {
 }
 
 #[test]
-fn a_malformed_chunk_is_the_clients_fault() {
+fn a_malformed_chunk_is_answered_with_400() {
     let edge = Edge::before(&[]);
     let reply = edge.ask("POST /local/i HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n\r\n");
     assert_eq!(reply.status, 400);
@@ -186,7 +186,7 @@ fn curl_need_not_wait_for_expect_continue() {
 }
 
 #[test]
-fn a_body_announced_too_long_gets_no_continue() {
+fn an_announced_body_over_the_limit_gets_no_100_continue() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(b"POST /local/l HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n");
@@ -194,7 +194,7 @@ fn a_body_announced_too_long_gets_no_continue() {
 }
 
 #[test]
-fn http_1_0_gets_its_answer_and_the_end() {
+fn an_http_1_0_connection_closes_after_the_response() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(b"GET /local/m HTTP/1.0\r\nHost: a\r\n\r\n");
@@ -203,7 +203,7 @@ fn http_1_0_gets_its_answer_and_the_end() {
 }
 
 #[test]
-fn a_handler_that_panics_costs_its_own_connection_only() {
+fn a_panicking_handler_closes_only_its_connection() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
     client.send(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -212,7 +212,7 @@ fn a_handler_that_panics_costs_its_own_connection_only() {
 }
 
 #[test]
-fn a_trusted_proxy_says_who_the_client_is() {
+fn a_trusted_proxy_sets_the_client_address() {
     let request = "GET /local/o HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.7\r\nX-Forwarded-Proto: https\r\n\
                    X-Request-Id: from-the-proxy\r\n\r\n";
     let trusting = Edge::with(&[], |parts| parts.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]);

@@ -18,7 +18,7 @@ fn received(reply: &Reply, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_request_reaches_the_upstream_as_the_front_wants_it() {
+fn the_upstream_receives_the_rewritten_request() {
     let edge = Edge::before(&[legacy()]);
     let mut client = edge.client();
     for _ in 0..2 {
@@ -42,7 +42,7 @@ fn a_request_reaches_the_upstream_as_the_front_wants_it() {
 }
 
 #[test]
-fn the_upstream_sees_its_own_host_where_the_application_wants_that() {
+fn the_upstream_receives_its_own_host_if_configured() {
     let address = legacy();
     let edge = Edge::with(&[address], |parts| parts.apps[0].preserve_host = false);
     let reply = edge.ask("GET /json HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
@@ -57,7 +57,7 @@ fn an_absolute_target_is_forwarded_as_a_path() {
 }
 
 #[test]
-fn bodies_go_through_whole() {
+fn bodies_are_forwarded_completely() {
     let edge = Edge::before(&[legacy()]);
     let mut client = edge.client();
     client.send(b"POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
@@ -107,7 +107,7 @@ fn expect_continue_is_forwarded() {
 }
 
 #[test]
-fn a_websocket_talks_both_ways() {
+fn a_websocket_transfers_in_both_directions() {
     let address = upstream(|head, stream| {
         assert!(head.to_ascii_lowercase().contains("upgrade: websocket"), "{head}");
         stream
@@ -134,7 +134,7 @@ fn a_websocket_talks_both_ways() {
 }
 
 #[test]
-fn a_websocket_lives_however_fast_the_upstream_is() {
+fn a_websocket_works_with_a_fast_upstream() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -172,7 +172,7 @@ fn an_upstream_may_decline_an_upgrade() {
 }
 
 #[test]
-fn hop_by_hop_fields_of_the_answer_stay_behind() {
+fn hop_by_hop_headers_of_a_response_are_not_forwarded() {
     let address = upstream(|_, stream| {
         stream
             .write_all(
@@ -195,7 +195,7 @@ fn hop_by_hop_fields_of_the_answer_stay_behind() {
 }
 
 #[test]
-fn an_upstream_that_is_down_is_502_and_fast() {
+fn an_unreachable_upstream_is_answered_with_502_at_once() {
     let address = nobody();
     let edge = Edge::before(&[address]);
     let start = Instant::now();
@@ -210,7 +210,7 @@ fn an_upstream_that_is_down_is_502_and_fast() {
 }
 
 #[test]
-fn a_person_gets_a_page_when_the_upstream_is_down() {
+fn browsers_get_a_page_when_the_upstream_is_down() {
     let edge = Edge::before(&[nobody()]);
     let reply = edge.ask("GET / HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n");
     assert_eq!((reply.status, reply.headers["content-type"].as_str()), (502, "text/html; charset=utf-8"));
@@ -225,7 +225,7 @@ fn a_person_gets_a_page_when_the_upstream_is_down() {
 }
 
 #[test]
-fn one_server_of_two_that_is_down_is_not_noticed() {
+fn one_failed_server_of_two_causes_no_error() {
     let edge = Edge::with(&[], |parts| parts.apps = vec![app(&[nobody(), legacy()])]);
     for _ in 0..6 {
         assert_eq!(edge.ask("POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").status, 200);
@@ -233,7 +233,7 @@ fn one_server_of_two_that_is_down_is_not_noticed() {
 }
 
 #[test]
-fn an_upstream_that_hangs_is_504_at_its_deadline() {
+fn a_hanging_upstream_is_answered_with_504_at_its_deadline() {
     let address = upstream(|_, _| thread::sleep(Duration::from_secs(5)));
     let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_millis(300));
     let start = Instant::now();
@@ -242,14 +242,14 @@ fn an_upstream_that_hangs_is_504_at_its_deadline() {
 }
 
 #[test]
-fn an_upstream_that_talks_rubbish_is_502() {
+fn an_invalid_upstream_response_is_answered_with_502() {
     let address = upstream(|_, stream| stream.write_all(b"SSH-2.0-OpenSSH\r\n\r\n").unwrap());
     let edge = Edge::before(&[address]);
     assert_eq!(edge.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 502);
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_not_passed_for_whole() {
+fn a_truncated_response_does_not_look_complete() {
     let address = upstream(|_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n").unwrap();
     });
@@ -261,7 +261,7 @@ fn an_answer_that_breaks_off_is_not_passed_for_whole() {
 }
 
 #[test]
-fn an_upload_that_drips_is_given_up() {
+fn a_slow_upload_is_abandoned() {
     let edge = Edge::with(&[legacy()], |parts| parts.apps[0].read_timeout = Duration::from_secs(30));
     let mut client = edge.client();
     client.send(b"POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
@@ -303,7 +303,7 @@ fn an_event_stream_is_forwarded_without_delay() {
 }
 
 #[test]
-fn log_lines_hold_no_query() {
+fn log_lines_contain_no_query() {
     static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
     struct Lines;
     impl Write for Lines {
@@ -329,7 +329,7 @@ fn log_lines_hold_no_query() {
 }
 
 #[test]
-fn people_get_the_fronts_page_where_the_application_does_not_answer() {
+fn browsers_get_an_error_page_when_the_application_does_not_answer() {
     let edge = Edge::before(&[nobody()]);
     let reply = edge.ask("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(reply.status, 502);
@@ -340,7 +340,7 @@ fn people_get_the_fronts_page_where_the_application_does_not_answer() {
 }
 
 #[test]
-fn a_trace_is_passed_on_or_begun() {
+fn a_trace_is_continued_or_started() {
     let edge = Edge::before(&[legacy()]);
     let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let ask = |fields: &str| edge.ask(&format!("GET /json HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));

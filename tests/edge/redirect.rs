@@ -64,7 +64,7 @@ fn no_other_host_is_redirected_anywhere() {
 }
 
 #[test]
-fn the_limits_of_the_public_listeners_hold_for_it() {
+fn redirecting_listeners_have_the_limits_of_public_listeners() {
     let edge = edge();
     let mut client = Client::to(edge.redirect.unwrap());
     client.send(b"GET / HTTP/1.1\r\nHost: wiki.ex");

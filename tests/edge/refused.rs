@@ -3,7 +3,7 @@
 use crate::harness::{Edge, legacy};
 
 #[test]
-fn every_refusal_has_words_and_an_id() {
+fn every_refusal_has_a_message_and_a_request_id() {
     let edge = Edge::before(&[legacy()]);
     let cases = [
         ("GET /a?x=\" HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),

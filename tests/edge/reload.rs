@@ -56,7 +56,7 @@ fn a_reload_applies_to_the_next_request_of_a_connection() {
 }
 
 #[test]
-fn an_application_that_is_gone_takes_its_place_with_it_and_a_body_under_way_goes_where_it_went() {
+fn a_request_in_progress_finishes_after_its_application_was_removed() {
     let edge = Edge::before(&[legacy(), legacy()]);
     let mut client = edge.client();
     client.send(b"POST /1/json HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
@@ -84,7 +84,7 @@ fn counting() -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn health_checks_follow_what_is_served() {
+fn health_checks_follow_the_served_upstreams() {
     let ((stays, staying), (goes, gone), (comes, coming)) = (counting(), counting(), counting());
     let checked = |count: &AtomicUsize, times: usize| soon(|| (count.load(Ordering::SeqCst) >= times).then_some(()));
     let edge = Edge::before(&[stays, goes]);
@@ -97,7 +97,7 @@ fn health_checks_follow_what_is_served() {
 }
 
 #[test]
-fn a_certificate_in_other_files_is_shown_from_then_on_and_one_that_will_not_do_changes_nothing() {
+fn a_reload_applies_other_certificate_files_and_rejects_invalid_ones() {
     let (first, second, broken) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = certificate(first.path());
@@ -127,7 +127,7 @@ fn a_certificate_in_other_files_is_shown_from_then_on_and_one_that_will_not_do_c
 }
 
 #[test]
-fn clients_are_asked_for_certificates_from_then_on() {
+fn a_reload_enables_client_certificates() {
     let directory = tempfile::tempdir().unwrap();
     let files = certificate(directory.path());
     let shown = vec![files.clone()];
@@ -144,7 +144,7 @@ fn clients_are_asked_for_certificates_from_then_on() {
 }
 
 #[test]
-fn the_way_to_https_is_the_one_that_is_set() {
+fn a_reload_applies_another_https_redirect() {
     let edge = Edge::with(&[legacy()], |parts| {
         parts.https = true;
         parts.server.redirect_listen = vec!["127.0.0.1:0".parse().unwrap()];

@@ -23,7 +23,7 @@ fn names(fields: &[(String, String)]) -> Vec<&str> {
 }
 
 #[test]
-fn fields_of_one_connection_go_no_further() {
+fn connection_headers_are_not_forwarded() {
     let edge = Edge::before(&[legacy()]);
     let fields = received(
         &edge,
@@ -51,7 +51,7 @@ fn fields_of_one_connection_go_no_further() {
 
 /// Tests each header alone, because the edge skips the check for an absent one.
 #[test]
-fn a_field_of_one_connection_goes_no_further_without_the_others() {
+fn a_single_connection_header_is_not_forwarded() {
     let edge = Edge::before(&[legacy()]);
     for field in [
         "Connection: keep-alive",
@@ -95,7 +95,7 @@ fn connection_options_cannot_remove_identity_headers() {
 }
 
 #[test]
-fn a_length_that_is_named_away_leaves_the_body_framed() {
+fn naming_content_length_in_connection_keeps_the_body_framed() {
     let edge = Edge::before(&[legacy()]);
     let reply =
         edge.ask("POST /json HTTP/1.1\r\nHost: a\r\nConnection: content-length\r\nContent-Length: 5\r\n\r\nhello");
@@ -103,7 +103,7 @@ fn a_length_that_is_named_away_leaves_the_body_framed() {
 }
 
 #[test]
-fn removing_a_key_that_others_depend_on_is_refused() {
+fn connection_options_that_name_required_headers_are_refused() {
     let edge = Edge::before(&[legacy()]);
     let many = ["x"; 12].join(", ");
     for nominated in
@@ -133,7 +133,7 @@ fn spoiled(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_word_upgrade_alone_lifts_no_deadline() {
+fn an_invalid_upgrade_request_keeps_the_deadline() {
     let (address, heads) = hangs();
     let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_millis(200));
     let requests = [
@@ -161,7 +161,7 @@ fn the_word_upgrade_alone_lifts_no_deadline() {
 }
 
 #[test]
-fn the_word_upgrade_alone_does_not_stop_pooling() {
+fn an_invalid_upgrade_request_keeps_pooling() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let count = Arc::new(Mutex::new(0));

@@ -157,7 +157,7 @@ fn a_named_certificate_must_be_for_the_name_and_in_its_time() {
 }
 
 #[test]
-fn no_other_certificate_takes_the_place_of_a_named_one() {
+fn a_pinned_certificate_cannot_be_replaced() {
     let own = SelfSigned::new();
     let named = own.issue("named", "IP:127.0.0.1", &[CA]);
     let other = own.issue("other", "IP:127.0.0.1", &[CA]);

@@ -196,7 +196,7 @@ fn recording(answer: &'static str) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
-fn a_sound_application_keeps_its_connections() {
+fn an_application_that_reads_all_bodies_keeps_its_connections() {
     let (address, records) = recording(OK);
     let edge = Edge::with(&[address], |parts| parts.apps[0].reads_bodies_whole = true);
     edge.ask("POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
@@ -207,7 +207,7 @@ fn a_sound_application_keeps_its_connections() {
 }
 
 #[test]
-fn an_answer_before_the_body_ends_a_sound_applications_connection_too() {
+fn a_response_before_the_whole_body_closes_the_connection() {
     for answer in [
         OK,
         "HTTP/1.1 204 No Content\r\n\r\n",
@@ -227,7 +227,7 @@ fn an_answer_before_the_body_ends_a_sound_applications_connection_too() {
 }
 
 #[test]
-fn an_application_may_answer_while_it_reads() {
+fn an_application_may_respond_while_it_reads() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

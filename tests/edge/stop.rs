@@ -47,7 +47,7 @@ fn a_request_in_flight_finishes_and_then_all_ends() {
 }
 
 #[test]
-fn requests_end_when_the_shutdown_timeout_passes() {
+fn requests_end_at_the_shutdown_timeout() {
     let mut edge = Edge::with(&[], |parts| parts.server.shutdown_timeout = Duration::from_millis(300));
     let mut busy = edge.client();
     busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -60,7 +60,7 @@ fn requests_end_when_the_shutdown_timeout_passes() {
 }
 
 #[test]
-fn a_server_that_stops_is_not_ready_and_still_tells_its_metrics() {
+fn a_stopping_server_is_not_ready_and_still_serves_metrics() {
     let mut edge = Edge::before(&[]);
     let mut busy = edge.client();
     busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -78,7 +78,7 @@ fn a_server_that_stops_is_not_ready_and_still_tells_its_metrics() {
 }
 
 #[test]
-fn every_fault_is_found_before_anything_starts() {
+fn all_errors_are_reported_before_listeners_start() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = holder.local_addr().unwrap();
     let mut parts = parts(Arc::new(TestFront::default()), &[]);

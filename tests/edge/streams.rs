@@ -117,7 +117,7 @@ async fn outcomes(responses: Vec<ResponseFuture>) -> (usize, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_with_a_hundred_requests_at_once_gets_them_all() {
+async fn a_hundred_concurrent_requests_of_a_browser_are_all_answered() {
     let application = Application::start(Some(Duration::from_millis(20)));
     let (edge, authority) = edge(&application, |parts| {
         parts.server.max_connections = 200;
@@ -160,7 +160,7 @@ async fn requests_and_connections_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_connections_open_no_more_to_an_application_than_one_client_may() {
+async fn the_upstream_limit_per_client_covers_all_its_connections() {
     let application = Application::start(None);
     let (edge, authority) = edge(&application, |parts| {
         parts.server.max_connections = 1000;
@@ -181,7 +181,7 @@ async fn five_connections_open_no_more_to_an_application_than_one_client_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_is_reset_goes_on_counting_until_it_is_over() {
+async fn a_reset_request_counts_until_it_has_ended() {
     let application = Application::start(None);
     let (edge, authority) = edge(&application, |parts| parts.server.max_connections_per_peer = 50);
     let mut requests = connect(&edge, &authority).await;

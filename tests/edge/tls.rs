@@ -49,7 +49,7 @@ fn url(edge: &Edge, path: &str) -> String {
 }
 
 #[test]
-fn http_2_and_1_are_spoken_over_tls() {
+fn http_1_and_http_2_work_over_tls() {
     let (edge, dir) = edge();
     let chain = dir.path().join("chain.pem");
     for (option, version) in [("--http2", "2"), ("--http1.1", "1.1")] {
@@ -63,7 +63,7 @@ fn http_2_and_1_are_spoken_over_tls() {
 }
 
 #[test]
-fn tls_1_2_is_spoken() {
+fn tls_1_2_is_supported() {
     let (edge, _dir) = edge();
     let body = curl(&["-k", "--tls-max", "1.2", &url(&edge, "/local/a")]);
     assert!(body.contains(r#""secure":true"#), "{body}");
@@ -91,7 +91,7 @@ fn a_large_http_2_upload_is_forwarded_completely() {
 }
 
 #[test]
-fn cookies_cut_into_fields_arrive_as_one() {
+fn split_cookie_headers_are_joined() {
     let (edge, _dir) = edge();
     let cookies = ["-k", "--http2", "-H", "Cookie: a=1", "-H", "Cookie: b=2"];
     let body = curl(&[&cookies[..], &[&url(&edge, "/local/a")]].concat());
@@ -117,7 +117,7 @@ fn head_over_http_2_has_no_body() {
 }
 
 #[test]
-fn a_client_that_does_not_shake_hands_is_closed_at_the_deadline() {
+fn an_incomplete_tls_handshake_is_closed_at_the_deadline() {
     let (edge, _dir) = edge();
     let mut client = edge.client();
     assert!(client.until_closed() < HEADER_TIMEOUT + GRACE);
@@ -135,7 +135,7 @@ fn plain_http_on_a_tls_port_is_closed() {
 
 /// Tests how the edge closes silent clients over TLS.
 #[test]
-fn silence_after_the_handshake_is_closed_whatever_protocol_was_chosen() {
+fn a_silent_connection_is_closed_after_the_handshake_with_every_protocol() {
     let (edge, _dir) = edge();
     for protocol in ["h2", "http/1.1"] {
         let mut client = Command::new("openssl")
@@ -170,7 +170,7 @@ fn an_idle_http_2_connection_is_closed() {
 }
 
 #[test]
-fn a_key_that_does_not_fit_is_one_clear_line() {
+fn a_private_key_that_does_not_match_is_reported_on_one_line() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = TlsConfig { key: certificate(second.path()).key, ..certificate(first.path()) };
     let mut parts = parts(Arc::default(), &[]);
@@ -272,7 +272,7 @@ fn trusted(
 }
 
 #[test]
-fn the_connection_of_a_whole_answer_ends_with_a_close_notify() {
+fn a_complete_response_ends_with_close_notify() {
     let (edge, client) = trusted(&[nobody()]);
     let version = &TLS13;
     for (request, status) in [
@@ -292,7 +292,7 @@ fn the_connection_of_a_whole_answer_ends_with_a_close_notify() {
 }
 
 #[test]
-fn the_connection_of_an_answer_that_broke_off_does_not() {
+fn a_truncated_response_ends_without_close_notify() {
     let halved = upstream(|_, stream| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").unwrap());
     let (edge, client) = trusted(&[halved]);
     let request = "GET /0 HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -338,7 +338,7 @@ fn key_exchange(
 }
 
 #[test]
-fn a_client_that_offers_a_hybrid_key_exchange_gets_it() {
+fn a_hybrid_key_exchange_is_used_if_the_client_offers_it() {
     let hybrid = (HandshakeKind::Full, NamedGroup::X25519MLKEM768);
     assert_eq!(key_exchange(&TLS13, &[X25519MLKEM768, X25519]), hybrid);
 }

@@ -86,7 +86,7 @@ fn a_body_that_is_halfway_when_access_ends_is_cut_off() {
 }
 
 #[test]
-fn the_very_next_piece_does_not_go_on() {
+fn the_next_piece_of_a_body_is_not_forwarded_after_access_ends() {
     // The edge checks for revocations periodically. Some of these pieces arrive before a check.
     for rest in [&b"world"[..], b"w"] {
         for _ in 0..5 {
@@ -106,7 +106,7 @@ fn the_very_next_piece_does_not_go_on() {
 }
 
 #[test]
-fn a_piece_that_comes_after_the_clock_has_ended_access_does_not_go_on() {
+fn a_piece_after_the_expiry_of_access_is_not_forwarded() {
     let (address, record) = application();
     let edge = edge(address);
     let mut client = edge.client();
@@ -118,7 +118,7 @@ fn a_piece_that_comes_after_the_clock_has_ended_access_does_not_go_on() {
 }
 
 #[test]
-fn the_end_of_a_body_in_chunks_does_not_go_on_alone() {
+fn the_end_of_a_chunked_body_is_not_forwarded_after_access_ends() {
     let (address, record) = application();
     let edge = edge(address);
     let mut client = edge.client();
@@ -146,7 +146,7 @@ fn other_requests_do_not_affect_an_upload() {
 }
 
 #[test]
-fn a_body_that_came_whole_is_answered_in_words() {
+fn a_complete_body_is_refused_with_a_message() {
     let (address, record) = application();
     let edge = edge(address);
     let mut client = edge.client();
@@ -245,7 +245,7 @@ fn the_end_of_a_body_that_an_application_does_not_read_is_discarded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_of_http_2_that_is_halfway_is_reset() {
+async fn a_half_received_http_2_stream_is_reset() {
     let (address, record) = application();
     let (edge, authority) = http2::edge(&[address]);
     let mut requests = http2::connect(&edge, &authority).await;

@@ -134,7 +134,7 @@ fn trusting(authority: &Authority) -> UpstreamTls {
 }
 
 #[test]
-fn an_upstream_that_proves_who_it_is_is_spoken_to_and_no_other() {
+fn only_an_upstream_with_a_valid_certificate_is_used() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let right = tls_server(&authority.issue("right", "IP:127.0.0.1"), None);
     let misnamed = tls_server(&authority.issue("misnamed", "DNS:other.internal,IP:127.0.0.2"), None);
@@ -167,7 +167,7 @@ fn an_upstream_may_have_another_name_on_its_certificate_than_in_its_address() {
 }
 
 #[test]
-fn an_upstream_that_wants_a_certificate_is_shown_ours() {
+fn an_upstream_that_requires_a_certificate_gets_ours() {
     let authority = Authority::new();
     let address = tls_server(&authority.issue("wiki", "IP:127.0.0.1"), Some(&authority));
     let (ours, others) = (authority.issue("gate", "DNS:gate"), Authority::new().issue("gate", "DNS:gate"));
@@ -227,7 +227,7 @@ pub(crate) fn says_back(edge: &Edge) {
 }
 
 #[test]
-fn a_renewed_authority_counts_without_a_restart() {
+fn a_renewed_authority_is_used_without_a_restart() {
     let (old, new) = (Authority::new(), Authority::new());
     let address = tls_server(&new.issue("wiki", "IP:127.0.0.1"), None);
     let edge = Edge::with(&[nobody()], |parts| https(parts, 0, address, trusting(&old)));
@@ -309,7 +309,7 @@ fn a_websocket_is_forwarded_over_a_unix_socket() {
 }
 
 #[test]
-fn a_unix_socket_that_is_not_there_is_502_until_it_is() {
+fn a_missing_unix_socket_is_answered_with_502_until_it_exists() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.sock");
     let edge = Edge::with(&[nobody()], |parts| parts.apps[0].upstreams = vec![Upstream::Socket(path.clone())]);
@@ -324,7 +324,7 @@ fn a_unix_socket_that_is_not_there_is_502_until_it_is() {
 }
 
 #[test]
-fn requests_move_over_from_a_server_that_is_down_whatever_it_is() {
+fn requests_use_another_server_when_one_is_down() {
     let authority = Authority::new();
     let address = tls_server(&authority.issue("wiki", "IP:127.0.0.1"), None);
     let misnamed = tls_server(&authority.issue("misnamed", "DNS:other.internal"), None);
@@ -417,7 +417,7 @@ fn forgetful(seen: &Arc<Mutex<Vec<String>>>) -> SocketAddr {
 }
 
 #[test]
-fn only_what_may_be_said_twice_is_said_again_on_another_connection() {
+fn only_repeatable_requests_are_retried_on_another_connection() {
     let seen = Arc::default();
     let edge = Edge::before(&[forgetful(&seen)]);
     let say = |method: &str, rest: &str| {
@@ -435,7 +435,7 @@ fn only_what_may_be_said_twice_is_said_again_on_another_connection() {
 }
 
 #[test]
-fn an_answer_that_has_begun_is_not_begun_again() {
+fn a_started_response_is_not_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let count = Arc::new(AtomicUsize::new(0));

@@ -63,7 +63,7 @@ async fn settings_client(settings: &PostgresSettings) -> tokio_postgres::Client 
 
 /// Each increments all of them, in a different order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_that_move_all_counters_do_not_stand_in_each_others_way() {
+async fn concurrent_increments_of_all_counters_do_not_conflict() {
     let settings = empty_store().await;
     let nodes = [Arc::new(node(&settings).await), Arc::new(node(&settings).await)];
     let mut commits = tokio::task::JoinSet::new();
@@ -84,7 +84,7 @@ async fn many_that_move_all_counters_do_not_stand_in_each_others_way() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_beat_nothing_is_decided_and_nothing_read() {
+async fn without_a_heartbeat_nothing_is_decided_or_read() {
     let schema = schema().await;
     let at = |port: u16| {
         PostgresSettings::new(format!("postgres://sealgate@127.0.0.1:{port}/postgres{}", within(&schema)).into())
@@ -114,7 +114,7 @@ async fn without_a_beat_nothing_is_decided_and_nothing_read() {
 
 /// As in a process that was suspended between its reads and its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_decision_that_a_pause_has_overtaken_is_not_acted_on() {
+async fn a_decision_that_is_outdated_by_a_pause_is_discarded() {
     let settings = PostgresSettings { staleness: Duration::from_millis(300), ..empty_store().await };
     let (engine, other) = (Arc::new(node(&settings).await), node(&settings).await);
     let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_decision_that_a_pause_has_overtaken_is_not_acted_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_later_of_two_processes_with_one_name_goes_on() {
+async fn the_later_of_two_processes_with_the_same_name_continues() {
     let settings = named("a", &empty_store().await);
     let earlier = node(&settings).await;
     let later = node(&settings).await;
@@ -142,7 +142,7 @@ async fn the_later_of_two_processes_with_one_name_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_was_removed_stops_and_does_not_come_back() {
+async fn a_removed_node_stops_and_cannot_rejoin() {
     let settings = named("a", &empty_store().await);
     let engine = node(&settings).await;
     administer(&settings_client(&settings).await, &["UPDATE node SET removed = true"]).await;
@@ -154,7 +154,7 @@ async fn a_node_that_was_removed_stops_and_does_not_come_back() {
 
 /// Codes and tokens expire by the clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_whose_clock_is_wrong_decides_nothing() {
+async fn a_node_with_a_wrong_clock_refuses_requests() {
     fn late() -> f64 {
         std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64() - 5.0
     }
@@ -170,7 +170,7 @@ async fn a_node_whose_clock_is_wrong_decides_nothing() {
 
 /// As a primary whose standby follows another server: it answers reads, and completes no write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_no_standby_follows_is_not_believed() {
+async fn a_database_without_a_standby_is_not_trusted() {
     let server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
@@ -237,7 +237,7 @@ async fn all_settings_are_checked_again_after_a_failover() {
 /// A server retains the process of a commit that waits for its standby, even if the client has
 /// disconnected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_no_standby_answers_no_more_connections_are_used_up() {
+async fn an_unresponsive_standby_does_not_exhaust_connections() {
     let server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();

@@ -11,7 +11,7 @@ use sealgate_store::sled::{NewStore, OpenError, SledEngine, last_backup};
 use crate::{BARRIERS, Place, commit, put, store};
 
 #[tokio::test]
-async fn a_copy_made_under_load_shows_one_moment() {
+async fn a_copy_under_load_is_consistent() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let engine = Arc::new(place.open());
@@ -84,13 +84,13 @@ async fn the_time_of_the_last_backup_is_recorded_and_not_copied() {
 }
 
 #[tokio::test]
-async fn an_engine_without_files_says_that_it_makes_no_copies() {
+async fn an_engine_without_files_reports_that_it_cannot_copy() {
     let place = Place::new();
     assert!(matches!(MemoryEngine::new().copy_to(&place.path()).await, Err(EngineError::NoCopy(_))));
 }
 
 #[tokio::test]
-async fn a_store_that_is_open_is_not_taken_for_a_backup() {
+async fn an_open_store_is_not_accepted_as_a_backup() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let engine = place.open();
@@ -102,7 +102,7 @@ async fn a_store_that_is_open_is_not_taken_for_a_backup() {
 }
 
 #[test]
-fn a_new_store_that_is_not_finished_leaves_nothing_and_what_a_killed_process_left_is_no_hindrance() {
+fn an_unfinished_store_is_removed_and_remains_of_a_killed_process_are_ignored() {
     let _shared = BARRIERS.blocking_read();
     let place = Place::new();
     let left = place.directory.path().join("store.new");

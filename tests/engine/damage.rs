@@ -75,7 +75,7 @@ async fn every_flipped_bit_is_detected() {
 
 /// A complete older file replaces a newer one: each part is consistent by itself.
 #[tokio::test]
-async fn an_earlier_state_of_the_files_is_noticed() {
+async fn an_earlier_state_of_the_files_is_detected() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     filled(&place).await;

@@ -120,7 +120,7 @@ fn rounds() -> impl Iterator<Item = Duration> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes servers away again and again: make test-cluster"]
-async fn a_server_that_is_killed_and_started_again_loses_and_repeats_nothing() {
+async fn a_killed_and_restarted_database_loses_and_repeats_nothing() {
     let mut server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
@@ -151,7 +151,7 @@ fn both(first: &PostgresServer, second: &PostgresServer) -> PostgresSettings {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes servers away again and again: make test-cluster"]
-async fn a_failover_under_load_loses_and_repeats_nothing_and_the_old_primary_is_not_believed() {
+async fn a_failover_under_load_loses_nothing_and_the_old_primary_is_not_trusted() {
     for pause in rounds() {
         let (acknowledged, unknown) = fail_over(pause, PostgresServer::kill, PostgresServer::start_again).await;
         println!("after {pause:?}: {acknowledged} commits were acknowledged, {unknown} were not");
@@ -160,7 +160,7 @@ async fn a_failover_under_load_loses_and_repeats_nothing_and_the_old_primary_is_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes servers away again and again: make test-cluster"]
-async fn a_primary_that_hangs_is_left_for_the_one_that_is_promoted() {
+async fn a_hanging_primary_is_replaced_by_the_promoted_one() {
     for pause in rounds() {
         let (acknowledged, unknown) = fail_over(pause, |primary| primary.hang(), |primary| primary.resume()).await;
         println!("after {pause:?}: {acknowledged} commits were acknowledged, {unknown} were not");

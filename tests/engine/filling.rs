@@ -182,7 +182,7 @@ async fn relayed() -> (String, PostgresSettings, Relay, PostgresSettings) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_that_comes_meanwhile_decides_on_what_was_laid_down() {
+async fn a_commit_during_an_import_sees_the_imported_records() {
     let (schema, settings, ..) = relayed().await;
     let engine = Arc::new(node(&settings).await);
     let client = shared().client("").await;
@@ -205,7 +205,7 @@ async fn a_commit_that_comes_meanwhile_decides_on_what_was_laid_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_starts_meanwhile_serves_what_was_laid_down() {
+async fn a_node_that_starts_during_an_import_serves_the_imported_records() {
     let (schema, settings, ..) = relayed().await;
     let client = shared().client("").await;
     let new = NewPostgresStore::begin(&settings).await.unwrap();
@@ -220,7 +220,7 @@ async fn a_node_that_starts_meanwhile_serves_what_was_laid_down() {
 
 /// The table was empty at the beginning, and was not when it got the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_that_comes_first_keeps_a_new_store_out() {
+async fn an_earlier_commit_prevents_an_import() {
     let (schema, settings, ..) = relayed().await;
     let mut client = shared().client(&within(&schema)).await;
     let other = shared().client("").await;
@@ -260,7 +260,7 @@ async fn concurrent_imports_create_one_store() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_thousand_records_are_laid_down() {
+async fn a_hundred_thousand_records_are_imported() {
     let settings = empty_store().await;
     let new = NewPostgresStore::begin(&settings).await.unwrap();
     fill(&*new.engine(), 0..100_000).await;
@@ -280,7 +280,7 @@ async fn a_hundred_thousand_records_are_laid_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_breaks_in_the_middle_leaves_an_empty_store() {
+async fn a_connection_lost_during_an_import_leaves_an_empty_store() {
     let (_, straight, relay, through) = relayed().await;
     let new = NewPostgresStore::begin(&through).await.unwrap();
     fill(&*new.engine(), 0..1000).await;
@@ -321,7 +321,7 @@ async fn a_role_without_create_can_import_and_read_a_snapshot() {
 /// A refused write makes the commit fail too: a server answers the commit of a failed transaction
 /// like success.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_store_of_which_something_was_refused_is_not_kept() {
+async fn an_import_with_a_refused_record_is_discarded() {
     let (schema, settings, ..) = relayed().await;
     let client = shared().client(&within(&schema)).await;
     administer(&client, &["ALTER TABLE record ADD CHECK (value <> 'wrong')"]).await;
@@ -333,7 +333,7 @@ async fn a_new_store_of_which_something_was_refused_is_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_store_whose_last_answer_is_lost_is_there() {
+async fn an_import_whose_last_answer_is_lost_is_complete() {
     let (_, straight, relay, through) = relayed().await;
     let node = node(&straight).await;
     let new = NewPostgresStore::begin(&through).await.unwrap();
@@ -371,7 +371,7 @@ async fn an_import_with_an_unknown_result_reports_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_store_whose_end_comes_late_is_never_there() {
+async fn an_import_that_commits_too_late_is_discarded() {
     let (_, straight, relay, through) = relayed().await;
     let node = node(&straight).await;
     let new = NewPostgresStore::begin(&through).await.unwrap();
@@ -389,7 +389,7 @@ async fn a_new_store_whose_end_comes_late_is_never_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_dies_in_the_middle_comes_back_with_an_empty_store() {
+async fn a_database_crash_during_an_import_leaves_an_empty_store() {
     let mut server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
@@ -413,7 +413,7 @@ async fn a_server_that_dies_in_the_middle_comes_back_with_an_empty_store() {
 
 /// A server that reports success for data that no standby has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_for_the_standby_that_is_cancelled_lays_nothing_down() {
+async fn a_cancelled_wait_for_the_standby_imports_nothing() {
     let server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();

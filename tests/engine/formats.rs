@@ -63,7 +63,7 @@ fn names(raise: &FormatRaise) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_empty_store_begins_with_what_all_nodes_read() {
+async fn an_empty_store_gets_the_format_that_all_nodes_read() {
     for (beside, begins) in [(None, b"\x018"), (Some(OLDER), b"\x017"), (Some(NEWER), b"\x018")] {
         let settings = empty_store().await;
         if let Some(beside) = beside {
@@ -84,7 +84,7 @@ async fn an_empty_store_begins_with_what_all_nodes_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_import_begins_with_what_the_cluster_reads() {
+async fn an_import_gets_the_format_that_the_cluster_reads() {
     let settings = empty_store().await;
     node("older", OLDER, &settings).await.close();
     let newer = PostgresSettings { formats: NEWER, ..settings.clone() };
@@ -104,7 +104,7 @@ async fn an_import_begins_with_what_the_cluster_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_does_not_serve_the_format_does_not_enter() {
+async fn a_version_that_does_not_support_the_format_cannot_join() {
     let settings = begun().await;
     let client = client(&settings).await;
     for (found, refused) in [
@@ -129,7 +129,7 @@ async fn a_program_that_does_not_serve_the_format_does_not_enter() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_finds_a_format_that_it_does_not_read_stops() {
+async fn a_node_stops_at_a_format_that_it_does_not_read() {
     let settings = begun().await;
     let (older, newer) = (node("older", OLDER, &settings).await, node("newer", NEWER, &settings).await);
     let client = client(&settings).await;
@@ -149,7 +149,7 @@ async fn a_node_that_finds_a_format_that_it_does_not_read_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_format_rises_when_all_nodes_read_the_next() {
+async fn the_format_is_raised_when_all_nodes_read_the_next_one() {
     let settings = begun().await;
     let (older, _newer) = (node("older", OLDER, &settings).await, node("newer", NEWER, &settings).await);
     let refused = raise(&settings).await;
@@ -255,7 +255,7 @@ const FIRST_REVISION: &[&str] =
     &["ALTER TABLE node DROP COLUMN reads_from, DROP COLUMN reads_to", "ALTER TABLE store DROP COLUMN revision"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_of_an_older_version_are_refused_until_they_are_added_to() {
+async fn tables_of_an_older_version_are_refused_until_they_are_upgraded() {
     let settings = begun().await;
     commit(&*node("a", OLDER, &settings).await, put(b"k", b"v")).await;
     let client = client(&settings).await;
@@ -283,7 +283,7 @@ async fn tables_of_an_older_version_are_refused_until_they_are_added_to() {
 
 /// A statement that waits for a table lock blocks all later ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_are_added_to_without_keeping_nodes_waiting() {
+async fn tables_are_upgraded_without_blocking_nodes() {
     let settings = begun().await;
     let (holder, beating) = (client(&settings).await, client(&settings).await);
     administer(&beating, FIRST_REVISION).await;

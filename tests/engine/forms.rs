@@ -50,7 +50,7 @@ async fn keep(store: &Store, id: &str, nonce: u8) {
 }
 
 #[tokio::test]
-async fn a_form_comes_back_once_and_to_its_browser_only() {
+async fn a_form_is_returned_once_and_only_to_its_browser() {
     let (store, _) = in_memory(10).await;
     keep(&store, "one", 1).await;
     assert_eq!(store.take_form(&hash("other"), &hash("one"), NOW).await.unwrap(), None);
@@ -78,7 +78,7 @@ async fn concurrent_requests_for_a_kept_form_return_it_once() {
 }
 
 #[tokio::test]
-async fn the_words_that_were_typed_stand_in_no_file_of_the_store() {
+async fn typed_text_is_in_no_file_of_the_store() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let engine = Arc::new(place.open());
@@ -121,7 +121,7 @@ async fn key_of(engine: &dyn Engine) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_form_that_was_moved_to_another_key_does_not_open() {
+async fn a_form_moved_to_another_record_key_cannot_be_decrypted() {
     let (store, engine) = in_memory(10).await;
     keep(&store, "victim", 1).await;
     let key = key_of(engine.as_ref()).await;
@@ -135,7 +135,7 @@ async fn a_form_that_was_moved_to_another_key_does_not_open() {
 }
 
 #[tokio::test]
-async fn a_form_under_another_data_key_is_refused_by_that_name() {
+async fn a_form_under_another_data_key_is_refused_with_that_reason() {
     let (first, engine) = in_memory(10).await;
     keep(&first, "one", 1).await;
     let other = store(engine, 2, 10).await;
@@ -144,7 +144,7 @@ async fn a_form_under_another_data_key_is_refused_by_that_name() {
 }
 
 #[tokio::test]
-async fn the_oldest_forms_give_way_when_there_are_too_many() {
+async fn the_oldest_forms_are_evicted_when_there_are_too_many() {
     let (store, _) = in_memory(40).await;
     for at in 0..40_u8 {
         let id = hash(&format!("old {at}"));
@@ -183,7 +183,7 @@ async fn a_form_that_is_too_large_is_not_kept() {
 }
 
 #[tokio::test]
-async fn without_a_data_key_nothing_is_kept() {
+async fn no_form_is_kept_without_a_data_key() {
     let engine = Arc::new(MemoryEngine::new());
     let store = Store::open(engine.clone(), 10).await.unwrap();
     assert!(!store.keeps_forms());
@@ -192,7 +192,7 @@ async fn without_a_data_key_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn where_none_may_be_kept_none_is() {
+async fn no_form_is_kept_if_the_limit_is_zero() {
     let (store, engine) = in_memory(0).await;
     assert!(!store.keeps_forms());
     assert!(!store.keep_form(&hash("b"), &hash("id"), &form(), later(), [1; 12]).await.unwrap());
@@ -200,7 +200,7 @@ async fn where_none_may_be_kept_none_is() {
 }
 
 #[tokio::test]
-async fn an_expired_form_is_neither_handed_out_nor_left() {
+async fn an_expired_form_is_not_returned_and_is_removed() {
     let (store, engine) = in_memory(10).await;
     keep(&store, "one", 1).await;
     keep(&store, "two", 2).await;
@@ -213,7 +213,7 @@ async fn an_expired_form_is_neither_handed_out_nor_left() {
 }
 
 #[tokio::test]
-async fn a_restore_drops_kept_forms_and_a_move_leaves_them_behind() {
+async fn restores_and_exports_omit_kept_forms() {
     let (store, engine) = in_memory(10).await;
     keep(&store, "one", 1).await;
     let (records, _) = store.export(&Position::default()).await.unwrap().unwrap();
@@ -236,7 +236,7 @@ async fn an_import_takes_no_forms() {
 }
 
 #[tokio::test]
-async fn data_keys_of_several_wrapping_keys_lie_side_by_side() {
+async fn data_keys_of_several_wrapping_keys_can_coexist() {
     let (store, _) = in_memory(10).await;
     store.keep_data_key("aa", &[1, 2]).await.unwrap();
     store.keep_data_key("bb", &[3]).await.unwrap();

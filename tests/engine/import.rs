@@ -109,7 +109,7 @@ fn of<'r>(records: &'r mut [Json], table: &str) -> &'r mut Json {
 }
 
 #[tokio::test]
-async fn an_import_holds_byte_for_byte_what_was_exported() {
+async fn an_import_equals_the_export_byte_for_byte() {
     let records = exported().await;
     for table in ["user", "email", "username", "client", "session", "revoked_token", "once", "audit", "index", "expiry"]
     {
@@ -119,7 +119,7 @@ async fn an_import_holds_byte_for_byte_what_was_exported() {
 }
 
 #[tokio::test]
-async fn a_record_that_is_none_of_its_table_is_refused() {
+async fn an_invalid_record_of_a_table_is_refused() {
     for table in ["user", "client", "session", "revoked_token", "once", "audit", "email", "username"] {
         for value in [json!({"x": 1}), json!(null), json!("text"), json!([]), json!(-1)] {
             let mut records = exported().await;
@@ -148,7 +148,7 @@ async fn records_with_unknown_members_are_refused() {
 }
 
 #[tokio::test]
-async fn a_record_under_anothers_key_is_refused() {
+async fn a_record_under_another_records_key_is_refused() {
     let bens = base64url(Subject::from_random([2; 16]).as_bytes());
     for (table, key) in [
         ("user", bens.as_str()),
@@ -217,7 +217,7 @@ async fn field_names_are_classified() {
 }
 
 #[tokio::test]
-async fn indexes_follow_from_the_records_and_not_from_the_file() {
+async fn indexes_are_derived_from_the_records_and_not_read_from_the_file() {
     let mut records = exported().await;
     let ben = Subject::from_random([2; 16]);
     let mine = |record: &Json| !matches!(record["table"].as_str(), Some("index" | "expiry" | "email" | "username"));
@@ -244,7 +244,7 @@ async fn indexes_follow_from_the_records_and_not_from_the_file() {
 }
 
 #[tokio::test]
-async fn grants_are_found_by_person_and_client_after_an_import() {
+async fn grants_are_found_by_user_and_client_after_an_import() {
     let mut records = exported().await;
     let grant = Grant {
         id: GrantId::from_bytes([9; 16]),
@@ -276,7 +276,7 @@ async fn grants_are_found_by_person_and_client_after_an_import() {
 }
 
 #[tokio::test]
-async fn nothing_may_stand_behind_the_last_line() {
+async fn data_after_the_last_line_is_refused() {
     for behind in ["x", "{}", "\n"] {
         let mut longer = file(&exported().await);
         longer.extend_from_slice(behind.as_bytes());

@@ -27,7 +27,7 @@ fn call(username: &str) -> impl Fn(&mut User) + Send + use<> {
 }
 
 #[tokio::test]
-async fn a_name_leads_to_one_person() {
+async fn a_name_identifies_one_user() {
     let store = empty().await;
     let anna = person(1, "anna@example.test", Some("anna"));
     assert_eq!(store.add_user(&anna).await.unwrap(), AddOutcome::Added);

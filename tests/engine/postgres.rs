@@ -65,7 +65,7 @@ impl Relayed {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_is_lost_has_happened_once() {
+async fn a_commit_with_a_lost_answer_is_applied_once() {
     let relayed = Relayed::start().await;
     let begun = relayed.begin(Manner::SwallowAnswers);
     until("it is applied", || async { relayed.stored().await.is_some() }).await;
@@ -77,7 +77,7 @@ async fn a_commit_whose_answer_is_lost_has_happened_once() {
 
 /// An engine that compared the stored with its written value would report a conflict here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_is_lost_has_happened_also_when_another_followed_it() {
+async fn a_commit_with_a_lost_answer_is_detected_after_a_later_commit() {
     let relayed = Relayed::start().await;
     let begun = relayed.begin(Manner::SwallowAnswers);
     until("it is applied", || async { relayed.stored().await.is_some() }).await;
@@ -89,7 +89,7 @@ async fn a_commit_whose_answer_is_lost_has_happened_also_when_another_followed_i
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_whose_answer_is_lost_is_a_refusal() {
+async fn a_refusal_with_a_lost_answer_remains_a_refusal() {
     let relayed = Relayed::start().await;
     commit(&relayed.other, put(b"k", b"theirs")).await;
     let begun = relayed.begin(Manner::SwallowAnswers);
@@ -100,7 +100,7 @@ async fn a_refusal_whose_answer_is_lost_is_a_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_that_another_overtakes_on_its_way_is_a_conflict() {
+async fn a_commit_overtaken_by_another_is_a_conflict() {
     let relayed = Relayed::start().await;
     let begun = relayed.begin(Manner::HoldQuestions);
     until("it is on its way", || async { relayed.relay.stopped() > 0 }).await;
@@ -112,7 +112,7 @@ async fn a_commit_that_another_overtakes_on_its_way_is_a_conflict() {
 
 /// A blind write: no expectation of its own prevents the late run from writing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_first_run_that_comes_late_writes_nothing() {
+async fn a_delayed_first_attempt_writes_nothing() {
     let relayed = Relayed::start().await;
     relayed.relay.set(Manner::HoldQuestions);
     let node = Arc::clone(&relayed.node);
@@ -131,7 +131,7 @@ async fn a_first_run_that_comes_late_writes_nothing() {
 
 /// One writer takes them in queue order, never two of them in one batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commits_of_one_key_in_one_queue_follow_one_another() {
+async fn commits_of_one_key_are_applied_in_queue_order() {
     let engine = node(&PostgresSettings { writers: 1, ..empty_store().await }).await;
     let step = |number: u8| Changes { expect: vec![value(b"k", &[number])], ..put(b"k", &[number + 1]) };
     commit(&engine, put(b"k", &[0])).await;
@@ -177,7 +177,7 @@ impl CommitObserver for Told {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_for_the_standby_that_is_cancelled_is_no_commit() {
+async fn a_cancelled_wait_for_the_standby_is_not_a_commit() {
     let server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();
@@ -266,7 +266,7 @@ async fn a_database_that_would_lose_or_garble_records_is_refused() {
 
 /// As after a restore of another store at the same address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_holds_another_store_is_not_believed() {
+async fn a_database_with_another_store_is_refused() {
     let relayed = Relayed::start().await;
     let client = shared().client(&within(&relayed.schema)).await;
     let id: String = client.query_one("SELECT id::text FROM store", &[]).await.unwrap().get(0);
@@ -280,7 +280,7 @@ async fn a_server_that_holds_another_store_is_not_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tls_is_verified_and_never_left_out() {
+async fn tls_is_verified_and_cannot_be_bypassed() {
     let server = start(&[]).await;
     let client = server.client("").await;
     let settings = |host: &str, ca: &std::path::Path| {

@@ -51,7 +51,7 @@ fn an_engine_of_one_node_shares_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_nodes_that_ask_at_once_get_a_windows_limit_and_no_more() {
+async fn three_concurrent_nodes_share_one_limit() {
     let nodes = three(&empty_store().await).await;
     let mut asked = JoinSet::new();
     for number in 0..300 {
@@ -68,7 +68,7 @@ async fn three_nodes_that_ask_at_once_get_a_windows_limit_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn near_the_end_a_node_gets_one_at_a_time() {
+async fn near_the_limit_a_node_reserves_one_request_at_a_time() {
     let nodes = three(&empty_store().await).await;
     let mut got = Vec::new();
     for number in 0..20 {
@@ -109,7 +109,7 @@ fn schema_of(settings: &PostgresSettings) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_right_guess_is_given_back_and_leaves_no_row() {
+async fn a_correct_password_is_uncounted_and_leaves_no_row() {
     let settings = empty_store().await;
     let nodes = three(&settings).await;
     for _ in 0..20 {
@@ -126,7 +126,7 @@ async fn a_right_guess_is_given_back_and_leaves_no_row() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_that_are_over_are_removed_and_others_stay() {
+async fn only_expired_rows_are_removed() {
     let settings = empty_store().await;
     let engine = node(&patient(&settings)).await;
     let counts = engine.shared_counts().unwrap();
@@ -150,7 +150,7 @@ async fn rows_that_are_over_are_removed_and_others_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_an_answer_a_request_waits_shortly_and_later_not_at_all() {
+async fn hanging_database_connections_are_replaced_after_a_timeout() {
     let schema = schema().await;
     let url = |port: u16| format!("postgres://sealgate@127.0.0.1:{port}/postgres{}", within(&schema));
     initialise(&PostgresSettings::new(url(shared().port).into())).await.unwrap();
@@ -203,7 +203,7 @@ async fn without_a_standby_requests_are_counted_and_guesses_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_first_starts_at_once_have_one_seed() {
+async fn two_concurrent_first_starts_use_one_seed() {
     let settings = empty_store().await;
     let store = async || Store::open(Arc::new(node(&settings).await), 0).await.unwrap();
     let (one, two) = tokio::join!(store(), store());

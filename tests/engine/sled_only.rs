@@ -52,7 +52,7 @@ async fn held(place: &Place, queue: usize, commit_timeout: Duration) -> (SledEng
 }
 
 #[tokio::test]
-async fn a_full_queue_sheds_load_and_loses_nothing_that_it_took() {
+async fn a_full_queue_refuses_commits_and_loses_no_accepted_one() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let (engine, open) = held(&place, 4, Duration::from_secs(20)).await;
@@ -71,7 +71,7 @@ async fn a_full_queue_sheds_load_and_loses_nothing_that_it_took() {
 }
 
 #[tokio::test]
-async fn a_commit_waits_no_longer_than_its_deadline_and_is_then_left_undone() {
+async fn a_commit_that_misses_its_deadline_is_not_applied() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     // The previous commit must finish in time, on a busy machine too.
@@ -85,7 +85,7 @@ async fn a_commit_waits_no_longer_than_its_deadline_and_is_then_left_undone() {
 }
 
 #[tokio::test]
-async fn closing_finishes_what_is_queued_and_takes_no_more() {
+async fn closing_finishes_queued_commits_and_accepts_no_more() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let (engine, open) = held(&place, 4, Duration::from_secs(20)).await;
@@ -137,7 +137,7 @@ async fn a_disk_below_its_reserve_refuses_writes_and_serves_reads() {
 }
 
 #[tokio::test]
-async fn opening_again_finds_everything() {
+async fn reopening_finds_all_records() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let engine = place.open();
@@ -156,7 +156,7 @@ async fn opening_again_finds_everything() {
 }
 
 #[tokio::test]
-async fn a_second_opening_says_who_has_the_store() {
+async fn a_second_open_reports_the_process_that_uses_the_store() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let engine = place.open();
@@ -225,7 +225,7 @@ impl CommitObserver for Tally {
 }
 
 #[tokio::test]
-async fn a_batch_costs_two_barriers_however_many_commits_share_it_and_a_few_lone_records_one() {
+async fn a_large_batch_needs_two_barriers_and_a_small_one_needs_one() {
     let _alone = BARRIERS.write().await;
     let place = Place::new();
     let tally = Arc::new(Tally::default());
@@ -334,14 +334,14 @@ fn assert_kept(place: &Place, acknowledged: &BTreeSet<usize>) {
 }
 
 #[test]
-fn a_killed_process_loses_nothing_that_it_acknowledged() {
+fn a_killed_process_loses_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         write_for_ever(Path::new(&path));
     }
     let place = Place::new();
     let mut acknowledged = BTreeSet::new();
     for round in 0..5_u64 {
-        let mut child = child("a_killed_process_loses_nothing_that_it_acknowledged", &place, "");
+        let mut child = child("a_killed_process_loses_no_acknowledged_commit", &place, "");
         let output = BufReader::new(child.stdout.take().unwrap());
         let (begun, beginning) = mpsc::channel();
         let reader = thread::spawn(move || {
@@ -364,13 +364,13 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
 }
 
 #[test]
-fn a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept() {
+fn a_failed_write_ends_the_process_and_keeps_acknowledged_commits() {
     if let Some(path) = std::env::var_os(CHILD) {
         write_for_ever(Path::new(&path));
     }
     let place = Place::new();
     // Limits files to 6 MiB (in blocks of 512 bytes); a write beyond fails as on a broken disk.
-    let test = "a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept";
+    let test = "a_failed_write_ends_the_process_and_keeps_acknowledged_commits";
     let output = child(test, &place, "trap '' XFSZ; ulimit -f 12288;").wait_with_output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(70), "{errors}");
@@ -385,7 +385,7 @@ fn a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept() {
 /// A commit with an unknown outcome reports that, and exactly the applied ones increment their
 /// counter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_that_is_applied_after_its_time_moves_its_counter() {
+async fn a_commit_applied_after_its_deadline_increments_its_counter() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     let options = Options { allow_volatile: true, commit_timeout: Duration::from_micros(200), ..Options::default() };

@@ -37,7 +37,7 @@ fn pair(number: u32) -> Changes {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_is_one_moment_while_others_commit() {
+async fn a_snapshot_is_consistent_during_commits() {
     let settings = empty_store().await;
     let engine = Arc::new(node(&settings).await);
     for number in 0..1000 {
@@ -93,7 +93,7 @@ async fn a_snapshot_refuses_commits_and_blocks_no_writer() {
 
 /// An export of a served store, imported into another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_of_a_store_that_is_served_is_one_moment() {
+async fn an_export_of_a_served_store_is_consistent() {
     let settings = empty_store().await;
     let served = Arc::new(Store::open(Arc::new(node(&settings).await), 10).await.unwrap());
     for number in 0..300 {
@@ -134,7 +134,7 @@ async fn an_export_of_a_store_that_is_served_is_one_moment() {
 
 /// A replaced primary answers reads with outdated data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_whose_standby_does_not_answer_shows_nothing() {
+async fn a_database_without_an_answering_standby_serves_no_snapshot() {
     let server = start(&[]).await;
     let settings = PostgresSettings::new(server.url("").into());
     initialise(&settings).await.unwrap();

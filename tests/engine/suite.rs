@@ -435,7 +435,7 @@ async fn an_idle_engine_answers_a_ping(engine: Arc<dyn Engine>) {
 }
 
 #[tokio::test]
-async fn a_memory_engine_can_be_told_to_refuse_writes() {
+async fn the_memory_engine_can_refuse_writes() {
     let engine = MemoryEngine::new();
     commit(&engine, put(b"k", b"v")).await;
     engine.refuse_writes(true);

@@ -124,7 +124,7 @@ impl Engine for Ailing {
 }
 
 #[tokio::test]
-async fn an_engine_that_does_not_answer_puts_nothing_off_and_damage_is_put_off_for_a_day() {
+async fn only_damaged_records_are_skipped_for_a_day() {
     let elsewhere = Arc::new(MemoryEngine::new());
     Store::open(Arc::<MemoryEngine>::clone(&elsewhere), 10).await.unwrap().revoke_token("damaged", NOW).await.unwrap();
     let (damaged, _) = elsewhere.scan(b"r", None, 1).await.unwrap().pop().unwrap();
@@ -160,7 +160,7 @@ async fn shared_store(settings: &PostgresSettings) -> Arc<Store> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_that_sweep_remove_each_record_once() {
+async fn two_sweeping_nodes_remove_each_record_once() {
     let settings = empty_store().await;
     let (one, other) = (shared_store(&settings).await, shared_store(&settings).await);
     fill(&one, RECORDS).await;
@@ -174,7 +174,7 @@ async fn two_nodes_that_sweep_remove_each_record_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweeper_that_was_stopped_removes_nothing_and_another_goes_on() {
+async fn a_stopped_sweeper_removes_nothing_and_another_continues() {
     let settings = empty_store().await;
     let (one, other) = (shared_store(&settings).await, shared_store(&settings).await);
     fill(&one, RECORDS).await;

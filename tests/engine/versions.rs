@@ -130,7 +130,7 @@ async fn every_record_of_every_version_is_read_and_moves_to_another_store() {
 }
 
 #[tokio::test]
-async fn each_step_makes_of_a_record_what_its_time_meant() {
+async fn each_format_step_preserves_the_meaning_of_a_record() {
     // A sign-in of the first version has no context class.
     let (_, engine) = older(1).await;
     assert_eq!(acr(&*engine).await, Json::Null);
@@ -159,7 +159,7 @@ async fn each_step_makes_of_a_record_what_its_time_meant() {
 }
 
 #[tokio::test]
-async fn an_older_record_is_written_in_the_new_form_when_it_changes_and_others_stay() {
+async fn an_older_record_is_converted_only_when_it_changes() {
     for (format, _) in STORES {
         let (store, engine) = older(format).await;
         let before = rows(&*engine).await;
@@ -220,7 +220,7 @@ async fn the_sweeper_and_a_restore_read_older_records() {
 }
 
 #[tokio::test]
-async fn an_older_store_on_a_disk_is_taken_as_it_is() {
+async fn an_older_store_on_disk_is_opened_without_conversion() {
     let _shared = BARRIERS.read().await;
     for (format, _) in STORES {
         let place = Place::new();
@@ -240,7 +240,7 @@ async fn an_older_store_on_a_disk_is_taken_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_newer_store_is_refused_and_stays() {
+async fn a_newer_store_is_refused_and_unchanged() {
     let engine = Arc::new(MemoryEngine::new());
     fill(&*engine, 6).await;
     crate::commit(&*engine, put(FORMAT, b"\x01200")).await;
@@ -254,7 +254,7 @@ async fn a_newer_store_is_refused_and_stays() {
 }
 
 #[tokio::test]
-async fn a_record_of_a_newer_program_is_refused_alone_and_stays() {
+async fn only_the_record_of_a_newer_version_is_refused_and_it_is_unchanged() {
     let (store, engine) = older(6).await;
     let key = [b"s", &session().as_bytes()[..]].concat();
     let value = b"\x09whatever comes".to_vec();
@@ -268,7 +268,7 @@ async fn a_record_of_a_newer_program_is_refused_alone_and_stays() {
 }
 
 #[tokio::test]
-async fn an_older_record_that_is_none_is_named_without_what_it_holds() {
+async fn an_invalid_older_record_is_reported_without_its_content() {
     let (store, engine) = older(1).await;
     let key = [b"s", &session().as_bytes()[..]].concat();
     for (damaged, reason) in [
@@ -294,7 +294,7 @@ async fn an_older_record_that_is_none_is_named_without_what_it_holds() {
 }
 
 #[tokio::test]
-async fn records_without_a_format_of_the_store_are_refused() {
+async fn records_in_a_store_without_a_format_are_refused() {
     let engine = Arc::new(MemoryEngine::new());
     let key = [b"o", &SecretHash::for_secret(b"x").as_bytes()[..]].concat();
     crate::commit(&*engine, put(&key, b"\x011800000000")).await;

@@ -244,13 +244,13 @@ fn acknowledged_commits_survive_a_power_cut_with_torn_writes() {
 }
 
 #[test]
-fn a_power_cut_without_the_barrier_is_noticed() {
-    block_on(is_noticed("a_power_cut_without_the_barrier_is_noticed", Model::SyncedOnly));
+fn a_power_cut_without_the_barrier_is_detected() {
+    block_on(is_noticed("a_power_cut_without_the_barrier_is_detected", Model::SyncedOnly));
 }
 
 #[test]
-fn a_scattering_power_cut_without_the_barrier_is_noticed() {
-    block_on(is_noticed("a_scattering_power_cut_without_the_barrier_is_noticed", Model::Scattered));
+fn a_reordering_power_cut_without_the_barrier_is_detected() {
+    block_on(is_noticed("a_reordering_power_cut_without_the_barrier_is_detected", Model::Scattered));
 }
 
 /// Runs a test on a new runtime. The child writes on its own runtime, which must not be started

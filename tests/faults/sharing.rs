@@ -93,7 +93,7 @@ fn rate(commits: &AtomicUsize, started: Instant) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sharing_flushes_is_worth_several_times_the_commits_at_64_callers() {
+async fn sharing_flushes_multiplies_the_commits_of_64_callers() {
     let _alone = MACHINE.write().await;
     let mut best = 0.0_f64;
     for _ in 0..ATTEMPTS {

@@ -48,7 +48,7 @@ fn memory() -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_store_stays_as_large_as_what_is_alive_needs() {
+async fn the_size_of_the_store_follows_the_live_records() {
     let _alone = MACHINE.write().await;
     let alive = std::env::var("TURNOVER_RECORDS").map_or(20_000, |text| text.parse().expect("a number"));
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -94,7 +94,7 @@ async fn the_store_stays_as_large_as_what_is_alive_needs() {
 /// growth ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes four minutes"]
-async fn the_store_stays_as_large_when_few_of_its_records_change_often() {
+async fn frequent_changes_of_few_records_do_not_grow_the_store() {
     const ROUNDS: u64 = 8;
     const HOT: u64 = 300;
     let _alone = MACHINE.write().await;

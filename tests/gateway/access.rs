@@ -12,7 +12,7 @@ fn bearer(token: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_token_reaches_the_application_and_stays_here() {
+async fn a_token_gives_access_and_is_not_forwarded() {
     let world = World::new().await;
     let token = world.access_token("openid profile email").await;
     for path in ["/api/data?x=%2F", "/", "/profiles/1", "/staff/"] {
@@ -80,7 +80,7 @@ async fn scripts_frames_and_websockets_are_never_redirected() {
 }
 
 #[tokio::test]
-async fn a_token_that_does_not_stand_is_refused_whatever_the_cookie_says() {
+async fn an_invalid_token_is_refused_even_with_a_valid_cookie() {
     let world = World::new().await;
     let token = world.access_token("openid").await;
     let browser = Browser::new(&world);
@@ -108,7 +108,7 @@ async fn a_token_that_does_not_stand_is_refused_whatever_the_cookie_says() {
 }
 
 #[tokio::test]
-async fn a_token_that_begins_later_is_refused_until_then() {
+async fn a_token_is_refused_before_its_start() {
     use sealgate_domain::oauth::jwt;
     let world = World::new().await;
     let token = world.access_token("openid").await;
@@ -191,7 +191,7 @@ async fn a_missing_scope_is_named() {
 
 /// Self-registered clients request exactly the scopes of the challenge.
 #[tokio::test]
-async fn where_clients_register_themselves_the_challenge_names_offline_access() {
+async fn with_open_registration_the_challenge_names_offline_access() {
     let world = World::with("[registration]\nmode = \"open\"\n").await;
     for (path, scopes) in [("/", "openid offline_access"), ("/profiles/1", "openid profile offline_access")] {
         let reply = world.call("GET", &format!("https://wiki.test{path}"), &[]).await;
@@ -201,7 +201,7 @@ async fn where_clients_register_themselves_the_challenge_names_offline_access() 
 }
 
 #[tokio::test]
-async fn a_token_in_the_address_is_no_credential() {
+async fn a_token_in_the_url_is_ignored() {
     let world = World::new().await;
     let token = world.access_token("openid").await;
     let url = format!("https://wiki.test/api/x?access_token={token}");
@@ -249,7 +249,7 @@ async fn paths_without_a_rule_are_refused() {
 }
 
 #[tokio::test]
-async fn no_spelling_leads_around_a_rule() {
+async fn no_spelling_of_a_path_bypasses_a_rule() {
     let world = World::new().await;
     for path in [
         "/public/../a",
@@ -290,7 +290,7 @@ async fn no_spelling_leads_around_a_rule() {
 }
 
 #[tokio::test]
-async fn the_host_alone_names_the_application() {
+async fn only_the_host_selects_the_application() {
     let world = World::new().await;
     for host in ["wiki.test", "WIKI.test", "wiki.test:8443"] {
         let reply = world.call("GET", &format!("https://{host}/public/"), &[]).await;
@@ -307,7 +307,7 @@ async fn the_host_alone_names_the_application() {
 }
 
 #[tokio::test]
-async fn an_application_takes_the_tokens_of_its_clients_only() {
+async fn an_application_accepts_only_tokens_of_its_clients() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid profile email").await);
     let reply = world.call("GET", "https://mobile.test/", &[("authorization", &token)]).await;
@@ -340,7 +340,7 @@ async fn an_unapproved_client_only_opens_applications_that_list_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_registered_itself_opens_no_application() {
+async fn tokens_of_a_self_registered_client_open_no_application() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid profile email").await);
     let registered = SelfRegistration {

@@ -207,7 +207,7 @@ fn authorize(changes: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn every_kind_of_answer_has_its_status_and_its_headers() {
+async fn every_kind_of_response_has_the_recorded_status_and_headers() {
     let world = World::made(SETTINGS, Some(10), |config| {
         let logo = Logo { picture: Picture::Svg, bytes: Bytes::from_static(b"<svg/>") };
         config.pages.logo = Some(logo.clone());

@@ -63,7 +63,7 @@ fn basic(name: &str, password: &str) -> String {
 /// A password is as strong as the sign-in that created it. A level that comes into force later
 /// refuses it, and says why.
 #[tokio::test]
-async fn one_of_a_weak_sign_in_ends_where_a_higher_level_comes_into_force() {
+async fn an_application_password_of_a_weak_sign_in_ends_when_the_level_rises() {
     let world = World::with(&format!("{APPS}\n[factors]\ngroups = {{ strong = \"2\" }}")).await;
     let (weak, _) = made(&world, &world.anna, "git").await;
     let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
@@ -90,7 +90,7 @@ fn assert_challenged(reply: &Reply) {
 }
 
 #[tokio::test]
-async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here() {
+async fn a_program_signs_in_with_address_or_username_and_its_password_is_not_forwarded() {
     let world = world().await;
     let (password, _) = made(&world, &world.anna, "git").await;
     let named = |user: &mut User| user.username = Username::parse("anna");
@@ -124,7 +124,7 @@ async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here()
 
 /// A disk takes as long for one write as for all that are queued, so they are written together.
 #[tokio::test]
-async fn uses_of_many_are_noted_at_once() {
+async fn uses_of_many_application_passwords_are_written_concurrently() {
     const PEOPLE: u8 = 70;
     let world = world().await;
     let store = &world.sealgate.store;
@@ -221,7 +221,7 @@ async fn revoked_tokens_and_tokens_of_disabled_users_end_at_once() {
 }
 
 #[tokio::test]
-async fn a_program_is_offered_basic_and_a_browser_is_not() {
+async fn only_programs_get_a_basic_challenge() {
     let world = world().await;
     let challenges = async |fields: &[(&str, &str)]| {
         let reply = world.call("GET", "https://git.test/repo.git/", fields).await;
@@ -241,7 +241,7 @@ async fn a_program_is_offered_basic_and_a_browser_is_not() {
 }
 
 #[tokio::test]
-async fn wrong_application_passwords_are_limited_and_right_ones_still_work() {
+async fn wrong_application_passwords_are_limited_and_valid_ones_still_work() {
     let world = World::with(&format!("{APPS}\n[login]\nfailures_per_address = 3")).await;
     let (password, _) = made(&world, &world.anna, "git").await;
     let url = "https://git.test/";

@@ -25,7 +25,7 @@ async fn verified(world: &World, assertion: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_application_that_wants_one_gets_a_signed_assertion_of_who_comes() {
+async fn a_configured_application_gets_a_signed_assertion_about_the_user() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let first = browser.sign_in_at("https://desk.test/", ANNA).await;
@@ -52,7 +52,7 @@ async fn an_application_that_wants_one_gets_a_signed_assertion_of_who_comes() {
 }
 
 #[tokio::test]
-async fn an_assertion_is_kept_until_it_ages_or_says_something_else() {
+async fn an_assertion_is_cached_until_its_renewal_or_a_change_of_claims() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let first = browser.sign_in_at("https://desk.test/", ANNA).await.header(HEADER).unwrap().to_owned();

@@ -53,7 +53,7 @@ async fn preflights_are_answered_without_credentials_for_listed_origins_only() {
 }
 
 #[tokio::test]
-async fn requests_that_are_no_real_preflight_need_access() {
+async fn requests_that_only_resemble_a_preflight_need_access() {
     let world = World::new().await;
     let bare = world.call("OPTIONS", "https://desk.test/data", &[PAGE]).await;
     bare.assert_refused(401, "login_required");
@@ -66,7 +66,7 @@ async fn requests_that_are_no_real_preflight_need_access() {
 }
 
 #[tokio::test]
-async fn our_own_refusals_can_be_read_by_the_page_that_called() {
+async fn a_listed_page_can_read_our_refusals() {
     let world = World::new().await;
     let none = world.call("GET", "https://desk.test/data", &[PAGE]).await;
     none.assert_refused(401, "login_required");
@@ -84,7 +84,7 @@ async fn our_own_refusals_can_be_read_by_the_page_that_called() {
 }
 
 #[tokio::test]
-async fn a_listed_page_may_open_a_websocket_and_no_other_may() {
+async fn only_a_listed_page_may_open_a_websocket() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://desk.test/", ANNA).await;

@@ -10,7 +10,7 @@ use crate::corp::{Corp, ISSUER, settings};
 use crate::foreign::{Answer, Key, Publisher, key_set};
 
 #[tokio::test]
-async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
+async fn a_cached_foreign_token_ends_with_its_expiry_and_its_key() {
     let corp = Corp::new("throttle_seconds = 1\nrefresh_seconds = 1\nstale_seconds = 7200").await;
     let token = corp.token();
     corp.send("/api/", &token).await.arrived();
@@ -30,7 +30,7 @@ async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_reading() {
+async fn a_new_key_is_fetched_at_once_and_invented_keys_cause_one_fetch() {
     let begun = Instant::now();
     let corp = Corp::new("throttle_seconds = 2").await;
     // One read at the start, and one for each elapsed throttle interval, however slow the machine
@@ -74,7 +74,7 @@ async fn missing_keys_of_an_issuer_are_answered_with_503() {
 }
 
 #[tokio::test]
-async fn old_keys_go_on_through_an_outage_and_not_for_ever() {
+async fn old_keys_are_used_during_an_outage_for_a_limited_time() {
     let corp = Corp::new("throttle_seconds = 1\nrefresh_seconds = 1\nstale_seconds = 7200").await;
     corp.publisher.answers(Answer::Status("503 Service Unavailable", String::new()));
     let asked = corp.publisher.asked();
@@ -106,7 +106,7 @@ async fn side_by_side(cases: Vec<Case>) {
 }
 
 #[tokio::test]
-async fn a_bad_answer_changes_nothing() {
+async fn an_invalid_key_set_changes_nothing() {
     let elsewhere = Publisher::start(Answer::keys(&[]));
     let bytes = |text: &str| Answer::Bytes(String::new(), text.as_bytes().to_vec());
     let twice = r#"{"keys":[],"keys":[]}"#;
@@ -135,7 +135,7 @@ async fn a_bad_answer_changes_nothing() {
 }
 
 #[tokio::test]
-async fn keys_in_a_file_are_read_at_the_start_and_when_it_changes() {
+async fn a_key_file_is_read_at_the_start_and_when_it_changes() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("keys.json");
     let (first, second) = (Key::rsa("k1"), Key::ed25519("k2"));
@@ -186,7 +186,7 @@ impl Realm {
 }
 
 #[tokio::test]
-async fn the_metadata_of_an_issuer_is_believed_about_itself_only() {
+async fn metadata_of_an_issuer_must_name_that_issuer() {
     const OPENID: &str = "/realm/.well-known/openid-configuration";
     let spoilt = |name: &'static str, value: Option<&'static str>| {
         move |mut metadata: Value| {

@@ -10,7 +10,7 @@ use crate::foreign::{Answer, Key, key_set};
 use crate::world::ANNA;
 
 #[tokio::test]
-async fn a_token_of_a_trusted_issuer_reaches_the_application_under_a_name_of_its_own() {
+async fn a_token_of_a_trusted_issuer_identifies_a_user_with_the_issuers_prefix() {
     let corp = Corp::new("").await;
     for path in ["/", "/api/x?y"] {
         let reply = corp.send(path, &corp.token()).await;
@@ -29,7 +29,7 @@ async fn a_token_of_a_trusted_issuer_reaches_the_application_under_a_name_of_its
 }
 
 #[tokio::test]
-async fn no_application_takes_it_that_does_not_name_the_issuer() {
+async fn only_an_application_that_lists_the_issuer_accepts_its_tokens() {
     let corp = Corp::new("").await;
     for (host, path) in [("wiki.test", "/"), ("wiki.test", "/api/x"), ("desk.test", "/"), ("id.test", "/dashboard")] {
         corp.send_to(host, path, &corp.token()).await.assert_refused(401, "invalid_token");
@@ -51,7 +51,7 @@ async fn own_tokens_are_unaffected_by_trusted_issuers() {
 }
 
 #[tokio::test]
-async fn each_algorithm_that_was_allowed_verifies_and_no_other() {
+async fn only_allowed_algorithms_verify() {
     let (rsa, ec, ed) = (Key::rsa("r"), Key::p256("e"), Key::ed25519("o"));
     let all = key_set(&[&rsa, &ec, &ed]).to_string().into_bytes();
     let publish = |_: &Key| Answer::Bytes(String::new(), all.clone());
@@ -184,7 +184,7 @@ async fn each_claim_of_a_foreign_token_is_validated() {
 }
 
 #[tokio::test]
-async fn a_foreign_name_opens_nothing_of_ours_unless_it_was_mapped() {
+async fn a_foreign_name_matches_no_local_name_unless_mapped() {
     let corp = Corp::new("").await;
     let mut claims = corp.claims();
     let ours = json!({
@@ -250,14 +250,14 @@ async fn mapped_claims_of_foreign_tokens_apply() {
 }
 
 #[tokio::test]
-async fn a_rules_own_audience_narrows_the_issuers() {
+async fn a_rules_audience_restricts_foreign_tokens() {
     let corp = Corp::new("").await;
     corp.send("/narrow/", &corp.token()).await.assert_refused(401, "invalid_token");
     corp.send("/narrow/", &corp.key.token(&corp.changed("aud", "https://narrow.test"))).await.arrived();
 }
 
 #[tokio::test]
-async fn the_assertion_and_the_metadata_know_the_other_issuer() {
+async fn assertion_and_metadata_name_the_foreign_issuer() {
     let corp = Corp::new("").await;
     let reply = corp.send("/", &corp.token()).await;
     let assertion = reply.header("x-sealgate-assertion").unwrap().split('.').nth(1).unwrap();

@@ -75,7 +75,7 @@ fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn a_proxy_names_the_application_and_no_other_host_is_judged() {
+async fn the_application_in_a_proxys_query_must_match_the_host() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
@@ -106,7 +106,7 @@ async fn a_proxy_names_the_application_and_no_other_host_is_judged() {
 }
 
 #[tokio::test]
-async fn leave_to_go_on_says_everything_that_the_client_may_have_said() {
+async fn a_permit_for_a_proxy_overwrites_every_header_a_client_may_forge() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
@@ -141,7 +141,7 @@ async fn leave_to_go_on_says_everything_that_the_client_may_have_said() {
 }
 
 #[tokio::test]
-async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
+async fn a_client_behind_a_proxy_cannot_bypass_the_decision() {
     let world = World::new().await;
     let stranger = [("accept", "*/*")];
     assert_eq!(Asked::about("wiki.test", "/a", &stranger).status(&world).await, 401);
@@ -180,7 +180,7 @@ async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
 /// Sealgate removes such headers where rules depend on methods. A forward-auth proxy forwards them
 /// to the application.
 #[tokio::test]
-async fn a_client_behind_a_proxy_names_no_other_method_where_rules_look_at_methods() {
+async fn a_client_behind_a_proxy_cannot_override_the_method() {
     fn desk<'a>(client: &'a [(&'a str, &'a str)]) -> Asked<'a> {
         Asked { query: "?app=desk", ..Asked::about("desk.test", "/records/1", client) }
     }
@@ -206,7 +206,7 @@ async fn a_client_behind_a_proxy_names_no_other_method_where_rules_look_at_metho
 
 /// The worst case is assumed for headers that a proxy does not send.
 #[tokio::test]
-async fn a_closed_part_is_not_reached_through_its_parent_behind_another_proxy() {
+async fn a_closed_subtree_is_protected_behind_another_proxy() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", crate::world::BEN).await;
@@ -232,7 +232,7 @@ async fn a_closed_part_is_not_reached_through_its_parent_behind_another_proxy() 
 /// A proxy that forwards rejections redirects the client to the second step. Otherwise the client
 /// learns the missing level.
 #[tokio::test]
-async fn a_level_is_asked_for_behind_another_proxy_too() {
+async fn a_level_is_required_behind_another_proxy() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://desk.test/", ANNA).await;

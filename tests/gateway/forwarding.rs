@@ -65,7 +65,7 @@ async fn forged_headers_reach_no_application() {
 }
 
 #[tokio::test]
-async fn on_a_public_path_the_application_learns_nothing_of_who_it_is() {
+async fn a_public_path_receives_no_identity() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
@@ -115,7 +115,7 @@ async fn an_access_token_of_ours_reaches_no_application() {
 }
 
 #[tokio::test]
-async fn a_byte_beyond_ascii_in_a_cookie_hides_no_other_one() {
+async fn a_non_ascii_cookie_hides_no_other_cookie() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     for host in ["wiki.test", "id.test"] {
@@ -139,7 +139,7 @@ async fn a_byte_beyond_ascii_in_a_cookie_hides_no_other_one() {
 }
 
 #[tokio::test]
-async fn our_cookies_stay_here_and_the_applications_pass() {
+async fn only_the_applications_cookies_are_forwarded() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
@@ -151,7 +151,7 @@ async fn our_cookies_stay_here_and_the_applications_pass() {
 }
 
 #[tokio::test]
-async fn the_applications_own_authorization_passes_with_a_session() {
+async fn the_applications_own_authorization_is_forwarded_with_a_session() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
@@ -164,7 +164,7 @@ async fn the_applications_own_authorization_passes_with_a_session() {
 }
 
 #[tokio::test]
-async fn a_person_without_groups_has_no_such_header_and_forges_none() {
+async fn a_user_without_groups_gets_no_groups_header() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", crate::world::BEN).await;
@@ -174,7 +174,7 @@ async fn a_person_without_groups_has_no_such_header_and_forges_none() {
 }
 
 #[tokio::test]
-async fn a_person_in_more_groups_than_a_header_holds_is_told_so() {
+async fn a_user_with_too_many_groups_for_a_header_is_refused() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;

@@ -97,7 +97,7 @@ const FORGED: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn an_application_is_told_in_its_own_headers_and_in_no_others() {
+async fn an_application_receives_only_its_configured_identity_headers() {
     let world = World::with(APPS).await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://intranet.test/", ANNA).await;
@@ -116,7 +116,7 @@ async fn an_application_is_told_in_its_own_headers_and_in_no_others() {
 }
 
 #[tokio::test]
-async fn a_username_is_told_from_the_next_request_on() {
+async fn a_new_username_is_forwarded_with_the_next_request() {
     let world = World::with(APPS).await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://calendar.test/", ANNA).await;

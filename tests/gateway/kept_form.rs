@@ -72,7 +72,7 @@ async fn sent_too_late(world: &World, browser: &Browser<'_>) -> Reply {
 }
 
 #[tokio::test]
-async fn a_form_that_was_sent_too_late_waits_for_its_sender_and_is_sent_by_a_button() {
+async fn a_form_sent_after_the_session_is_kept_and_resent_by_a_button() {
     let world = world().await;
     let browser = Browser::new(&world);
     let page = sent_too_late(&world, &browser).await;
@@ -153,7 +153,7 @@ async fn a_form_is_shown_to_its_own_browser_only() {
 }
 
 #[tokio::test]
-async fn a_form_waits_for_a_quarter_of_an_hour() {
+async fn a_form_is_kept_for_fifteen_minutes() {
     for (waited, status) in [(899, 200), (901, 410)] {
         let world = world().await;
         let browser = Browser::new(&world);
@@ -344,7 +344,7 @@ async fn forms_of_other_origins_and_types_are_not_kept() {
 }
 
 #[tokio::test]
-async fn without_a_wrapping_key_or_where_none_may_be_kept_all_is_as_before() {
+async fn no_form_is_kept_without_a_wrapping_key_or_with_a_limit_of_zero() {
     for world in [World::new().await, World::keeping(Some(0)).await] {
         let browser = Browser::new(&world);
         refused(&world, &browser, "https://wiki.test/a", &page_fields("3"), "a=b").await;
@@ -367,7 +367,7 @@ async fn a_form_of_an_unknown_sender_is_not_kept() {
 }
 
 #[tokio::test]
-async fn the_longest_form_is_kept_and_a_body_beyond_its_announcement_is_not() {
+async fn the_longest_form_is_kept_but_no_body_longer_than_announced() {
     let world = world().await;
     let browser = Browser::new(&world);
     let longest = format!("a={}", "x".repeat(65_534));
@@ -378,7 +378,7 @@ async fn the_longest_form_is_kept_and_a_body_beyond_its_announcement_is_not() {
 }
 
 #[tokio::test]
-async fn a_flood_of_forms_is_bounded_by_address_and_in_all() {
+async fn kept_forms_are_limited_per_address_and_in_total() {
     let world = world().await;
     let mut answers = Vec::new();
     for _ in 0..70 {
@@ -391,7 +391,7 @@ async fn a_flood_of_forms_is_bounded_by_address_and_in_all() {
 }
 
 #[tokio::test]
-async fn a_form_that_was_read_when_its_sender_had_just_signed_in_is_shown_to_them() {
+async fn a_form_read_after_its_sender_signed_in_again_is_shown() {
     let world = world().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
@@ -456,7 +456,7 @@ async fn a_user_who_signs_in_again_gets_the_form_of_the_open_page() {
 }
 
 #[tokio::test]
-async fn a_sign_out_forgets_the_forms_that_wait_in_the_browser() {
+async fn a_sign_out_deletes_the_kept_forms_of_the_browser() {
     let world = world().await;
     let browser = Browser::new(&world);
     // Without a known owner, the next user who signs in would get the form.
@@ -472,7 +472,7 @@ async fn a_sign_out_forgets_the_forms_that_wait_in_the_browser() {
 }
 
 #[tokio::test]
-async fn on_the_issuers_host_a_sign_out_is_the_providers() {
+async fn on_the_issuers_host_a_sign_out_ends_the_provider_session() {
     let world = world().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://id.test/portal", ANNA).await.arrived();

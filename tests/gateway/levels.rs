@@ -102,7 +102,7 @@ async fn a_higher_level_opens_lower_rules_and_returns_to_the_page() {
 }
 
 #[tokio::test]
-async fn a_rule_of_its_own_takes_the_place_of_the_applications_level() {
+async fn a_rules_level_replaces_the_applications_level() {
     let world = bank().await;
     world.call("GET", "https://bank.test/open/x", &[]).await.arrived();
     let browser = anna(&world).await;
@@ -112,7 +112,7 @@ async fn a_rule_of_its_own_takes_the_place_of_the_applications_level() {
 }
 
 #[tokio::test]
-async fn the_time_of_a_level_is_that_of_its_oldest_step() {
+async fn the_age_of_a_level_is_that_of_its_oldest_step() {
     let world = bank().await;
     let browser = anna(&world).await;
     world.wait(200);
@@ -133,7 +133,7 @@ async fn the_time_of_a_level_is_that_of_its_oldest_step() {
 /// An attacker who removes the level from the authorization request gets a code of a weaker
 /// sign-in.
 #[tokio::test]
-async fn an_address_without_the_level_ends_on_a_page_that_says_what_is_needed() {
+async fn a_user_without_the_level_gets_a_page_with_the_requirement() {
     let world = bank().await;
     let browser = Browser::new(&world);
     let sent = browser.visit("https://bank.test/accounts?a=b").await;
@@ -162,7 +162,7 @@ async fn an_address_without_the_level_ends_on_a_page_that_says_what_is_needed() 
 }
 
 #[tokio::test]
-async fn a_provider_that_cannot_reach_the_level_ends_on_that_page_too() {
+async fn an_unreachable_level_leads_to_a_page_with_the_requirement() {
     for (enrolment, by_themselves) in [("", true), ("[factors]\nenrolment = \"administrator\"", false)] {
         let world = World::with(&format!("{BANK}\n{enrolment}")).await;
         let browser = Browser::new(&world);
@@ -182,7 +182,7 @@ async fn a_provider_that_cannot_reach_the_level_ends_on_that_page_too() {
 }
 
 #[tokio::test]
-async fn a_token_is_held_against_the_level_and_told_what_is_missing() {
+async fn a_token_below_the_level_is_refused_with_the_missing_level() {
     let world = bank().await;
     let browser = anna(&world).await;
     let weak = format!("Bearer {}", world.access_token_in(&browser, "openid").await);
@@ -259,7 +259,7 @@ async fn a_second_step_leads_to_the_requested_page() {
 /// The account pages admit a user whose factor is below the level of `[factors]`, to add a better
 /// one. An application on the issuer's host uses the same session.
 #[tokio::test]
-async fn a_sign_in_that_is_good_for_the_account_only_opens_no_application() {
+async fn a_sign_in_for_the_account_pages_opens_no_application() {
     // On the date of the tests, users without any factor may still postpone enrolment.
     let factors = "[factors]\nlevel = \"3\"\nenrol_by = \"2027-02-01\"";
     let world = World::made(&format!("{BANK}\n{factors}"), Some(10), |_| ()).await;
@@ -301,7 +301,7 @@ async fn a_sign_in_that_is_good_for_the_account_only_opens_no_application() {
 }
 
 #[tokio::test]
-async fn a_recovery_code_makes_an_old_password_no_younger_at_a_rule() {
+async fn a_recovery_code_does_not_renew_an_old_password_for_a_rule() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://id.test/recent/x", ANNA).await.arrived();
@@ -319,7 +319,7 @@ async fn a_recovery_code_makes_an_old_password_no_younger_at_a_rule() {
 
 /// A level that comes into force later also refuses the access tokens of weaker sign-ins.
 #[tokio::test]
-async fn a_token_of_a_weak_sign_in_ends_where_a_higher_level_comes_into_force() {
+async fn a_token_of_a_weak_sign_in_ends_when_the_level_rises() {
     let world = World::with(&format!("{BANK}\n[factors]\ngroups = {{ strong = \"2\" }}")).await;
     let token = format!("Bearer {}", world.access_token("openid").await);
     let fetch = async || world.call("GET", "https://bank.test/news/", &[("authorization", &*token)]).await;

@@ -4,7 +4,7 @@ use crate::browser::{Browser, link};
 use crate::world::{BEN, World};
 
 #[tokio::test]
-async fn below_our_own_path_there_is_nothing_of_the_application() {
+async fn the_application_is_not_reachable_below_our_own_path() {
     let world = World::new().await;
     for path in ["/.sealgate", "/.sealgate/", "/.sealgate/nothing", "/%2esealgate/x", "/.sealgate/callback/x"] {
         let reply = world.call("GET", &format!("https://wiki.test{path}"), &[("accept", "text/html")]).await;
@@ -27,7 +27,7 @@ async fn below_our_own_path_there_is_nothing_of_the_application() {
 }
 
 #[tokio::test]
-async fn the_pages_have_their_stylesheet_on_the_applications_host() {
+async fn the_stylesheet_of_our_pages_is_served_on_the_applications_host() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let page = browser.sign_in_at("https://wiki.test/staff/", BEN).await;
@@ -41,7 +41,7 @@ async fn the_pages_have_their_stylesheet_on_the_applications_host() {
 }
 
 #[tokio::test]
-async fn a_chosen_language_is_remembered_and_taken_to_the_provider() {
+async fn a_chosen_language_is_saved_and_sent_to_the_provider() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let page = browser.sign_in_at("https://wiki.test/staff/?a=b&c", BEN).await;

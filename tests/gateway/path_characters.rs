@@ -99,7 +99,7 @@ async fn a_path_whose_readings_are_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn a_reading_that_comes_to_another_rule_is_refused() {
+async fn a_path_with_a_reading_under_another_rule_is_refused() {
     let world = World::with(SITE).await;
     let refused = [
         // For a server that strips parameters.
@@ -156,7 +156,7 @@ async fn a_reading_that_comes_to_another_rule_is_refused() {
 }
 
 #[tokio::test]
-async fn where_no_rule_names_a_character_it_is_refused_as_before() {
+async fn a_character_that_no_rule_lists_is_refused() {
     let world = World::with(SITE).await;
     let refused =
         ["/a;b", "/a%2Fb", "/files/a%2Fb", "/files/a%5Cb", "/api/a;b", "/api/a%3Bb", "/admin/a;b", "/api/admin/a%5Cb"];
@@ -166,7 +166,7 @@ async fn where_no_rule_names_a_character_it_is_refused_as_before() {
 }
 
 #[tokio::test]
-async fn a_rule_with_such_characters_asks_for_as_much_as_it_says() {
+async fn a_rule_with_path_characters_has_its_own_requirements() {
     let world = World::with(SITE).await;
     world.call("GET", "https://site.test/files/private/a;b", &[]).await.assert_refused(401, "login_required");
     world.call("GET", "https://site.test/api/admin/x%2Fy", &[]).await.assert_refused(401, "login_required");

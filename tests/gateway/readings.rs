@@ -42,7 +42,7 @@ const SITE: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
+async fn a_path_with_a_reading_as_a_closed_path_is_refused() {
     let world = World::with(SITE).await;
     let refused = [
         // Letters that fold to ASCII: dotless and dotted i, long s, the Kelvin sign, in UTF-8 and
@@ -143,7 +143,7 @@ async fn a_method_in_another_letter_case_is_refused() {
 }
 
 #[tokio::test]
-async fn a_field_of_which_two_may_be_read_is_refused() {
+async fn a_repeated_ambiguous_header_is_refused() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
@@ -176,7 +176,7 @@ async fn a_field_of_which_two_may_be_read_is_refused() {
 }
 
 #[tokio::test]
-async fn fields_that_fold_to_others_reach_no_application() {
+async fn headers_that_fold_to_identity_headers_are_removed() {
     let world = World::new().await;
     let fields = [
         ("transfer_encoding", "forged"),

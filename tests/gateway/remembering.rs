@@ -13,7 +13,7 @@ const COOKIE: &str = "__Host-sealgate";
 /// The records behind a session end right after they were read: the request that has read them may
 /// pass, the next one must not.
 #[tokio::test]
-async fn a_session_that_was_looked_up_before_its_end_is_not_remembered_beyond_it() {
+async fn a_session_read_before_its_end_is_not_cached_afterwards() {
     for table in *b"asu" {
         let world = World::new().await;
         let browser = Browser::new(&world);
@@ -46,7 +46,7 @@ async fn a_session_that_was_looked_up_before_its_end_is_not_remembered_beyond_it
 
 /// The user is read last. Either session ends after it was read.
 #[tokio::test]
-async fn a_session_that_ends_while_its_person_is_looked_up_is_not_remembered() {
+async fn a_session_that_ends_while_its_user_is_read_is_not_cached() {
     for ends_own in [true, false] {
         let world = World::new().await;
         let browser = Browser::new(&world);
@@ -73,7 +73,7 @@ async fn a_session_that_ends_while_its_person_is_looked_up_is_not_remembered() {
 
 /// A sign-out whose commit times out and is applied afterwards.
 #[tokio::test]
-async fn a_session_whose_end_timed_out_is_over_once_that_is_applied() {
+async fn a_session_end_that_timed_out_takes_effect_when_applied() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/a", ANNA).await;
@@ -88,7 +88,7 @@ async fn a_session_whose_end_timed_out_is_over_once_that_is_applied() {
 
 /// A disk takes as long for one write as for all that are queued, so they are written together.
 #[tokio::test]
-async fn uses_of_many_sessions_are_noted_at_once() {
+async fn uses_of_many_sessions_are_written_concurrently() {
     const SESSIONS: u8 = 70;
     let world = World::new().await;
     let browser = Browser::new(&world);

@@ -21,7 +21,7 @@ fn thief<'w>(world: &'w World, victim: &Browser<'_>, hosts: &[&str]) -> Browser<
 /// An attacker with the provider's cookie opens an application. Then the victim changes the
 /// password or ends all other sessions.
 #[tokio::test]
-async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_stolen_cookie_opened() {
+async fn a_new_password_ends_application_sessions_of_a_stolen_cookie() {
     let new = format!("{PASSWORD} II");
     let password = [("current", PASSWORD), ("new", new.as_str()), ("again", new.as_str())];
     for (page, fields) in [("password", &password[..]), ("sessions", &[("others", "yes")])] {
@@ -73,7 +73,7 @@ async fn other_users_of_the_browser_stay_signed_in() {
 /// On the issuer's own host the provider's cookie opens the application. After a renewed sign-in
 /// the old cookie is rejected at once, even on paths that it opened before.
 #[tokio::test]
-async fn a_cookie_from_before_a_renewed_sign_in_opens_nothing() {
+async fn a_cookie_replaced_by_a_renewed_sign_in_gives_no_access() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://id.test/recent/", ANNA).await.arrived();
@@ -91,7 +91,7 @@ async fn a_cookie_from_before_a_renewed_sign_in_opens_nothing() {
 
 /// It opens no other application, because the provider issues no code for it.
 #[tokio::test]
-async fn a_cookie_from_before_a_renewed_sign_in_opens_no_other_application() {
+async fn a_cookie_replaced_by_a_renewed_sign_in_opens_no_other_application() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://id.test/recent/", ANNA).await.arrived();

@@ -9,7 +9,7 @@ fn bearer(token: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_method_that_no_rule_of_the_path_is_for_gets_nowhere() {
+async fn a_method_without_a_rule_is_refused() {
     let world = World::new().await;
     let (anna, ben) = (Browser::new(&world), Browser::new(&world));
     anna.sign_in_at("https://desk.test/", ANNA).await;
@@ -54,7 +54,7 @@ async fn a_rule_for_one_user_refuses_others() {
 }
 
 #[tokio::test]
-async fn an_old_sign_in_is_renewed_and_the_browser_comes_back() {
+async fn an_old_sign_in_is_renewed_and_the_browser_returns() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://desk.test/", ANNA).await;
@@ -81,7 +81,7 @@ async fn an_old_sign_in_is_renewed_and_the_browser_comes_back() {
 }
 
 #[tokio::test]
-async fn a_sign_in_that_was_renewed_elsewhere_counts_here_without_a_second_one() {
+async fn a_sign_in_renewed_at_another_application_counts() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://desk.test/", ANNA).await;
@@ -115,7 +115,7 @@ async fn a_user_without_a_factor_adds_one_before_the_sign_in_completes() {
 }
 
 #[tokio::test]
-async fn a_rules_own_audience_is_asked_of_tokens() {
+async fn a_rules_audience_is_required_of_tokens() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid").await);
     let refused = world.call("GET", "https://desk.test/partners/x", &[("authorization", &token)]).await;
@@ -126,7 +126,7 @@ async fn a_rules_own_audience_is_asked_of_tokens() {
 }
 
 #[tokio::test]
-async fn every_application_says_whose_tokens_it_takes() {
+async fn every_application_publishes_its_resource_metadata() {
     let world = World::new().await;
     let address = "https://wiki.test/.well-known/oauth-protected-resource";
     let reply = world.call("GET", address, &[]).await;
@@ -150,7 +150,7 @@ async fn every_application_says_whose_tokens_it_takes() {
 }
 
 #[tokio::test]
-async fn an_application_that_takes_no_token_names_no_scopes() {
+async fn an_application_without_tokens_publishes_no_scopes() {
     let world = World::with(
         r#"
         [[app]]

@@ -18,7 +18,7 @@ async fn signed_in(world: &World) -> Browser<'_> {
 }
 
 #[tokio::test]
-async fn signing_out_at_the_application_goes_on_to_the_provider() {
+async fn signing_out_at_the_application_continues_at_the_provider() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     let cookie = browser.cookie("wiki.test", COOKIE).unwrap();
@@ -55,7 +55,7 @@ async fn a_reset_of_the_password_ends_every_application() {
 }
 
 #[tokio::test]
-async fn a_form_may_sign_out_too() {
+async fn a_form_can_sign_out() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     let reply = browser.send("POST", "https://wiki.test/.sealgate/logout", &[], "").await;
@@ -122,7 +122,7 @@ async fn signing_out_at_the_provider_ends_every_application() {
 }
 
 #[tokio::test]
-async fn a_disabled_or_deleted_person_is_out_with_the_next_request() {
+async fn a_disabled_or_deleted_user_is_refused_at_the_next_request() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     let store = &world.sealgate.store;
@@ -135,7 +135,7 @@ async fn a_disabled_or_deleted_person_is_out_with_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_change_of_groups_holds_with_the_next_request() {
+async fn a_change_of_groups_applies_to_the_next_request() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     browser.fetch("https://wiki.test/staff/").await.arrived();
@@ -144,7 +144,7 @@ async fn a_change_of_groups_holds_with_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_used_stays_and_one_that_is_not_ends() {
+async fn a_used_session_stays_and_an_idle_session_ends() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     let idle = signed_in(&world).await;
@@ -171,7 +171,7 @@ async fn no_use_keeps_a_session_beyond_its_end() {
 }
 
 #[tokio::test]
-async fn a_session_that_has_ended_is_not_brought_back_by_a_late_note() {
+async fn a_late_use_does_not_restore_an_ended_session() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     world.wait(120);
@@ -183,7 +183,7 @@ async fn a_session_that_has_ended_is_not_brought_back_by_a_late_note() {
 }
 
 #[tokio::test]
-async fn a_cookie_opens_only_where_it_was_given() {
+async fn a_cookie_is_valid_only_for_its_application() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     browser.open("https://shop.test/orders/").await.arrived();
@@ -216,7 +216,7 @@ async fn a_session_id_without_its_secret_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_planted_session_does_not_become_the_victims() {
+async fn a_planted_session_is_not_used_for_the_victim() {
     let world = World::new().await;
     let attacker = Browser::new(&world);
     attacker.sign_in_at("https://wiki.test/a", BEN).await;
@@ -233,7 +233,7 @@ async fn a_planted_session_does_not_become_the_victims() {
 }
 
 #[tokio::test]
-async fn a_session_is_looked_up_once_and_again_after_any_revocation() {
+async fn a_session_is_cached_until_any_revocation() {
     let world = World::new().await;
     let browser = signed_in(&world).await;
     let asked = async || {
@@ -259,7 +259,7 @@ async fn a_session_is_looked_up_once_and_again_after_any_revocation() {
 }
 
 #[tokio::test]
-async fn a_remembered_session_ends_to_the_second() {
+async fn a_cached_session_ends_at_its_exact_expiry() {
     let world = World::new().await;
     for (waits, what) in [(vec![3590, 9], "idle"), ([1750; 20].to_vec(), "absolute")] {
         let browser = signed_in(&world).await;

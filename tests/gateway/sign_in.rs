@@ -29,7 +29,7 @@ async fn a_user_returns_to_the_requested_page() {
 }
 
 #[tokio::test]
-async fn the_way_to_the_provider_is_a_code_flow_with_pkce_and_a_secret_state() {
+async fn the_sign_in_uses_the_code_flow_with_pkce_and_a_secret_state() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let first = browser.visit("https://wiki.test/a?b").await;
@@ -84,7 +84,7 @@ async fn one_binding_cookie_serves_any_number_of_tabs() {
 }
 
 #[tokio::test]
-async fn every_tab_comes_back_to_its_own_page_and_keeps_the_one_session() {
+async fn every_tab_returns_to_its_own_page_with_one_session() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let mut tabs = Vec::new();
@@ -109,7 +109,7 @@ async fn every_tab_comes_back_to_its_own_page_and_keeps_the_one_session() {
 }
 
 #[tokio::test]
-async fn tabs_that_are_restored_at_once_all_arrive_with_one_session() {
+async fn tabs_restored_at_once_share_one_session() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://shop.test/orders/1", ANNA).await;
@@ -131,7 +131,7 @@ async fn tabs_that_are_restored_at_once_all_arrive_with_one_session() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_twice_leads_to_the_application() {
+async fn a_repeated_sign_in_response_leads_to_the_application() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let page = browser.open("https://wiki.test/a").await;
@@ -212,7 +212,7 @@ async fn a_code_for_one_application_opens_no_other() {
 }
 
 #[tokio::test]
-async fn one_applications_callback_leaves_anothers_sign_in_alone() {
+async fn one_applications_callback_does_not_affect_anothers_sign_in() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let sent = browser.visit("https://shop.test/orders/7").await;
@@ -262,7 +262,7 @@ async fn concurrent_sign_in_responses_begin_one_session() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_provider_is_shown_and_begins_nothing() {
+async fn an_error_of_the_provider_is_shown_and_starts_no_sign_in() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     for (error, status) in [("access_denied", 400), ("invalid_scope", 400), ("temporarily_unavailable", 503)] {
@@ -276,7 +276,7 @@ async fn a_refusal_of_the_provider_is_shown_and_begins_nothing() {
 }
 
 #[tokio::test]
-async fn malformed_answers_are_shown_as_such() {
+async fn malformed_sign_in_responses_are_reported() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let sent = browser.visit("https://wiki.test/a").await;
@@ -289,7 +289,7 @@ async fn malformed_answers_are_shown_as_such() {
 }
 
 #[tokio::test]
-async fn a_browser_that_keeps_no_session_is_stopped_after_three_rounds() {
+async fn a_redirect_loop_is_stopped_after_three_callbacks() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://shop.test/orders/", ANNA).await;
@@ -303,7 +303,7 @@ async fn a_browser_that_keeps_no_session_is_stopped_after_three_rounds() {
 }
 
 #[tokio::test]
-async fn a_browser_that_keeps_no_cookie_at_all_is_told_so() {
+async fn a_browser_without_cookies_gets_an_error_page() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://shop.test/orders/", ANNA).await;
@@ -332,7 +332,7 @@ async fn a_link_in_an_office_document_is_not_redirected() {
 
 /// The URL stays in the browser's history, and the back button returns to it.
 #[tokio::test]
-async fn a_page_whose_address_is_too_long_to_be_kept_asks_for_the_sign_in() {
+async fn a_page_with_a_url_too_long_to_store_asks_for_a_sign_in() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let long = format!("https://wiki.test/search?q={}", "x".repeat(8192));
@@ -344,7 +344,7 @@ async fn a_page_whose_address_is_too_long_to_be_kept_asks_for_the_sign_in() {
 }
 
 #[tokio::test]
-async fn signing_in_by_hand_again_and_again_is_no_loop() {
+async fn repeated_manual_sign_ins_are_not_a_redirect_loop() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     for _ in 0..5 {
@@ -359,7 +359,7 @@ async fn signing_in_by_hand_again_and_again_is_no_loop() {
 }
 
 #[tokio::test]
-async fn an_address_begins_as_many_sign_ins_a_minute_as_the_configuration_allows() {
+async fn started_sign_ins_are_limited_per_address() {
     let world = World::with("[rate_limits]\nsign_ins = 20").await;
     let browser = Browser::new(&world);
     for _ in 0..20 {
@@ -439,7 +439,7 @@ async fn an_application_on_the_issuers_host_is_opened_by_the_providers_session()
 }
 
 #[tokio::test]
-async fn a_full_store_lets_those_work_who_are_signed_in() {
+async fn a_full_store_does_not_affect_signed_in_users() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/a", ANNA).await;
@@ -452,7 +452,7 @@ async fn a_full_store_lets_those_work_who_are_signed_in() {
 }
 
 #[tokio::test]
-async fn sign_ins_that_are_open_are_still_counted_after_a_restart() {
+async fn pending_sign_ins_are_still_counted_after_a_restart() {
     let world = World::new().await;
     for _ in 0..3 {
         Browser::new(&world).visit("https://wiki.test/").await;
@@ -463,7 +463,7 @@ async fn sign_ins_that_are_open_are_still_counted_after_a_restart() {
 }
 
 #[tokio::test]
-async fn one_browser_has_eight_sign_ins_open_and_the_oldest_give_way() {
+async fn a_browser_has_at_most_eight_pending_sign_ins() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let mut sent = Vec::new();
@@ -479,7 +479,7 @@ async fn one_browser_has_eight_sign_ins_open_and_the_oldest_give_way() {
 }
 
 #[tokio::test]
-async fn an_ipv6_site_begins_as_many_sign_ins_a_minute_as_two_addresses() {
+async fn an_ipv6_site_may_start_twice_the_sign_ins_of_an_address() {
     let world = World::with("[rate_limits]\nsign_ins = 300").await;
     let mut begun = 0;
     for network in 0..256 {
@@ -496,7 +496,7 @@ async fn an_ipv6_site_begins_as_many_sign_ins_a_minute_as_two_addresses() {
 }
 
 #[tokio::test]
-async fn a_sign_in_page_that_was_left_open_leads_where_its_person_wanted_to_go() {
+async fn a_sign_in_page_that_was_left_open_leads_to_the_requested_page() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let page = browser.open("https://wiki.test/a?b=c").await;
@@ -524,7 +524,7 @@ async fn back_after_the_sign_in_leads_to_the_application() {
 
 /// The user presses Back and sends the form again, or reloads the page that the form led to.
 #[tokio::test]
-async fn a_sign_in_form_that_is_sent_again_leads_to_the_wanted_page_without_a_second_session() {
+async fn a_resent_sign_in_form_leads_to_the_requested_page_without_a_second_session() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     let page = browser.open("https://wiki.test/a?b=c").await;
@@ -545,7 +545,7 @@ async fn a_sign_in_form_that_is_sent_again_leads_to_the_wanted_page_without_a_se
 
 /// A page of up to 2 KiB fits into the cookie. A longer one ends at the start page.
 #[tokio::test]
-async fn a_sign_in_form_that_is_sent_again_leads_to_a_long_page() {
+async fn a_resent_sign_in_form_leads_to_a_page_with_a_long_url() {
     let world = World::new().await;
     let fields = [("email", ANNA), ("password", crate::world::PASSWORD)];
     for (length, is_kept) in [(2048, true), (2049, false)] {

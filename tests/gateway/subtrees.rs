@@ -125,7 +125,7 @@ async fn requests_on_a_subtree_need_access_to_every_rule_below() {
 }
 
 #[tokio::test]
-async fn a_depth_that_servers_agree_on_bounds_what_is_judged() {
+async fn a_valid_depth_limits_the_checked_rules() {
     let world = World::with(APPS).await;
     let ben = Browser::new(&world);
     ben.sign_in_at(&at("/"), BEN).await.arrived();
@@ -181,7 +181,7 @@ async fn an_overwritten_destination_needs_access_to_every_rule_below() {
 }
 
 #[tokio::test]
-async fn a_public_path_does_not_open_what_is_closed_below_it() {
+async fn a_public_path_does_not_open_closed_paths_below() {
     let world = World::with(APPS).await;
     let ben = Browser::new(&world);
     ben.sign_in_at(&at("/"), BEN).await.arrived();
@@ -227,7 +227,7 @@ async fn a_public_path_does_not_open_what_is_closed_below_it() {
 }
 
 #[tokio::test]
-async fn a_part_without_a_rule_for_the_method_is_closed_to_its_parents_too() {
+async fn a_subtree_without_a_rule_for_the_method_is_closed_to_requests_on_its_parents() {
     let world = World::with(APPS).await;
     let anna = Browser::new(&world);
     anna.sign_in_at("https://archive.test/", ANNA).await.arrived();
@@ -279,7 +279,7 @@ async fn everything_below_each_reading_of_the_path_is_judged() {
 
 /// Applications receive these headers where no rule depends on methods.
 #[tokio::test]
-async fn a_field_that_names_another_method_acts_as_far_as_any_method() {
+async fn a_method_override_header_is_checked_for_everything_below_the_path() {
     let world = World::with(APPS).await;
     let ben = Browser::new(&world);
     ben.sign_in_at(&at("/"), BEN).await.arrived();

@@ -26,7 +26,7 @@ async fn change_password(browser: &Browser<'_>, current: &str, new: &str, again:
 /// zxcvbn takes up to half a second for a long password. On a request thread it would delay every
 /// other request.
 #[tokio::test]
-async fn a_new_password_is_judged_in_the_bounded_queue_of_the_password_threads() {
+async fn a_new_password_is_checked_in_the_bounded_password_queue() {
     let settings = "[login]\nfailures_per_account = 100\npassword_threads = 1\npassword_queue = 1";
     let provider = Provider::with(settings).await;
     let browser = with_anna(&provider).await;
@@ -42,7 +42,7 @@ async fn a_new_password_is_judged_in_the_bounded_queue_of_the_password_threads()
 }
 
 #[tokio::test]
-async fn account_pages_require_a_sign_in_and_lead_back() {
+async fn account_pages_require_a_sign_in_and_return_to_the_page() {
     for page in PAGES {
         let provider = Provider::new().await;
         let browser = provider.browser();
@@ -88,7 +88,7 @@ async fn the_internal_client_issues_no_codes() {
 }
 
 #[tokio::test]
-async fn a_profile_is_saved_and_applications_are_told_that_it_moved() {
+async fn saving_a_profile_changes_updated_at() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     provider.wait(100);
@@ -117,7 +117,7 @@ async fn a_profile_is_saved_and_applications_are_told_that_it_moved() {
 }
 
 #[tokio::test]
-async fn a_profile_with_a_fault_is_not_saved_and_says_which_field_is_wrong() {
+async fn an_invalid_profile_is_not_saved_and_names_the_field() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let page = browser.get("/account").await;
@@ -148,7 +148,7 @@ async fn a_profile_with_a_fault_is_not_saved_and_says_which_field_is_wrong() {
 
 /// A form token is valid only for the active user and only in the session that it was issued in.
 #[tokio::test]
-async fn a_forms_token_is_bound_to_the_session_and_to_the_person() {
+async fn a_forms_token_is_bound_to_the_session_and_the_user() {
     let provider = Provider::new().await;
     let (browser, elsewhere) = (with_anna_and_ben(&provider).await, with_anna(&provider).await);
     let fields = |csrf| [("csrf", csrf), ("name", "Mallory"), ("phone_number", ""), ("picture", "")];
@@ -189,7 +189,7 @@ async fn a_form_without_the_pages_token_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_changed_password_ends_all_but_this_session_and_this_ones_old_cookie() {
+async fn a_changed_password_ends_the_other_sessions_and_the_old_cookie() {
     let provider = Provider::new().await;
     let other = with_anna(&provider).await;
     let browser = provider.browser();
@@ -215,7 +215,7 @@ async fn a_changed_password_ends_all_but_this_session_and_this_ones_old_cookie()
 }
 
 #[tokio::test]
-async fn a_new_password_that_will_not_do_is_refused_before_the_current_one_is_checked() {
+async fn an_unacceptable_new_password_is_refused_before_the_current_one_is_checked() {
     let provider = Provider::with("[login]\nfailures_per_account = 2").await;
     let browser = with_anna(&provider).await;
     for (new, again, told) in [
@@ -237,7 +237,7 @@ async fn a_new_password_that_will_not_do_is_refused_before_the_current_one_is_ch
 }
 
 #[tokio::test]
-async fn guesses_at_the_current_password_count_with_those_at_the_sign_in_of_the_same_browser() {
+async fn wrong_current_passwords_count_with_failed_sign_ins_of_the_browser() {
     let provider = Provider::with("[login]\nfailures_per_account = 3").await;
     let browser = with_anna(&provider).await;
     for _ in 0..3 {
@@ -263,7 +263,7 @@ async fn guesses_at_the_current_password_count_with_those_at_the_sign_in_of_the_
 }
 
 #[tokio::test]
-async fn sessions_are_shown_and_ended_one_by_one_or_all_others_at_once() {
+async fn sessions_are_listed_and_ended_individually_or_together() {
     let provider = Provider::new().await;
     let mut phone = provider.browser();
     phone.address = "198.51.100.9".into();
@@ -319,7 +319,7 @@ async fn signing_out_everywhere_else_ends_the_tokens_of_all_applications() {
 /// An attacker with a copy of the session cookie receives tokens and creates an app password. The
 /// owner has no other session.
 #[tokio::test]
-async fn signing_out_everywhere_else_ends_what_a_copied_cookie_received() {
+async fn signing_out_everywhere_else_ends_access_of_a_copied_cookie() {
     let provider = Provider::with(crate::app_passwords::APPS).await;
     let owner = with_anna(&provider).await;
     let thief = provider.browser();
@@ -411,7 +411,7 @@ async fn a_user_cannot_end_another_users_session() {
 }
 
 #[tokio::test]
-async fn applications_with_access_are_shown_in_plain_words_and_can_be_put_out() {
+async fn applications_with_access_are_listed_and_can_be_revoked() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     assert!(browser.open("/account/applications").await.text().contains("login-submit"));
@@ -432,7 +432,7 @@ async fn applications_with_access_are_shown_in_plain_words_and_can_be_put_out() 
 }
 
 #[tokio::test]
-async fn the_page_speaks_to_the_person_in_use_and_offers_the_others() {
+async fn account_pages_show_the_selected_account_and_offer_the_others() {
     let provider = Provider::new().await;
     let browser = with_anna_and_ben(&provider).await;
     let page = browser.get("/account/sessions").await;
@@ -506,7 +506,7 @@ async fn recent_activity_has_the_sign_in_that_led_to_it() {
 }
 
 #[tokio::test]
-async fn recent_activity_does_not_wait_for_a_store_that_is_slow_to_keep_it_and_loses_nothing() {
+async fn recent_activity_does_not_wait_for_a_slow_store_and_loses_nothing() {
     let (provider, meddler) = Provider::meddled().await;
     let browser = with_anna(&provider).await;
     let stop = meddler.stop(At::BeforeCommit, b'j');
@@ -526,7 +526,7 @@ async fn recent_activity_does_not_wait_for_a_store_that_is_slow_to_keep_it_and_l
 }
 
 #[tokio::test]
-async fn a_profile_picture_is_shown_to_its_person_and_nothing_else_comes_from_its_site() {
+async fn a_profile_picture_is_shown_to_its_user_and_permits_no_other_resource() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let policy = |page: &Reply| page.header("content-security-policy").unwrap().to_owned();

@@ -62,7 +62,7 @@ fn waits(page: &Reply) -> bool {
 }
 
 #[tokio::test]
-async fn an_address_is_verified_by_the_code_that_was_mailed_to_it() {
+async fn an_address_is_verified_by_the_mailed_code() {
     let provider = provider().await;
     let browser = with_ben(&provider).await;
     let profile = browser.get("/account").await;
@@ -91,7 +91,7 @@ async fn an_address_is_verified_by_the_code_that_was_mailed_to_it() {
 }
 
 #[tokio::test]
-async fn a_code_that_is_typed_in_another_browser_does_nothing() {
+async fn a_verification_code_works_only_in_its_browser() {
     let provider = provider().await;
     let (browser, elsewhere) = (with_ben(&provider).await, with_ben(&provider).await);
     ask(&browser).await;
@@ -108,7 +108,7 @@ async fn a_code_that_is_typed_in_another_browser_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_the_newest() {
+async fn the_newest_code_is_valid_for_five_tries_and_fifteen_minutes() {
     let provider = provider().await;
     let browser = with_ben(&provider).await;
     ask(&browser).await;
@@ -139,7 +139,7 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_the_new
 }
 
 #[tokio::test]
-async fn there_is_a_most_of_codes_for_one_account_in_a_quarter_of_an_hour_and_a_day() {
+async fn codes_are_limited_per_account_in_fifteen_minutes_and_a_day() {
     let provider = provider().await;
     let browser = with_ben(&provider).await;
     let mut sent = 0;
@@ -156,7 +156,7 @@ async fn there_is_a_most_of_codes_for_one_account_in_a_quarter_of_an_hour_and_a_
 }
 
 #[tokio::test]
-async fn a_pending_code_dies_with_the_password_and_with_a_sign_out_everywhere() {
+async fn a_pending_code_ends_with_a_new_password_or_a_sign_out_everywhere() {
     let provider = provider().await;
     let browser = with_ben(&provider).await;
     for end in ["password", "revoke", "cancel"] {
@@ -194,7 +194,7 @@ async fn without_mail_only_administrators_change_addresses() {
 }
 
 #[tokio::test]
-async fn an_address_is_changed_once_the_new_one_is_proven_and_the_old_one_is_told() {
+async fn an_address_is_changed_after_verification_and_the_old_one_is_notified() {
     let provider = provider().await;
     let browser = with_anna(&provider).await;
     provider.wait(60);
@@ -262,7 +262,7 @@ async fn the_owner_of_a_taken_address_is_notified_and_the_requester_is_not() {
 /// Two concurrent wrong codes: the one whose commit conflicts is rejected alike, regardless of who
 /// owns the address.
 #[tokio::test]
-async fn wrong_codes_that_meet_tell_nothing_of_the_address() {
+async fn concurrent_wrong_codes_reveal_nothing_about_the_address() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let browser = with_anna(&provider).await;
     let mut answers = Vec::new();
@@ -286,7 +286,7 @@ fn csrf(page: &Reply) -> String {
 
 /// Without this check, a user could register with a permitted domain and move to any other.
 #[tokio::test]
-async fn a_change_of_address_keeps_to_the_domains_of_the_registration() {
+async fn a_new_address_must_have_a_permitted_domain() {
     let open = |domains: &str| format!("{MAIL}[registration_of_people]\nmode = \"open\"\ndomains = [{domains}]\n");
     let provider = Provider::with(&open("\"example.test\"")).await;
     let browser = with_anna(&provider).await;
@@ -306,7 +306,7 @@ async fn a_change_of_address_keeps_to_the_domains_of_the_registration() {
 }
 
 #[tokio::test]
-async fn an_address_that_no_mail_server_takes_is_refused_where_it_is_typed() {
+async fn an_undeliverable_address_is_refused_in_the_form() {
     let provider = provider().await;
     let browser = with_anna(&provider).await;
     for (typed, told) in [
@@ -336,7 +336,7 @@ async fn an_address_that_no_mail_server_takes_is_refused_where_it_is_typed() {
 }
 
 #[tokio::test]
-async fn a_change_of_address_asks_for_a_sign_in_that_is_not_long_ago() {
+async fn a_change_of_address_requires_a_recent_sign_in() {
     let provider = provider().await;
     let browser = with_anna(&provider).await;
     let page = browser.get(NEW).await;
@@ -363,7 +363,7 @@ async fn links_to_the_old_address_end_except_the_undo_link() {
 }
 
 #[tokio::test]
-async fn a_mail_for_which_there_is_no_room_is_counted_whatever_it_is_about() {
+async fn a_mail_dropped_by_a_full_outbox_is_counted() {
     let provider = provider().await;
     let browser = with_anna(&provider).await;
     mailbox::fill(&provider.sealgate).await;

@@ -56,7 +56,7 @@ fn id(page: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn one_is_made_shown_once_and_revoked() {
+async fn an_application_password_is_created_shown_once_and_revoked() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;
     assert!(browser.get("/account").await.text().contains("href=\"/account/app-passwords\""));
@@ -96,7 +96,7 @@ async fn one_is_made_shown_once_and_revoked() {
 }
 
 #[tokio::test]
-async fn none_is_offered_or_made_for_an_application_that_is_closed_to_the_user() {
+async fn no_application_password_is_created_for_an_inaccessible_application() {
     let closed = APPS.replace("basic = true", "basic = true\n    groups = [\"nobody\"]");
     let open =
         APPS.split_once("[[app]]\n    name = \"wiki\"").unwrap().0.replace("git", "dav").replace("Depo", "Dosya");
@@ -128,7 +128,7 @@ async fn invalid_application_passwords_are_refused() {
 }
 
 #[tokio::test]
-async fn the_page_asks_for_a_sign_in_that_is_not_long_ago() {
+async fn application_passwords_require_a_recent_sign_in() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;
     provider.wait(15 * 60);
@@ -146,7 +146,7 @@ async fn the_page_asks_for_a_sign_in_that_is_not_long_ago() {
 }
 
 #[tokio::test]
-async fn a_new_password_of_the_account_ends_them() {
+async fn a_new_account_password_ends_application_passwords() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;
     make(&browser, "git", "x").await;
@@ -157,7 +157,7 @@ async fn a_new_password_of_the_account_ends_them() {
 }
 
 #[tokio::test]
-async fn where_no_application_takes_any_the_menu_has_no_such_page() {
+async fn the_menu_has_no_application_passwords_if_no_application_accepts_them() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     assert!(!browser.get("/account").await.text().contains(PAGE));
@@ -167,7 +167,7 @@ async fn where_no_application_takes_any_the_menu_has_no_such_page() {
 /// An application password outlives the sign-in that created it. A user whose sign-in only allows
 /// adding a stronger factor can revoke passwords but not create them.
 #[tokio::test]
-async fn none_is_made_by_a_sign_in_that_opens_no_application() {
+async fn a_sign_in_below_the_level_creates_no_application_password() {
     let factors = "[factors]\nlevel = \"3\"\nenrol_by = \"2027-02-01\"";
     let provider = Provider::with(&format!("{APPS}{factors}")).await;
     let browser = provider.browser();
@@ -195,7 +195,7 @@ async fn none_is_made_by_a_sign_in_that_opens_no_application() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_sent_twice_makes_one_password() {
+async fn a_form_that_is_sent_twice_creates_one_application_password() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;
     let page = browser.get(PAGE).await;

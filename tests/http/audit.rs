@@ -60,7 +60,7 @@ async fn refreshes_of_a_grant_are_one_record_an_hour_with_a_count() {
 }
 
 #[tokio::test]
-async fn a_way_through_the_provider_leaves_its_trail() {
+async fn every_step_at_the_provider_is_audited() {
     let provider = Provider::new().await;
     let (client, browser) = (provider.c1(), provider.browser());
     let page = browser.open(&client.authorize(&[("scope", "openid offline_access")])).await;
@@ -104,7 +104,7 @@ async fn a_way_through_the_provider_leaves_its_trail() {
 }
 
 #[tokio::test]
-async fn the_trail_is_asked_by_person_client_kind_and_time_page_by_page() {
+async fn the_audit_log_is_filtered_by_user_client_kind_and_time() {
     let provider = Provider::new().await;
     provider.c1().tokens("openid").await;
     let ben = provider.browser();
@@ -197,7 +197,7 @@ async fn typed_addresses_of_unknown_users_are_not_audited() {
 
 /// 5,000 failures from 5,000 addresses cost a few hundred records and a few commits.
 #[tokio::test]
-async fn a_flood_of_failures_is_counted_and_not_kept_one_by_one() {
+async fn identical_failures_are_merged_and_counted() {
     let provider = Provider::with("[login]\nfailures_per_account = 1").await;
     let mut browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -214,7 +214,7 @@ async fn a_flood_of_failures_is_counted_and_not_kept_one_by_one() {
 }
 
 #[tokio::test]
-async fn records_go_when_they_are_old_and_when_there_are_too_many() {
+async fn audit_records_are_limited_by_age_and_number() {
     let provider = Provider::new().await;
     let store = &provider.sealgate.store;
     let keep = std::time::Duration::from_hours(24);

@@ -18,7 +18,7 @@ async fn answer_to(provider: &Provider, changes: &[(&str, &str)]) -> Reply {
 }
 
 #[tokio::test]
-async fn auth_01_a_sign_in_ends_in_a_code_for_the_client() {
+async fn auth_01_a_sign_in_returns_a_code_to_the_client() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let request = provider.c1().authorize(&[]);
@@ -72,7 +72,7 @@ async fn auth_17_a_missing_scope_is_an_invalid_request() {
 }
 
 #[tokio::test]
-async fn a_client_may_have_a_scope_for_requests_that_name_none() {
+async fn a_clients_default_scope_applies_to_requests_without_a_scope() {
     let provider = Provider::new().await;
     let of = |text: &str| Scope::parse(text).unwrap();
     let details = ClientDetails { default_scope: Some(of("openid email offline_access")), ..ClientDetails::default() };
@@ -123,7 +123,7 @@ async fn auth_19_an_unknown_scope_is_invalid() {
 }
 
 #[tokio::test]
-async fn auth_20_a_scope_that_the_client_may_not_ask_for_is_invalid() {
+async fn auth_20_a_scope_that_the_client_may_not_request_is_invalid() {
     let provider = Provider::new().await;
     let scope = Scope::parse("openid email").unwrap();
     provider.add_client(Client { scope, ..provider.confidential("narrow") }).await;
@@ -187,7 +187,7 @@ async fn auth_25_every_repeated_known_parameter_is_an_invalid_request() {
 }
 
 #[tokio::test]
-async fn auth_26_unknown_parameters_are_ignored_however_odd() {
+async fn auth_26_unknown_parameters_are_ignored() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let request = provider.c1().authorize(&[]);
@@ -276,7 +276,7 @@ async fn auth_27_no_state_is_returned_without_one() {
 }
 
 #[tokio::test]
-async fn a_state_comes_back_unchanged_whatever_it_holds() {
+async fn a_state_is_returned_unchanged() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for state in [
@@ -445,7 +445,7 @@ async fn auth_38_optional_parameters_are_harmless() {
 }
 
 #[tokio::test]
-async fn auth_38_the_pages_speak_the_first_language_that_we_have() {
+async fn auth_38_pages_use_the_first_supported_language() {
     let provider = Provider::new().await;
     for (locales, lang) in
         [("tr", "tr"), ("tr-TR en", "tr"), ("se tr en", "tr"), ("en tr", "en"), ("se", "en"), ("TR", "tr")]
@@ -511,7 +511,7 @@ async fn auth_45_the_claims_parameter_is_not_supported_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn no_request_makes_a_token_without_the_token_endpoint() {
+async fn only_the_token_endpoint_issues_tokens() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let reply = browser.open(&provider.c1().authorize(&[("scope", "openid"), ("access_token", "x")])).await;

@@ -49,7 +49,7 @@ async fn a_post_is_read_from_its_body_alone() {
 /// `SameSite=Lax` withholds the cookies from a cross-site form, but not from the GET that follows a
 /// 303.
 #[tokio::test]
-async fn a_form_of_another_site_comes_again_with_the_browsers_cookies() {
+async fn a_cross_site_form_is_repeated_with_the_browsers_cookies() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let request = provider.c1().authorize(&[("state", "a b&\"ş")]);
@@ -88,7 +88,7 @@ async fn a_form_of_another_site_comes_again_with_the_browsers_cookies() {
 /// A form that is too long for a URL is stored until the browser returns by GET. Pending requests
 /// in other tabs continue.
 #[tokio::test]
-async fn a_long_form_of_another_site_leaves_what_waits_in_other_tabs() {
+async fn a_long_cross_site_form_does_not_affect_other_tabs() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let tab = browser.open(&provider.c1().authorize(&[("state", "tab")])).await;

@@ -124,7 +124,7 @@ async fn caut_08_two_authorization_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn caut_09_the_scheme_has_no_case_and_any_number_of_spaces() {
+async fn caut_09_the_scheme_is_case_insensitive_with_any_number_of_spaces() {
     let provider = Provider::new().await;
     for scheme in ["basic ", "BASIC ", "bAsIc  "] {
         let code = provider.c1().code(&[]).await;
@@ -134,7 +134,7 @@ async fn caut_09_the_scheme_has_no_case_and_any_number_of_spaces() {
 }
 
 #[tokio::test]
-async fn caut_10_two_methods_at_once_are_refused_even_when_both_are_right() {
+async fn caut_10_two_methods_at_once_are_refused_even_if_both_are_correct() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     let header = basic("c1", "secret of c1");
@@ -158,7 +158,7 @@ async fn caut_12_the_form_may_repeat_the_id_of_the_header() {
 }
 
 #[tokio::test]
-async fn caut_13_a_confidential_client_has_to_prove_itself() {
+async fn caut_13_a_confidential_client_must_authenticate() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     for credentials in [&[("client_id", "c1")][..], &[("client_id", "c1"), ("client_secret", "")]] {
@@ -203,7 +203,7 @@ async fn caut_15_credentials_in_the_query_are_ignored() {
 }
 
 #[tokio::test]
-async fn caut_18_a_client_assertion_is_no_proof() {
+async fn caut_18_a_client_assertion_is_not_accepted() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     let assertion = [
@@ -298,7 +298,7 @@ async fn caut_12_a_grant_that_the_client_may_not_use_is_unauthorized_client() {
 }
 
 #[tokio::test]
-async fn caut_15_no_credentials_are_worse_than_a_wrong_body() {
+async fn caut_15_missing_credentials_are_reported_before_an_invalid_body() {
     let provider = Provider::new().await;
     // Authentication is checked first, so that an unauthenticated client learns nothing about the
     // rest of the request.

@@ -43,7 +43,7 @@ fn wiki<'p>(provider: &'p Provider, secret: &str) -> Client<'p> {
 
 /// Anna signs in and consents after the clock was set back past the client's registration.
 #[tokio::test]
-async fn a_consent_that_was_just_given_holds_whatever_the_clock_shows() {
+async fn a_new_consent_is_valid_after_the_clock_is_set_back() {
     for seconds in [1, 120, 86_400] {
         let provider = Provider::new().await;
         let secret = add(&provider, "wiki").await;
@@ -64,7 +64,7 @@ async fn a_consent_that_was_just_given_holds_whatever_the_clock_shows() {
 /// A client is deleted and another one is created under its id, in the same second or an hour
 /// earlier. No user has consented to the new client.
 #[tokio::test]
-async fn a_later_client_of_the_same_id_inherits_no_consent_whatever_the_clock_shows() {
+async fn a_later_client_with_the_same_id_inherits_no_consent() {
     for seconds in [0, 3600] {
         let provider = Provider::new().await;
         let first = add(&provider, "wiki").await;
@@ -87,7 +87,7 @@ async fn a_later_client_of_the_same_id_inherits_no_consent_whatever_the_clock_sh
 
 /// A code issued to a deleted client is invalid for a later client with the same id.
 #[tokio::test]
-async fn a_code_of_an_earlier_client_is_not_the_later_ones() {
+async fn a_code_of_an_earlier_client_is_refused_for_a_later_one() {
     let provider = Provider::new().await;
     let first = add(&provider, "wiki").await;
     let code = wiki(&provider, &first).code(&[]).await;

@@ -41,7 +41,7 @@ fn holds(node: &Sealgate, lease: &str) -> bool {
 
 /// A revocation is open while it runs. Other nodes leave it to the node that is about to finish it.
 #[tokio::test]
-async fn a_start_leaves_a_revocation_to_the_node_that_is_about_it() {
+async fn a_start_leaves_a_pending_revocation_to_the_node_that_executes_it() {
     let (provider, meddler) = Provider::meddled().await;
     provider.engine.share();
     let (thief, owner) = (with_anna(&provider).await, with_anna(&provider).await);
@@ -60,7 +60,7 @@ async fn a_start_leaves_a_revocation_to_the_node_that_is_about_it() {
 }
 
 #[tokio::test]
-async fn a_start_goes_on_when_another_node_changes_a_client_at_that_moment() {
+async fn a_start_succeeds_when_another_node_changes_a_client_concurrently() {
     let (provider, meddler) = Provider::meddled_with(OPEN).await;
     provider.engine.share();
     let store = &provider.sealgate.store;

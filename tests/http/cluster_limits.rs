@@ -28,7 +28,7 @@ async fn beside(settings: &PostgresSettings) -> tokio_postgres::Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_nodes_let_one_limit_pass_and_their_headers_agree() {
+async fn three_nodes_share_one_limit_and_report_it_alike() {
     let cluster = Provider::cluster(3, "", &store().await).await;
     let mut sent = JoinSet::new();
     for number in 0..300 {
@@ -145,7 +145,7 @@ async fn sixty_guesses_at_three_nodes_check_the_configured_number() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_right_password_at_any_node_is_no_guess() {
+async fn a_correct_password_counts_as_a_guess_at_no_node() {
     let cluster =
         Provider::cluster(2, "[login]\nfailures_per_account = 2\nfailures_per_address = 2", &store().await).await;
     for number in 0..6 {
@@ -183,7 +183,7 @@ async fn no_password_is_verified_while_guesses_cannot_be_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_count_requests_locally_while_the_database_does_not() {
+async fn nodes_count_requests_locally_during_a_database_outage() {
     let settings = empty_store().await;
     let cluster = Provider::cluster(2, "[rate_limits]\nlogout = 8", &settings).await;
     let beside = beside(&settings).await;

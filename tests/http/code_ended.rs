@@ -16,7 +16,7 @@ async fn tok_12_a_code_of_a_disabled_user_is_refused() {
 }
 
 #[tokio::test]
-async fn tok_12_a_code_dies_with_the_consent_that_it_rests_on() {
+async fn tok_12_a_code_ends_with_its_consent() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
     let client = ClientId::parse("c1").unwrap();
@@ -26,7 +26,7 @@ async fn tok_12_a_code_dies_with_the_consent_that_it_rests_on() {
 }
 
 #[tokio::test]
-async fn tok_12_a_code_dies_with_the_session_that_it_was_issued_in() {
+async fn tok_12_a_code_ends_with_its_session() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let first = Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);

@@ -123,7 +123,7 @@ async fn stored(provider: &Provider, id: &str) -> Option<Client> {
 }
 
 #[tokio::test]
-async fn without_being_configured_there_is_no_console() {
+async fn the_console_is_off_by_default() {
     let provider = Provider::new().await;
     give(&provider, provider.anna.sub, Some(Role::Admin)).await;
     let browser = signed_in(&provider, ANNA).await;
@@ -135,7 +135,7 @@ async fn without_being_configured_there_is_no_console() {
 }
 
 #[tokio::test]
-async fn each_page_opens_to_those_whose_standing_is_enough() {
+async fn each_page_of_the_console_requires_its_role() {
     let provider = provider().await;
     let nobody = provider.browser();
     let ben = signed_in(&provider, BEN).await;
@@ -169,7 +169,7 @@ async fn each_page_opens_to_those_whose_standing_is_enough() {
 }
 
 #[tokio::test]
-async fn groups_stand_for_roles_where_they_are_configured() {
+async fn configured_groups_grant_console_roles() {
     let provider = Provider::with("[console]\nenabled = true\ndevelopers = \"Geliştirici\"\nadmins = \"ops\"").await;
     let ben = signed_in(&provider, BEN).await;
     for (group, clients, users) in
@@ -182,7 +182,7 @@ async fn groups_stand_for_roles_where_they_are_configured() {
 }
 
 #[tokio::test]
-async fn a_sign_in_that_is_too_old_is_asked_for_again_and_comes_back() {
+async fn the_console_requires_a_recent_sign_in_and_returns_to_the_page() {
     let provider = Provider::with("[console]\nenabled = true\nsign_in_seconds = 600").await;
     give(&provider, provider.anna.sub, Some(Role::Admin)).await;
     let anna = signed_in(&provider, ANNA).await;
@@ -200,7 +200,7 @@ async fn a_sign_in_that_is_too_old_is_asked_for_again_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_registered_signs_people_in() {
+async fn a_client_registered_in_the_console_can_sign_users_in() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let page = register(&ben, &[]).await;
@@ -267,7 +267,7 @@ async fn only_an_administrator_registers_a_redirect_uri_on_a_host_of_this_server
 }
 
 #[tokio::test]
-async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
+async fn redirect_uris_follow_the_rules_of_the_registration_endpoint() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let many = (0..21).map(|number| format!("https://rp.test/{number}")).collect::<Vec<_>>().join("\n");
@@ -303,7 +303,7 @@ async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
 }
 
 #[tokio::test]
-async fn a_default_scope_is_of_the_ticked_ones() {
+async fn a_default_scope_contains_only_selected_scopes() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     for wrong in ["email", "openid api", "openid phone", "OPENID email"] {
@@ -359,7 +359,7 @@ async fn a_client_is_changed_and_keeps_its_type_and_secret() {
 }
 
 #[tokio::test]
-async fn a_new_secret_overlaps_with_the_one_before_as_long_as_was_chosen() {
+async fn a_new_secret_overlaps_with_the_previous_one_for_the_chosen_time() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let page = register(&ben, &[]).await;
@@ -385,7 +385,7 @@ async fn a_new_secret_overlaps_with_the_one_before_as_long_as_was_chosen() {
 }
 
 #[tokio::test]
-async fn a_client_is_disabled_enabled_and_deleted() {
+async fn a_client_can_be_disabled_enabled_and_deleted() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let page = register(&ben, &[]).await;
@@ -409,7 +409,7 @@ async fn a_client_is_disabled_enabled_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_developer_does_nothing_to_clients_of_others_and_an_administrator_everything() {
+async fn only_administrators_can_change_clients_of_others() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let own = element(&register(&anna, &[]).await, "client-id").unwrap();
@@ -430,7 +430,7 @@ async fn a_developer_does_nothing_to_clients_of_others_and_an_administrator_ever
 }
 
 #[tokio::test]
-async fn a_token_of_the_console_is_bound_to_the_session_and_to_the_person() {
+async fn a_form_token_of_the_console_is_bound_to_the_session_and_the_user() {
     let provider = provider().await;
     let (anna, elsewhere) = (signed_in(&provider, ANNA).await, signed_in(&provider, ANNA).await);
     let of_elsewhere = csrf_of(&elsewhere.get("/console/clients/c1").await);
@@ -451,7 +451,7 @@ async fn a_token_of_the_console_is_bound_to_the_session_and_to_the_person() {
 }
 
 #[tokio::test]
-async fn a_form_of_the_console_without_its_own_pages_token_changes_nothing() {
+async fn a_console_form_needs_the_token_of_its_own_page() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let of_c2 = csrf_of(&anna.get("/console/clients/c2").await);
@@ -487,7 +487,7 @@ async fn trial(browser: &Browser<'_>, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_trial_shows_what_the_client_would_receive_and_keeps_nothing() {
+async fn a_trial_shows_the_clients_claims_and_stores_nothing() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let id = element(&register(&ben, &[]).await, "client-id").unwrap();

@@ -68,7 +68,7 @@ async fn meddled() -> (Provider, Arc<AtomicUsize>) {
 /// However often the session changes meanwhile, the old cookie is signed out, and no session
 /// without a browser is left.
 #[tokio::test]
-async fn a_sign_in_over_a_session_that_changes_leaves_no_old_session_alive() {
+async fn a_sign_in_concurrent_with_a_session_change_leaves_no_old_session() {
     for times in [1, 3, 100] {
         let (provider, meddle) = meddled().await;
         let browser = with_anna(&provider).await;

@@ -99,7 +99,7 @@ async fn disc_03_no_header_of_a_request_changes_the_document() {
 }
 
 #[tokio::test]
-async fn disc_06_every_address_is_https_under_the_issuer() {
+async fn disc_06_every_url_is_https_below_the_issuer() {
     let provider = Provider::new().await;
     let document = document(&provider).await;
     let addresses = document
@@ -132,7 +132,7 @@ async fn disc_07_scripts_of_every_origin_may_read_the_document_without_cookies()
 }
 
 #[tokio::test]
-async fn disc_08_other_methods_are_refused_with_those_that_are_allowed() {
+async fn disc_08_other_methods_are_refused_with_the_allowed_ones() {
     let provider = Provider::new().await;
     for method in ["POST", "PUT", "DELETE", "PATCH", "get"] {
         let reply = provider.request(method, ADDRESS, &[], "").await;

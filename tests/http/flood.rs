@@ -14,7 +14,7 @@ async fn begin(provider: &Provider, address: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn an_ipv6_site_begins_ten_times_what_one_of_its_networks_may() {
+async fn an_ipv6_site_may_start_ten_times_the_requests_of_a_network() {
     let provider = Provider::with("[rate_limits]\nauthorize = 3").await;
     let mut begun = 0;
     for network in 0..256 {
@@ -58,7 +58,7 @@ async fn the_oldest_idle_sign_in_is_evicted_when_there_are_too_many() {
 
 /// 64 concurrent requests for the last place do not exceed the limit.
 #[tokio::test]
-async fn many_at_once_find_no_more_places_than_there_are() {
+async fn concurrent_sign_ins_do_not_exceed_the_limit() {
     let provider = Provider::with("[sessions]\nmax_interactions = 5").await;
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..64 {
@@ -82,7 +82,7 @@ async fn many_at_once_find_no_more_places_than_there_are() {
 }
 
 #[tokio::test]
-async fn an_unfinished_sign_in_is_swept_half_a_day_after_its_end() {
+async fn an_unfinished_sign_in_is_removed_half_a_day_after_its_expiry() {
     let provider = Provider::new().await;
     begin(&provider, "192.0.2.1").await;
     provider.wait(900 + 12 * 3600 - 60);
@@ -112,7 +112,7 @@ async fn expiring(provider: &Provider) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_stops_no_sweep() {
+async fn an_unreadable_record_does_not_stop_the_sweeper() {
     let provider = Provider::new().await;
     let record = [b"g".as_slice(), &[7; 16]].concat();
     let damage = vec![(record.clone(), b"\x01{".to_vec()), ([b"e\0\0\0\0".as_slice(), &record].concat(), Vec::new())];

@@ -3,7 +3,7 @@
 use crate::support::{Provider, Tokens, jwt_claims};
 
 #[tokio::test]
-async fn a_person_signs_in_and_the_client_gets_working_tokens() {
+async fn a_user_signs_in_and_the_client_gets_valid_tokens() {
     let provider = Provider::new().await;
     for client in [provider.c1(), provider.p1()] {
         let code = client.code(&[("scope", "openid profile email offline_access")]).await;
@@ -40,7 +40,7 @@ async fn a_cross_site_post_of_a_signed_in_user_needs_no_new_sign_in() {
 }
 
 #[tokio::test]
-async fn a_code_gives_nothing_once_the_person_was_signed_out_everywhere() {
+async fn a_code_is_refused_after_a_sign_out_everywhere() {
     let provider = Provider::new().await;
     let client = provider.c1();
     let code = client.code(&[("scope", "openid offline_access")]).await;

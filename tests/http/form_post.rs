@@ -30,7 +30,7 @@ fn field<'f>(fields: &'f [(String, String)], name: &str) -> &'f str {
 }
 
 #[tokio::test]
-async fn the_answer_of_a_sign_in_comes_in_a_form() {
+async fn form_post_returns_the_response_in_a_form() {
     for settings in [FOR_C1, FOR_ALL] {
         let provider = Provider::with(settings).await;
         let client = provider.c1();
@@ -47,7 +47,7 @@ async fn the_answer_of_a_sign_in_comes_in_a_form() {
 }
 
 #[tokio::test]
-async fn the_script_that_sends_the_form_is_a_file_of_its_own() {
+async fn the_form_post_script_is_a_separate_file() {
     let provider = Provider::with(FOR_ALL).await;
     let reply = provider.get("/oauth/return.js").await;
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/javascript; charset=utf-8")));
@@ -56,7 +56,7 @@ async fn the_script_that_sends_the_form_is_a_file_of_its_own() {
 }
 
 #[tokio::test]
-async fn so_does_a_refusal() {
+async fn form_post_returns_errors_in_a_form() {
     let provider = Provider::with(FOR_C1).await;
     let browser = provider.browser();
     for (changes, error) in [
@@ -71,7 +71,7 @@ async fn so_does_a_refusal() {
 }
 
 #[tokio::test]
-async fn both_languages_have_the_page() {
+async fn the_form_post_page_exists_in_both_languages() {
     let provider = Provider::with(FOR_ALL).await;
     for (language, words) in [("tr", "Devam et"), ("en", "Continue")] {
         let changes = [MODE, ("prompt", "none"), ("ui_locales", language)];
@@ -103,7 +103,7 @@ async fn form_post_without_permission_is_an_error_redirect() {
 }
 
 #[tokio::test]
-async fn an_unregistered_address_gets_no_form() {
+async fn an_unregistered_redirect_uri_gets_no_form() {
     let provider = Provider::with(FOR_ALL).await;
     let changes = [MODE, ("redirect_uri", "https://evil.test/cb")];
     let reply = provider.browser().open(&provider.c1().authorize(&changes)).await;

@@ -33,7 +33,7 @@ async fn document(provider: &Provider) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_that_may_ask_learns_the_groups() {
+async fn a_client_with_the_groups_scope_receives_the_groups() {
     let provider = Provider::with(ON).await;
     may_ask(&provider, "c1").await;
     put_anna_into(&provider, ["staff".to_owned(), "Muhasebe Ekibi".to_owned()]).await;
@@ -67,7 +67,7 @@ async fn the_groups_scope_needs_permission() {
 }
 
 #[tokio::test]
-async fn more_groups_than_a_token_holds_stand_at_userinfo() {
+async fn groups_too_long_for_a_token_are_returned_by_userinfo() {
     let provider = Provider::with(ON).await;
     may_ask(&provider, "c1").await;
     let many: Vec<String> = (0..100).map(|number| format!("{number:03}{}", "x".repeat(97))).collect();
@@ -87,7 +87,7 @@ async fn more_groups_than_a_token_holds_stand_at_userinfo() {
 }
 
 #[tokio::test]
-async fn a_client_that_registers_itself_cannot_take_it() {
+async fn a_self_registered_client_cannot_get_the_groups_scope() {
     let provider = Provider::with(&format!("[registration]\nmode = \"open\"\n{ON}")).await;
     let body = json!({"redirect_uris": ["https://rp.test/cb"], "scope": "openid groups"}).to_string();
     let json = [("content-type", "application/json")];

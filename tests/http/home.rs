@@ -109,7 +109,7 @@ async fn the_start_page_lists_only_accessible_applications() {
 }
 
 #[tokio::test]
-async fn where_an_application_has_the_issuers_host_its_root_is_the_applications() {
+async fn the_root_of_the_issuers_host_belongs_to_its_application() {
     let shared = APPS.replace("host = \"wiki.test\"", "host = \"id.test\"");
     let provider = Provider::with(&shared).await;
     provider.get("/").await.assert_error(404, "not_found");

@@ -87,7 +87,7 @@ async fn an_empty_password_never_signs_in() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_set_at_the_first_sign_in_stays() {
+async fn a_password_set_during_the_first_sign_in_is_kept() {
     let (provider, meddler) = Provider::meddled().await;
     import(&provider, &[(CAROL, FOREIGN_HASHES[0].1)]).await.unwrap();
     let sub = user(&provider, CAROL).await.sub;
@@ -107,7 +107,7 @@ async fn a_password_that_is_set_at_the_first_sign_in_stays() {
 }
 
 #[tokio::test]
-async fn the_first_sign_in_stands_while_the_store_cannot_write_the_new_hash() {
+async fn the_first_sign_in_succeeds_if_the_new_hash_cannot_be_stored() {
     let (provider, meddler) = Provider::meddled().await;
     let foreign = FOREIGN_HASHES[0].1;
     import(&provider, &[(CAROL, foreign)]).await.unwrap();
@@ -145,7 +145,7 @@ async fn an_imported_password_is_changed_on_the_account_page() {
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_taken_keeps_all_out() {
+async fn an_import_with_an_unusable_hash_adds_no_users() {
     let provider = Provider::new().await;
     let good = FOREIGN_HASHES[0].1;
     let costly = good.replace("$05$", "$31$");

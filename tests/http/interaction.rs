@@ -106,7 +106,7 @@ async fn a_form_of_another_media_type_does_nothing() {
 }
 
 #[tokio::test]
-async fn only_the_browser_that_began_can_go_on() {
+async fn only_the_browser_that_started_a_request_can_continue() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -124,7 +124,7 @@ async fn only_the_browser_that_began_can_go_on() {
 
 /// An attacker who plants the browser-binding cookie gets no access to the session.
 #[tokio::test]
-async fn a_planted_binding_cookie_gives_no_part_in_the_session() {
+async fn a_planted_binding_cookie_gives_no_access_to_the_session() {
     let provider = Provider::new().await;
     let attacker = provider.browser();
     let page = attacker.open(&provider.c1().authorize(&[])).await;
@@ -135,7 +135,7 @@ async fn a_planted_binding_cookie_gives_no_part_in_the_session() {
 }
 
 #[tokio::test]
-async fn odd_cookies_are_no_cookies() {
+async fn malformed_cookies_are_ignored() {
     let provider = Provider::new().await;
     for value in ["", "x", "\"quoted\"", &"A".repeat(43), &"A".repeat(54), &"x".repeat(5000), "%00", "a=b=c"] {
         let browser = provider.browser();
@@ -168,7 +168,7 @@ async fn two_tabs_do_not_disturb_each_other() {
 }
 
 #[tokio::test]
-async fn a_request_that_waits_goes_on_with_the_sign_in_of_another_tab() {
+async fn a_pending_request_continues_after_a_sign_in_in_another_tab() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let waiting = browser.open(&provider.c1().authorize(&[("state", "first")])).await;
@@ -218,7 +218,7 @@ async fn a_refused_request_is_over() {
 }
 
 #[tokio::test]
-async fn a_decision_is_one_of_two_buttons() {
+async fn a_consent_decision_is_allow_or_deny() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let page = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
@@ -249,7 +249,7 @@ async fn consent_counts_for_the_account_that_the_page_showed() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_in_between_brings_the_sign_in_back() {
+async fn a_session_that_ends_before_the_consent_requires_a_new_sign_in() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
@@ -285,7 +285,7 @@ async fn a_user_disabled_during_the_sign_in_gets_no_code() {
 }
 
 #[tokio::test]
-async fn others_in_the_session_go_on_without_the_one_who_is_disabled() {
+async fn disabling_one_account_of_a_session_keeps_the_others() {
     let provider = Provider::new().await;
     let browser = with_anna_and_ben(&provider).await;
     disable(&provider, &provider.ben).await;
@@ -297,7 +297,7 @@ async fn others_in_the_session_go_on_without_the_one_who_is_disabled() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_disabled_in_between_gets_no_code() {
+async fn a_client_disabled_during_the_sign_in_gets_no_code() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
@@ -308,7 +308,7 @@ async fn a_client_that_is_disabled_in_between_gets_no_code() {
 }
 
 #[tokio::test]
-async fn a_redirect_uri_that_is_withdrawn_in_between_gets_no_code() {
+async fn a_redirect_uri_removed_during_the_sign_in_gets_no_code() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
@@ -320,7 +320,7 @@ async fn a_redirect_uri_that_is_withdrawn_in_between_gets_no_code() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_so_long_and_no_longer() {
+async fn a_pending_request_expires() {
     let provider = Provider::with("[sessions]\ninteraction_seconds = 60").await;
     let browser = with_anna(&provider).await;
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
@@ -335,7 +335,7 @@ async fn a_request_waits_for_so_long_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_sign_in_page_that_was_left_open_goes_on_in_its_browser() {
+async fn a_sign_in_page_that_was_left_open_continues_in_its_browser() {
     let provider = Provider::new().await;
     let (browser, stranger) = (provider.browser(), provider.browser());
     let request = provider.c1().authorize(&[("state", "kept"), ("nonce", "n-kept")]);
@@ -365,7 +365,7 @@ async fn a_sign_in_page_that_was_left_open_goes_on_in_its_browser() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_left_open_is_kept_for_twelve_hours_beyond_its_time() {
+async fn an_expired_page_can_be_continued_for_twelve_hours() {
     let provider = Provider::new().await;
     let (early, late) = (provider.browser(), provider.browser());
     let begin = async |browser: &Browser<'_>| browser.open(&provider.c1().authorize(&[])).await;
@@ -386,7 +386,7 @@ fn way(page: &Reply) -> &str {
 }
 
 #[tokio::test]
-async fn a_page_that_goes_wrong_leads_back_to_the_application() {
+async fn an_error_page_links_to_the_application() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -410,7 +410,7 @@ async fn a_page_that_goes_wrong_leads_back_to_the_application() {
 }
 
 #[tokio::test]
-async fn back_after_the_sign_in_leads_on() {
+async fn back_after_the_sign_in_continues_the_request() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -433,7 +433,7 @@ async fn back_after_the_sign_in_leads_on() {
 /// The user sends the form of a sign-in again: with a second click, while the client answers slowly,
 /// or with the Back button. The browser discards the first answer, so the client gets another one.
 #[tokio::test]
-async fn a_form_that_is_sent_again_starts_the_same_request_again() {
+async fn a_resent_form_restarts_the_same_request() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let client = provider.c1();
@@ -467,7 +467,7 @@ async fn a_form_that_is_sent_again_starts_the_same_request_again() {
 
 /// The cookie expires after a minute. A request that does not fit into it is not started again.
 #[tokio::test]
-async fn a_form_that_is_sent_again_late_says_that_the_user_is_signed_in() {
+async fn a_form_resent_late_reports_that_the_user_is_signed_in() {
     let provider = Provider::new().await;
     let (short, long) = (provider.browser(), provider.browser());
     let state = "s".repeat(2000);
@@ -496,7 +496,7 @@ async fn a_form_that_is_sent_again_late_says_that_the_user_is_signed_in() {
 
 /// A form of the provider's own pages leads to the page that the user opened.
 #[tokio::test]
-async fn a_form_that_is_sent_again_leads_to_the_own_page() {
+async fn a_resent_form_of_our_own_pages_leads_to_the_page() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open("/account/sessions").await;
@@ -522,7 +522,7 @@ async fn a_request_with_an_id_token_is_not_started_again() {
 }
 
 #[tokio::test]
-async fn when_too_many_requests_wait_the_oldest_gives_way_though_its_user_has_signed_in() {
+async fn the_oldest_pending_request_is_evicted_even_after_a_sign_in() {
     let provider = Provider::with("[sessions]\nmax_interactions = 3").await;
     let browsers: Vec<Browser<'_>> = (0..4).map(|_| provider.browser()).collect();
     let mut pages = Vec::new();
@@ -577,7 +577,7 @@ async fn one_user_has_a_bounded_number_of_pending_sign_ins() {
 /// An account page that cannot begin a sign-in reports the error. A redirect to the sign-in would
 /// loop.
 #[tokio::test]
-async fn our_own_pages_show_that_no_sign_in_can_begin() {
+async fn our_own_pages_report_that_no_sign_in_can_start() {
     let provider = Provider::new().await;
     provider.engine.refuse_writes(true);
     let browser = provider.browser();
@@ -590,7 +590,7 @@ async fn our_own_pages_show_that_no_sign_in_can_begin() {
 }
 
 #[tokio::test]
-async fn a_finished_request_makes_room() {
+async fn a_finished_request_frees_its_place() {
     let provider = Provider::with("[sessions]\nmax_interactions = 1").await;
     for _ in 0..3 {
         assert_eq!(provider.sealgate.store.open_interactions(), 0);
@@ -604,7 +604,7 @@ async fn a_finished_request_makes_room() {
 }
 
 #[tokio::test]
-async fn one_browser_has_eight_requests_waiting_at_most() {
+async fn a_browser_has_at_most_eight_pending_requests() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let mut pages = Vec::new();
@@ -620,7 +620,7 @@ async fn one_browser_has_eight_requests_waiting_at_most() {
 }
 
 #[tokio::test]
-async fn a_store_that_takes_no_writes_is_told_to_the_client() {
+async fn a_read_only_store_is_reported_to_the_client() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
@@ -649,7 +649,7 @@ async fn two_tabs_that_finish_the_same_request_at_once_give_one_code() {
 /// The active user was disabled. The consent page must name the same user as the step that led to
 /// it.
 #[tokio::test]
-async fn the_pages_agree_on_who_is_left_when_the_one_in_use_is_disabled() {
+async fn all_pages_select_the_same_account_when_the_current_one_is_disabled() {
     let provider = Provider::new().await;
     let browser = with_anna_and_ben(&provider).await;
     disable(&provider, &provider.ben).await;

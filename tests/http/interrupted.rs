@@ -45,28 +45,28 @@ async fn interrupted(command: impl FnOnce(Person) -> UserCommand) -> (Provider, 
 }
 
 #[tokio::test]
-async fn a_password_that_an_administrator_sets() {
+async fn an_interrupted_password_reset_by_an_administrator_is_completed() {
     interrupted(|person| UserCommand::SetPassword { person, password: Secret::new(NEW).into() }).await;
 }
 
 #[tokio::test]
-async fn an_account_that_is_disabled() {
+async fn an_interrupted_disabling_is_completed() {
     interrupted(|person| UserCommand::Disable(person.into())).await;
 }
 
 #[tokio::test]
-async fn factors_that_are_reset() {
+async fn an_interrupted_factor_reset_is_completed() {
     interrupted(UserCommand::ResetFactors).await;
 }
 
 #[tokio::test]
-async fn a_revocation_by_itself() {
+async fn an_interrupted_revocation_is_completed() {
     let (provider, _) = interrupted(|person| UserCommand::Revoke(person.into())).await;
     assert_eq!(open_revocations(&provider).await, 0, "completed work is not repeated at each start");
 }
 
 #[tokio::test]
-async fn a_password_that_its_owner_changes() {
+async fn an_interrupted_password_change_is_completed() {
     let (provider, meddler) = Provider::meddled().await;
     let (thief, owner) = (with_anna(&provider).await, with_anna(&provider).await);
     let page = owner.get("/account/password").await;
@@ -80,7 +80,7 @@ async fn a_password_that_its_owner_changes() {
 /// The process stops when the sessions have ended and the grants have not. The cookie of the session
 /// that stays was not sent, so that session ends too.
 #[tokio::test]
-async fn a_sign_out_everywhere_by_its_user() {
+async fn an_interrupted_sign_out_everywhere_is_completed() {
     let (provider, meddler) = Provider::meddled().await;
     let (thief, owner) = (with_anna(&provider).await, with_anna(&provider).await);
     let client = provider.c1();
@@ -97,7 +97,7 @@ async fn a_sign_out_everywhere_by_its_user() {
 }
 
 #[tokio::test]
-async fn a_sign_out_everywhere_that_is_done_leaves_nothing_to_do() {
+async fn a_completed_sign_out_everywhere_leaves_no_pending_revocation() {
     let provider = Provider::new().await;
     let (owner, other) = (with_anna(&provider).await, with_anna(&provider).await);
     let page = owner.get("/account/sessions").await;
@@ -108,7 +108,7 @@ async fn a_sign_out_everywhere_that_is_done_leaves_nothing_to_do() {
 }
 
 #[tokio::test]
-async fn a_change_of_password_that_is_done_or_refused_leaves_nothing_to_do() {
+async fn a_completed_or_refused_password_change_leaves_no_pending_revocation() {
     let provider = Provider::new().await;
     let owner = with_anna(&provider).await;
     for current in ["wrong", PASSWORD] {
@@ -120,7 +120,7 @@ async fn a_change_of_password_that_is_done_or_refused_leaves_nothing_to_do() {
 }
 
 #[tokio::test]
-async fn a_process_that_goes_on_ends_it_by_its_sweeper() {
+async fn the_sweeper_completes_an_interrupted_revocation() {
     let (provider, meddler) = Provider::meddled().await;
     let thief = with_anna(&provider).await;
     meddler.fail(Some(SESSION));
@@ -139,7 +139,7 @@ async fn a_process_that_goes_on_ends_it_by_its_sweeper() {
 
 /// An unreadable revocation blocks neither a start nor the garbage collection of the others.
 #[tokio::test]
-async fn a_damaged_record_keeps_no_other_from_being_carried_out() {
+async fn a_damaged_record_does_not_block_other_revocations() {
     let (provider, meddler) = Provider::meddled().await;
     let thief = with_anna(&provider).await;
     meddler.fail(Some(SESSION));

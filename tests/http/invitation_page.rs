@@ -97,7 +97,7 @@ async fn an_invited_user_chooses_a_password_and_reaches_the_application() {
 }
 
 #[tokio::test]
-async fn without_an_application_they_come_to_the_sign_in_with_their_address_filled_in() {
+async fn an_invitation_without_an_application_leads_to_the_sign_in() {
     let provider = Provider::with(MAIL).await;
     invite(&provider, NEW).await.unwrap();
     let browser = provider.browser();
@@ -128,7 +128,7 @@ async fn concurrent_uses_of_an_invitation_succeed_once() {
 }
 
 #[tokio::test]
-async fn a_link_is_dead_once_something_else_became_of_the_account() {
+async fn an_invitation_link_ends_when_the_account_changes() {
     for (what, is_dead) in [
         ("late", true),
         ("resent", true),
@@ -256,7 +256,7 @@ async fn a_concurrent_password_and_passkey_choose_one_credential() {
 }
 
 #[tokio::test]
-async fn the_duty_to_add_a_second_step_follows_at_the_sign_in() {
+async fn a_required_second_factor_is_added_at_the_first_sign_in() {
     let provider = Provider::with(&format!("{MAIL}[factors]\nlevel = \"2\"\n")).await;
     invite(&provider, NEW).await.unwrap();
     let browser = provider.browser();
@@ -280,7 +280,7 @@ async fn an_existing_session_of_another_user_is_neither_changed_nor_used() {
 }
 
 #[tokio::test]
-async fn before_it_is_accepted_the_account_opens_to_nobody() {
+async fn an_account_with_a_pending_invitation_cannot_be_opened() {
     let provider = provider().await;
     invite(&provider, NEW).await.unwrap();
     for password in ["", CHOSEN] {

@@ -123,7 +123,7 @@ async fn an_invalid_invitation_is_reported_and_creates_nothing() {
 }
 
 #[tokio::test]
-async fn a_new_link_takes_the_place_of_the_old_one_in_the_outbox_too() {
+async fn a_new_invitation_link_replaces_the_old_one_in_the_outbox() {
     let provider = provider().await;
     invite_to(&provider, NEW, Some("wiki")).await.unwrap();
     let (first, before) = (token_for(&provider, NEW).await, links(&provider, NEW).await.unwrap());
@@ -184,7 +184,7 @@ async fn invite_many(provider: &Provider, name: &str, count: usize) -> Result<Va
 }
 
 #[tokio::test]
-async fn invitations_leave_room_in_the_outbox_for_what_people_wait_for() {
+async fn invitations_leave_room_in_the_outbox_for_awaited_mails() {
     let provider = Provider::with(&format!("{MAIL}per_minute = 6000\n")).await;
     invite_many(&provider, "a", 4_500).await.unwrap();
     let refused = invite_many(&provider, "b", 4_501).await.unwrap_err();

@@ -70,7 +70,7 @@ async fn jwt_02_an_id_token_has_the_claims_of_the_standard_in_their_types() {
 }
 
 #[tokio::test]
-async fn jwt_03_auth_time_is_when_the_person_signed_in() {
+async fn jwt_03_auth_time_is_the_time_of_the_sign_in() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let first = provider.c1().code_in(&browser, &[("max_age", "10000")]).await;
@@ -96,7 +96,7 @@ async fn jwt_04_the_nonce_is_returned_unchanged() {
 }
 
 #[tokio::test]
-async fn jwt_06_acr_and_amr_say_how_the_person_signed_in() {
+async fn jwt_06_acr_and_amr_describe_the_sign_in() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[("acr_values", "1 2")]).await;
     let tokens = Tokens::of(&provider.c1().redeem(&code).await);
@@ -132,7 +132,7 @@ async fn jwt_07_an_id_token_has_only_the_claims_of_the_granted_scopes() {
 
 /// OpenID Connect Core §3.1.3.6.
 #[tokio::test]
-async fn an_id_token_says_which_access_token_came_with_it() {
+async fn an_id_token_contains_the_hash_of_its_access_token() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid offline_access").await;
     let renewed = Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
@@ -143,7 +143,7 @@ async fn an_id_token_says_which_access_token_came_with_it() {
 }
 
 #[tokio::test]
-async fn jwt_09_an_access_token_is_one_of_rfc_9068() {
+async fn jwt_09_an_access_token_follows_rfc_9068() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid email offline_access").await;
     let renewed = Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
@@ -168,7 +168,7 @@ async fn jwt_09_an_access_token_is_one_of_rfc_9068() {
 
 /// RFC 9068 §4: neither kind of token is accepted as the other.
 #[tokio::test]
-async fn jwt_09_an_id_token_is_no_access_token() {
+async fn jwt_09_an_id_token_is_refused_as_an_access_token() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     provider.userinfo(&tokens.id).await.assert_bearer_error(401, "invalid_token");
@@ -180,7 +180,7 @@ async fn jwt_09_an_id_token_is_no_access_token() {
 /// Two issuers may share a token device, or an issuer may have been renamed. Neither accepts tokens
 /// with the other's name.
 #[tokio::test]
-async fn jwt_09_a_token_of_another_issuer_is_none_though_the_key_and_the_grant_are_ours() {
+async fn jwt_09_a_token_of_another_issuer_with_our_key_and_grant_is_refused() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     let other = provider.restarted_as("https://other.test").await;

@@ -51,7 +51,7 @@ fn kid(token: &str) -> String {
 /// The removal is committed, and its audit record is being written. The token is used meanwhile and
 /// afterwards.
 #[tokio::test]
-async fn a_token_in_use_does_not_outlive_the_removal_of_its_key() {
+async fn a_cached_token_ends_with_the_removal_of_its_key() {
     let (provider, meddler, _signer) = with_two_keys("in use").await;
     let tokens = provider.c1().tokens("openid").await;
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
@@ -67,7 +67,7 @@ async fn a_token_in_use_does_not_outlive_the_removal_of_its_key() {
 /// The key is removed after the token's signature was checked and before the result is cached.
 /// Covers a first verification and a repeated one.
 #[tokio::test]
-async fn a_token_that_was_verified_before_the_removal_is_not_remembered_beyond_it() {
+async fn a_token_verified_during_a_key_removal_is_not_cached() {
     for again in [false, true] {
         let (provider, meddler, _signer) = with_two_keys(if again { "again" } else { "first" }).await;
         let tokens = provider.c1().tokens("openid").await;
@@ -89,7 +89,7 @@ async fn a_token_that_was_verified_before_the_removal_is_not_remembered_beyond_i
 /// The commit times out and is applied afterwards. No node has loaded it; the next decision finds
 /// the changed key ring.
 #[tokio::test]
-async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
+async fn a_key_removal_that_timed_out_takes_effect_when_the_store_is_read() {
     let (provider, meddler, _signer) = with_two_keys("timed out").await;
     let tokens = provider.c1().tokens("openid").await;
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);

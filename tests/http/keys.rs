@@ -3,7 +3,7 @@
 use crate::support::Provider;
 
 #[tokio::test]
-async fn each_published_key_is_told_with_its_times_and_what_the_token_states() {
+async fn each_published_key_is_reported_with_its_times_and_token_attributes() {
     let provider = Provider::new().await;
     let reply = provider.request("GET", "/.well-known/sealgate/keys", &[("origin", "https://auditor.test")], "").await;
     assert_eq!(reply.status, 200);

@@ -28,7 +28,7 @@ fn assert_too_weak(reply: &Reply) {
 }
 
 #[tokio::test]
-async fn a_code_of_a_weaker_sign_in_gives_nothing() {
+async fn a_code_of_a_weaker_sign_in_is_refused() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     demand(&provider, Some(AssuranceLevel::Two)).await;
@@ -40,7 +40,7 @@ async fn a_code_of_a_weaker_sign_in_gives_nothing() {
 }
 
 #[tokio::test]
-async fn a_level_that_rises_holds_at_the_next_refresh() {
+async fn a_raised_level_applies_at_the_next_refresh() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -55,7 +55,7 @@ async fn a_level_that_rises_holds_at_the_next_refresh() {
 
 /// The level that `[factors]` requires of a user may rise after the sign-in.
 #[tokio::test]
-async fn a_level_in_force_holds_for_codes_and_tokens_of_weaker_sign_ins() {
+async fn a_required_level_applies_to_codes_and_tokens_of_weaker_sign_ins() {
     let provider = Provider::with("[factors]\ngroups = { strong = \"2\" }").await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     let code = provider.c1().code(&[]).await;
@@ -94,7 +94,7 @@ async fn done(provider: &Provider, browser: &Browser<'_>, done: &[(Authenticatio
 
 /// Later steps in the same browser do not raise the level of an earlier grant.
 #[tokio::test]
-async fn a_grant_keeps_the_level_that_it_was_given_with() {
+async fn a_grant_keeps_the_level_of_its_sign_in() {
     let provider = Provider::new().await;
     let (browser, client) = (provider.browser(), provider.c1());
     let tokens = async || Tokens::of(&client.redeem(&client.code_in(&browser, &[("scope", OFFLINE)]).await).await);
@@ -140,7 +140,7 @@ async fn a_grant_keeps_the_level_that_it_was_given_with() {
 /// A client that requires a level gets it from every user who signs in, without naming it in the
 /// request.
 #[tokio::test]
-async fn a_client_that_demands_a_level_has_people_sign_in_with_it() {
+async fn a_clients_level_is_required_at_the_sign_in() {
     let provider = Provider::new().await;
     demand(&provider, Some(AssuranceLevel::Two)).await;
     let browser = provider.browser();
@@ -175,7 +175,7 @@ async fn unreachable_voluntary_levels_give_the_reached_level() {
 
 /// Where no user can reach the level, a page shows the requirement, and the client gets an error.
 #[tokio::test]
-async fn a_level_that_is_out_of_reach_is_a_page_and_then_an_error() {
+async fn an_unreachable_level_shows_a_page_and_returns_an_error() {
     let provider = Provider::with("[factors]\nenrolment = \"administrator\"").await;
     demand(&provider, Some(AssuranceLevel::PhishingResistant)).await;
     let browser = provider.browser();

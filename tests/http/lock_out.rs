@@ -144,7 +144,7 @@ async fn a_known_browser_is_known_for_its_users_only() {
 }
 
 #[tokio::test]
-async fn the_cookie_of_a_known_browser_is_the_hosts_alone_and_only_its_hash_is_kept() {
+async fn the_known_browser_cookie_is_host_only_and_only_its_hash_is_stored() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -202,7 +202,7 @@ async fn a_browser_is_known_for_180_days_after_the_last_sign_in_from_it() {
 /// A user who ends other sessions may suspect that an attacker knows the password or has one of
 /// their browsers.
 #[tokio::test]
-async fn ending_sessions_and_a_new_password_forget_the_other_browsers() {
+async fn ending_sessions_and_a_new_password_remove_the_other_known_browsers() {
     const NEW: &str = "another long password";
     let provider = Provider::with(PATIENT).await;
     let stranger = Stranger::at(&provider).await;
@@ -240,7 +240,7 @@ async fn ending_sessions_and_a_new_password_forget_the_other_browsers() {
 }
 
 #[tokio::test]
-async fn waits_double_and_are_shown_and_the_right_password_succeeds() {
+async fn waits_double_and_the_correct_password_succeeds_afterwards() {
     let provider = Provider::with(PATIENT).await;
     provider.sealgate.store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
     let stranger = Stranger::at(&provider).await;
@@ -304,7 +304,7 @@ async fn a_single_attacker_does_not_lock_an_account() {
 }
 
 #[tokio::test]
-async fn an_ipv6_site_fails_ten_times_as_often_as_one_of_its_networks() {
+async fn an_ipv6_site_may_fail_ten_times_as_often_as_a_network() {
     let provider = Provider::with("[login]\nfailures_per_address = 2").await;
     let stranger = Stranger::at(&provider).await;
     let mut judged = 0;

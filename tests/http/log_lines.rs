@@ -59,7 +59,7 @@ fn assert_some_busy(replies: [Reply; 8]) {
 }
 
 #[tokio::test]
-async fn passwords_that_find_no_room_write_no_warnings() {
+async fn sign_ins_refused_by_a_full_queue_write_no_warnings() {
     let provider = Provider::with(SCARCE).await;
     let (lines, _guard) = Lines::capture();
     let stranger = provider.browser();
@@ -71,7 +71,7 @@ async fn passwords_that_find_no_room_write_no_warnings() {
 }
 
 #[tokio::test]
-async fn new_passwords_that_find_no_room_write_no_warnings() {
+async fn new_passwords_refused_by_a_full_queue_write_no_warnings() {
     let provider = Provider::with(&format!("{MAIL}{SCARCE}")).await;
     let anna = with_anna(&provider).await;
     let page = anna.open("/account/password").await;
@@ -93,7 +93,7 @@ async fn new_passwords_that_find_no_room_write_no_warnings() {
 }
 
 #[tokio::test]
-async fn requests_for_mails_that_find_no_room_write_no_warnings() {
+async fn mails_refused_by_a_full_outbox_write_no_warnings() {
     let provider = registration_of_people::open().await;
     let (forgetful, newcomer) = (provider.browser(), provider.browser());
     let forgot = forgot_page(&provider, &forgetful).await;
@@ -108,7 +108,7 @@ async fn requests_for_mails_that_find_no_room_write_no_warnings() {
 }
 
 #[tokio::test]
-async fn registrations_of_clients_beyond_the_limit_write_no_warnings() {
+async fn client_registrations_over_the_limit_write_no_warnings() {
     let provider = Provider::with("[registration]\nmode = \"open\"\nmax_clients = 1").await;
     Registered::new(&provider, &json!({})).await;
     let (lines, _guard) = Lines::capture();
@@ -117,7 +117,7 @@ async fn registrations_of_clients_beyond_the_limit_write_no_warnings() {
 }
 
 #[tokio::test]
-async fn a_sign_in_that_finds_no_room_writes_no_warnings() {
+async fn sign_ins_over_the_limit_write_no_warnings() {
     let provider = Provider::changed("", |config| config.sessions.max_interactions = 0).await;
     let (lines, _guard) = Lines::capture();
     provider.browser().open(&provider.c1().authorize(&[])).await.assert_error_redirect("temporarily_unavailable");
@@ -125,7 +125,7 @@ async fn a_sign_in_that_finds_no_room_writes_no_warnings() {
 }
 
 #[tokio::test]
-async fn a_browsers_answer_that_is_no_passkey_writes_no_warnings() {
+async fn an_invalid_passkey_response_writes_no_warnings() {
     let provider = Provider::new().await;
     let anna = with_anna(&provider).await;
     let page = anna.open("/account/security/key").await;

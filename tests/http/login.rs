@@ -46,7 +46,7 @@ fn assert_throttled(page: &Reply) {
 
 /// macOS sends some letters as two code points (NFD), most other systems as one (NFC).
 #[tokio::test]
-async fn a_password_is_the_same_however_its_letters_are_composed() {
+async fn a_password_matches_in_every_unicode_composition() {
     const COMPOSED: &str = "g\u{fc}l \u{15f}eker \u{130}zmir vapur";
     const DECOMPOSED: &str = "gu\u{308}l s\u{327}eker I\u{307}zmir vapur";
     let provider = Provider::new().await;
@@ -141,7 +141,7 @@ async fn resp_12_an_unknown_account_takes_as_long_as_a_wrong_password() {
 }
 
 #[tokio::test]
-async fn an_address_is_found_in_any_case_and_within_blanks() {
+async fn an_address_is_found_in_any_case_and_with_surrounding_blanks() {
     let provider = Provider::new().await;
     for email in ["ANNA@example.TEST", "  anna@example.test\t"] {
         let browser = provider.browser();
@@ -155,7 +155,7 @@ async fn an_address_is_found_in_any_case_and_within_blanks() {
 }
 
 #[tokio::test]
-async fn guesses_at_one_account_are_bounded_wherever_they_come_from() {
+async fn guesses_at_one_account_are_limited_across_addresses() {
     let provider = Provider::with("[login]\nfailures_per_account = 3\nwindow_seconds = 600").await;
     let from = |number: u8| {
         let mut browser = provider.browser();
@@ -179,7 +179,7 @@ async fn guesses_at_one_account_are_bounded_wherever_they_come_from() {
 }
 
 #[tokio::test]
-async fn guesses_at_an_unknown_account_are_bounded_in_the_same_way() {
+async fn guesses_at_an_unknown_account_have_the_same_limit() {
     let provider = Provider::with("[login]\nfailures_per_account = 3").await;
     let mut texts = Vec::new();
     for email in [ANNA, "nobody@example.test"] {
@@ -197,7 +197,7 @@ async fn guesses_at_an_unknown_account_are_bounded_in_the_same_way() {
 }
 
 #[tokio::test]
-async fn guesses_from_one_address_are_bounded_whatever_the_account() {
+async fn guesses_from_one_address_are_limited_across_accounts() {
     let provider = Provider::with("[login]\nfailures_per_address = 3").await;
     for (address, neighbour) in [("198.51.100.7", "198.51.100.8"), ("2001:db8::1", "2001:db8:0:1::1")] {
         let mut browser = provider.browser();
@@ -233,7 +233,7 @@ async fn right_passwords_are_not_counted() {
 }
 
 #[tokio::test]
-async fn guesses_made_at_the_same_moment_all_count() {
+async fn concurrent_guesses_all_count() {
     let provider = Provider::with("[login]\nfailures_per_account = 3").await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -265,7 +265,7 @@ async fn a_repeated_field_is_refused() {
 }
 
 #[tokio::test]
-async fn a_session_cookie_that_was_planted_is_not_taken_over() {
+async fn a_planted_session_cookie_is_not_used() {
     let provider = Provider::new().await;
     let attacker = provider.browser();
     let page = attacker.open(&provider.c1().authorize(&[])).await;
@@ -324,7 +324,7 @@ async fn a_failed_rehash_does_not_prevent_the_sign_in() {
 }
 
 #[tokio::test]
-async fn a_session_ends_when_it_is_not_used_and_when_it_is_old() {
+async fn a_session_ends_when_idle_and_at_its_maximum_age() {
     let provider = Provider::with("[sessions]\nidle_seconds = 600\nabsolute_seconds = 1500").await;
     let browser = with_anna(&provider).await;
     let silent = async || browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
@@ -342,7 +342,7 @@ async fn a_session_ends_when_it_is_not_used_and_when_it_is_old() {
 }
 
 #[tokio::test]
-async fn a_page_of_the_sign_in_spends_none_of_the_allowance_for_requests() {
+async fn sign_in_pages_do_not_count_against_the_request_limit() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let begun = browser.get(&provider.c1().authorize(&[])).await;
@@ -356,7 +356,7 @@ async fn a_page_of_the_sign_in_spends_none_of_the_allowance_for_requests() {
 
 /// The third request is the client's own callback.
 #[tokio::test]
-async fn from_the_first_page_to_the_callback_it_takes_three_requests_once_consent_is_remembered() {
+async fn a_sign_in_with_stored_consent_takes_three_requests() {
     let provider = Provider::new().await;
     assert_code(&provider.browser().authorize(&provider.c1().authorize(&[]), ANNA).await);
     let browser = provider.browser();
@@ -368,7 +368,7 @@ async fn from_the_first_page_to_the_callback_it_takes_three_requests_once_consen
 
 /// Passwords that were not verified do not count as attempts.
 #[tokio::test]
-async fn when_too_many_passwords_wait_the_page_says_so_and_nothing_is_counted() {
+async fn a_full_password_queue_is_reported_and_counts_no_guess() {
     let settings = "[login]\nfailures_per_account = 8\npassword_threads = 1\npassword_queue = 1";
     let provider = Provider::with(settings).await;
     let browser = provider.browser();
@@ -389,7 +389,7 @@ async fn when_too_many_passwords_wait_the_page_says_so_and_nothing_is_counted() 
 }
 
 #[tokio::test]
-async fn a_password_that_is_replaced_while_it_is_checked_opens_nothing() {
+async fn a_password_replaced_during_its_check_is_refused() {
     let provider = Provider::new().await;
     let store = &provider.sealgate.store;
     for sign_in_before in [false, true] {

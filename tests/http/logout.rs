@@ -45,7 +45,7 @@ async fn confirm(browser: &Browser<'_>, page: &Reply) -> Reply {
 }
 
 #[tokio::test]
-async fn out_01_a_valid_hint_ends_the_session_and_leads_back() {
+async fn out_01_a_valid_hint_ends_the_session_and_redirects_back() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let old = browser.cookie(SESSION).unwrap();
@@ -67,7 +67,7 @@ async fn out_01_a_valid_hint_ends_the_session_and_leads_back() {
 }
 
 #[tokio::test]
-async fn out_02_a_post_does_the_same_and_is_read_from_its_body_alone() {
+async fn out_02_a_post_works_like_a_get_and_reads_only_its_body() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")];
@@ -107,7 +107,7 @@ async fn out_04_an_expired_hint_is_accepted() {
 }
 
 #[tokio::test]
-async fn out_05_foreign_id_tokens_are_no_hint() {
+async fn out_05_foreign_id_tokens_are_not_accepted_as_a_hint() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let stranger = provider.browser();
@@ -134,7 +134,7 @@ async fn out_05_foreign_id_tokens_are_no_hint() {
 }
 
 #[tokio::test]
-async fn out_06_an_unregistered_address_is_never_gone_to() {
+async fn out_06_an_unregistered_uri_is_never_redirected_to() {
     let provider = Provider::new().await;
     let elsewhere = vec![RedirectUri::parse("https://other.test/bye").unwrap()];
     provider.add_client(Client { post_logout_redirect_uris: elsewhere, ..provider.confidential("other") }).await;
@@ -164,7 +164,7 @@ async fn out_06_an_unregistered_address_is_never_gone_to() {
 }
 
 #[tokio::test]
-async fn out_07_an_address_without_a_client_is_never_gone_to() {
+async fn out_07_a_uri_without_a_client_is_never_redirected_to() {
     let provider = Provider::new().await;
     let (browser, _) = signed_in(&provider).await;
     for uri in [SIGNED_OUT_URI, "https://evil.test/"] {
@@ -177,7 +177,7 @@ async fn out_07_an_address_without_a_client_is_never_gone_to() {
 }
 
 #[tokio::test]
-async fn out_08_a_client_without_a_hint_gets_its_answer_after_a_question() {
+async fn out_08_without_a_hint_the_redirect_follows_a_confirmation() {
     let provider = Provider::new().await;
     let (browser, _) = signed_in(&provider).await;
     let fields = [("client_id", "c1"), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s\"1")];
@@ -195,7 +195,7 @@ async fn out_08_a_client_without_a_hint_gets_its_answer_after_a_question() {
 }
 
 #[tokio::test]
-async fn out_10_without_parameters_the_person_is_asked() {
+async fn out_10_without_parameters_the_user_is_asked() {
     let provider = Provider::new().await;
     let (browser, _) = signed_in(&provider).await;
     for page in [browser.open("/oauth/logout").await, {
@@ -212,7 +212,7 @@ async fn out_10_without_parameters_the_person_is_asked() {
 }
 
 #[tokio::test]
-async fn out_11_without_a_session_a_hint_still_leads_back() {
+async fn out_11_without_a_session_a_hint_still_redirects_back() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")];
@@ -231,7 +231,7 @@ async fn logout_without_a_session_and_a_hint_does_not_redirect() {
 }
 
 #[tokio::test]
-async fn out_15_a_registered_query_stays() {
+async fn out_15_a_registered_query_is_kept() {
     let provider = Provider::new().await;
     let uris = vec![RedirectUri::parse("https://rp.test/bye?a=b").unwrap()];
     provider.add_client(Client { post_logout_redirect_uris: uris, ..provider.confidential("q") }).await;
@@ -258,7 +258,7 @@ async fn out_17_tokens_outlive_the_session() {
 }
 
 #[tokio::test]
-async fn a_session_of_another_browser_goes_on() {
+async fn a_session_of_another_browser_continues() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let other = with_anna(&provider).await;
@@ -267,7 +267,7 @@ async fn a_session_of_another_browser_goes_on() {
 }
 
 #[tokio::test]
-async fn out_18_languages_are_spoken_and_unknown_parameters_ignored() {
+async fn out_18_languages_apply_and_unknown_parameters_are_ignored() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let page = browser.open(&logout(&[("ui_locales", "tr"), ("x", "1"), ("x", "2")])).await;
@@ -312,7 +312,7 @@ async fn out_18_a_repeated_known_parameter_is_a_page() {
 
 /// RP-Initiated Logout §2: the client and the hint must match.
 #[tokio::test]
-async fn a_client_that_is_not_the_hints_is_refused() {
+async fn a_client_other_than_the_hints_audience_is_refused() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     for client in ["c2", "unknown"] {
@@ -326,7 +326,7 @@ async fn a_client_that_is_not_the_hints_is_refused() {
 
 /// A hint for another user does not prove that this user wants to sign out.
 #[tokio::test]
-async fn a_hint_for_another_person_asks_first() {
+async fn a_logout_hint_for_another_user_asks_for_confirmation() {
     let provider = Provider::new().await;
     let (_, tokens) = signed_in(&provider).await;
     let browser = provider.browser();
@@ -341,7 +341,7 @@ async fn a_hint_for_another_person_asks_first() {
 }
 
 #[tokio::test]
-async fn a_logout_ends_everybodys_sign_in_of_the_browser() {
+async fn a_logout_ends_all_sign_ins_of_the_browser() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     let browser = with_anna_and_ben(&provider).await;
@@ -352,7 +352,7 @@ async fn a_logout_ends_everybodys_sign_in_of_the_browser() {
 }
 
 #[tokio::test]
-async fn the_answer_to_the_question_needs_the_pages_own_token() {
+async fn the_confirmation_needs_the_token_of_its_page() {
     let provider = Provider::new().await;
     let (browser, _) = signed_in(&provider).await;
     let page = browser.open("/oauth/logout").await;
@@ -379,7 +379,7 @@ async fn the_answer_to_the_question_needs_the_pages_own_token() {
 }
 
 #[tokio::test]
-async fn the_question_carries_along_only_what_was_registered() {
+async fn the_confirmation_page_contains_only_registered_uris() {
     let provider = Provider::new().await;
     let (browser, _) = signed_in(&provider).await;
     let fields = [("post_logout_redirect_uri", "https://evil.test/\"><script>"), ("state", "\"><script>")];
@@ -393,7 +393,7 @@ async fn the_question_carries_along_only_what_was_registered() {
 }
 
 #[tokio::test]
-async fn a_disabled_client_has_no_way_back_but_the_session_ends() {
+async fn a_disabled_client_gets_no_redirect_but_the_session_ends() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let id = "c1".to_owned().try_into().unwrap();
@@ -404,7 +404,7 @@ async fn a_disabled_client_has_no_way_back_but_the_session_ends() {
 }
 
 #[tokio::test]
-async fn a_waiting_request_does_not_outlive_the_logout() {
+async fn a_pending_request_ends_with_the_logout() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
@@ -425,7 +425,7 @@ async fn other_methods_are_refused() {
 }
 
 #[tokio::test]
-async fn the_longest_id_token_that_we_issue_is_a_hint_here_too() {
+async fn the_longest_id_token_that_we_issue_is_accepted_as_a_logout_hint() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let code = provider.c1().code_in(&browser, &[("nonce", &"n".repeat(2048))]).await;
@@ -440,7 +440,7 @@ async fn the_longest_id_token_that_we_issue_is_a_hint_here_too() {
 /// A client's page submits the form, so the browser withholds the `SameSite=Lax` cookie. The GET
 /// after the 303 has it.
 #[tokio::test]
-async fn a_form_of_another_site_ends_the_session_too() {
+async fn a_cross_site_form_ends_the_session() {
     let provider = Provider::new().await;
     let (browser, tokens) = signed_in(&provider).await;
     let address = logout(&[("id_token_hint", &tokens.id), ("post_logout_redirect_uri", SIGNED_OUT_URI)]);
@@ -511,7 +511,7 @@ async fn prefetches_neither_sign_in_nor_out() {
 }
 
 #[tokio::test]
-async fn a_form_of_another_site_takes_no_cookie_away() {
+async fn a_cross_site_form_deletes_no_cookie() {
     let provider = Provider::new().await;
     // `SameSite=Lax` withholds the cookie from this form, and it is too long to be repeated as a
     // query.

@@ -28,7 +28,7 @@ async fn provider(section: &str) -> Provider {
 }
 
 #[tokio::test]
-async fn a_logo_is_an_image_on_every_page_and_runs_nothing_when_it_is_opened() {
+async fn a_logo_is_shown_on_every_page_and_runs_no_script() {
     let provider = provider("logo = \"logo.svg\"").await;
     let browser = provider.browser();
     let login = browser.open("/account").await;
@@ -49,14 +49,14 @@ async fn a_logo_is_an_image_on_every_page_and_runs_nothing_when_it_is_opened() {
 }
 
 #[tokio::test]
-async fn without_a_logo_there_is_none_to_be_had() {
+async fn without_a_logo_its_url_is_not_found() {
     let provider = Provider::new().await;
     assert_eq!(provider.get("/oauth/logo").await.status, 404);
     assert!(!provider.get("/oauth/signed-out").await.text().contains("<img"));
 }
 
 #[tokio::test]
-async fn the_operators_colours_are_the_last_word_of_the_stylesheet_and_change_its_address() {
+async fn the_operators_colours_override_the_stylesheet_and_change_its_url() {
     let address_of = async |provider: &Provider| {
         let page = provider.get("/oauth/signed-out").await;
         let link = page.text().split("href=\"").find(|part| part.contains("style.css")).unwrap().to_owned();

@@ -54,7 +54,7 @@ async fn send(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Rep
 }
 
 #[tokio::test]
-async fn no_field_of_the_account_keeps_an_unseen_character() {
+async fn account_fields_store_no_invisible_characters() {
     let provider = provider().await;
     let (anna, _) = Box::pin(with_app(&provider)).await;
     let page = anna.get("/account/security").await;
@@ -82,7 +82,7 @@ async fn no_field_of_the_account_keeps_an_unseen_character() {
 }
 
 #[tokio::test]
-async fn no_field_of_the_console_keeps_an_unseen_character() {
+async fn console_fields_store_no_invisible_characters() {
     let provider = provider().await;
     let anna = provider.browser();
     anna.sign_in(&anna.open("/account").await, ANNA).await;
@@ -130,7 +130,7 @@ async fn no_field_of_the_console_keeps_an_unseen_character() {
 }
 
 #[tokio::test]
-async fn no_field_of_strangers_keeps_an_unseen_character() {
+async fn fields_of_unauthenticated_requests_store_no_invisible_characters() {
     let provider = provider().await;
     let anna = provider.browser();
     anna.sign_in(&anna.open("/account").await, ANNA).await;

@@ -48,7 +48,7 @@ async fn security_changes_are_notified_to_the_owner() {
 /// Both bypass the account's second factor: a copied key for the attacker who copied it, an
 /// application password by design.
 #[tokio::test]
-async fn a_key_that_may_be_copied_and_a_new_application_password_are_told() {
+async fn a_possibly_copied_key_and_a_new_application_password_are_notified() {
     let provider = Provider::with(MAIL).await;
     for (kind, actor, notice) in [
         (AuditKind::KeyMayBeCopied, Actor::Stranger, Notice::KeyMayBeCopied),

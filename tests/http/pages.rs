@@ -164,7 +164,7 @@ async fn resp_05_no_page_is_cached_or_framed() {
 /// Chromium applies `form-action` to every redirect after a form: to the client, and to the
 /// client's next redirect.
 #[tokio::test]
-async fn the_policy_lets_a_form_end_at_the_client_and_where_it_leads() {
+async fn form_action_permits_the_client_and_its_redirects() {
     let provider = Provider::new().await;
     for (name, page) in pages(&provider).await {
         let policy = page.header("content-security-policy").unwrap();
@@ -180,7 +180,7 @@ async fn the_policy_lets_a_form_end_at_the_client_and_where_it_leads() {
 /// CSP Level 3 §2.3.1 has no syntax for IPv6 addresses: browsers would drop the source and block
 /// the sign-in.
 #[tokio::test]
-async fn the_policy_names_a_loopback_client_in_a_way_that_browsers_read() {
+async fn form_action_names_a_loopback_client_in_a_supported_form() {
     let provider = Provider::new().await;
     let redirect_uris =
         ["http://127.0.0.1/cb", "http://[::1]/cb", "http://localhost:3000/cb", "https://rp.test:8443/cb"]
@@ -239,7 +239,7 @@ async fn resp_07_endpoints_for_programs_set_no_cookies() {
 }
 
 #[tokio::test]
-async fn resp_14_a_sign_in_page_without_a_request_leads_nowhere() {
+async fn resp_14_a_sign_in_page_without_a_request_is_an_error() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for page in ["login", "consent", "select-account", "resume"] {
@@ -269,7 +269,7 @@ async fn resp_14_a_sign_in_page_without_a_request_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn resp_15_names_are_text_and_addresses_of_clients_are_no_links() {
+async fn resp_15_names_are_escaped_and_client_uris_are_not_links() {
     let provider = Provider::new().await;
     let evil = Client {
         name: "<script>alert(1)</script>\"'&{{7*7}}".into(),
@@ -303,7 +303,7 @@ async fn resp_15_names_are_text_and_addresses_of_clients_are_no_links() {
 
 /// Values that users enter about themselves are escaped too.
 #[tokio::test]
-async fn resp_15_a_persons_own_values_are_text() {
+async fn resp_15_a_users_own_values_are_escaped() {
     let provider = Provider::new().await;
     let rename = |user: &mut sealgate_domain::user::User| {
         user.name = "<b>Anna</b>".into();
@@ -319,7 +319,7 @@ async fn resp_15_a_persons_own_values_are_text() {
 }
 
 #[tokio::test]
-async fn no_link_of_a_page_leads_to_a_host_that_the_path_names() {
+async fn no_path_makes_a_page_link_to_another_host() {
     let provider = Provider::new().await;
     let here = url::Url::parse("https://id.test//evil.test/a").unwrap();
     for path in ["//evil.test/a", "//evil.test/a?b=c&lang=de", "///evil.test", "//evil.test%2f..", "/\\\\evil.test"] {
@@ -336,7 +336,7 @@ async fn no_link_of_a_page_leads_to_a_host_that_the_path_names() {
 }
 
 #[tokio::test]
-async fn the_language_switch_stays_on_the_page_and_is_remembered() {
+async fn the_language_switch_stays_on_the_page_and_is_saved() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -352,7 +352,7 @@ async fn the_language_switch_stays_on_the_page_and_is_remembered() {
 }
 
 #[tokio::test]
-async fn stylesheet_and_script_are_all_that_pages_load_and_may_be_kept() {
+async fn pages_load_only_stylesheet_and_script_which_are_cacheable() {
     let provider = Provider::new().await;
     for (name, page) in pages(&provider).await {
         let links: Vec<&str> = page.text().split('<').filter(|tag| tag.starts_with("link ")).collect();
@@ -372,7 +372,7 @@ async fn stylesheet_and_script_are_all_that_pages_load_and_may_be_kept() {
 }
 
 #[tokio::test]
-async fn a_person_at_an_address_where_nothing_is_gets_a_page_and_a_program_json() {
+async fn an_unknown_path_returns_a_page_to_browsers_and_json_to_programs() {
     let provider = Provider::new().await;
     let accept = [("accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("accept-language", "tr")];
     let page = provider.request("GET", "/nowhere", &accept, "").await;
@@ -404,7 +404,7 @@ async fn the_first_64_ranges_of_accept_language_decide() {
 }
 
 #[tokio::test]
-async fn people_read_on_a_page_that_there_were_too_many_requests() {
+async fn browsers_get_a_page_for_too_many_requests() {
     let provider = Provider::with("[rate_limits]\npages = 1").await;
     provider.get("/oauth/signed-out").await;
     let page = provider.request("GET", "/oauth/signed-out", &[("accept", "text/html")], "").await;

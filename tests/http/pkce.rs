@@ -53,7 +53,7 @@ async fn pkce_04_unknown_methods_are_refused() {
 }
 
 #[tokio::test]
-async fn pkce_06_a_challenge_that_no_sha_256_makes_is_refused() {
+async fn pkce_06_a_challenge_that_is_not_a_sha_256_is_refused() {
     let provider = Provider::new().await;
     let sound = challenge(VERIFIER);
     assert_eq!(sound.len(), 43);
@@ -92,14 +92,14 @@ async fn pkce_07_a_plain_challenge_has_the_form_of_a_verifier() {
 }
 
 #[tokio::test]
-async fn pkce_08_a_confidential_client_may_do_without() {
+async fn pkce_08_a_confidential_client_may_omit_pkce() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     assert_eq!(provider.c1().redeem(&code).await.status, 200);
 }
 
 #[tokio::test]
-async fn a_method_without_a_challenge_is_refused_for_everybody() {
+async fn a_method_without_a_challenge_is_refused_for_every_client() {
     let provider = Provider::new().await;
     for client in [provider.c1(), provider.p1()] {
         let request = client.authorize(&[("code_challenge", "-"), ("code_challenge_method", "S256")]);
@@ -110,7 +110,7 @@ async fn a_method_without_a_challenge_is_refused_for_everybody() {
 /// RFC 9700 §2.1.1: an attacker who removes the challenge from a request must not get a code that
 /// works with a verifier.
 #[tokio::test]
-async fn a_challenge_that_was_taken_out_on_the_way_is_noticed_at_the_token_endpoint() {
+async fn a_removed_challenge_is_detected_at_the_token_endpoint() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let code = assert_code(&browser.open(&provider.c1().authorize(&[])).await);

@@ -45,7 +45,7 @@ async fn concurrent_uses_of_a_refresh_token_revoke_all_tokens() {
 
 /// A refresh that has signed its tokens when the family is revoked must not restore the family.
 #[tokio::test]
-async fn a_refresh_does_not_revive_what_was_revoked_meanwhile() {
+async fn a_refresh_does_not_revive_a_concurrently_revoked_grant() {
     let (provider, meddler) = Provider::meddled().await;
     let client = provider.c1();
     let tokens = client.tokens(OFFLINE).await;
@@ -61,7 +61,7 @@ async fn a_refresh_does_not_revive_what_was_revoked_meanwhile() {
 /// The reverse order: a revocation that has read the family before a refresh rotates it ends the
 /// rotated one too.
 #[tokio::test]
-async fn a_revocation_reaches_what_was_refreshed_meanwhile() {
+async fn a_revocation_ends_a_concurrently_refreshed_grant() {
     let (provider, meddler) = Provider::meddled().await;
     let client = provider.c1();
     let tokens = client.tokens(OFFLINE).await;
@@ -118,7 +118,7 @@ async fn assert_no_grants(provider: &Provider) {
 /// One tab updates the last use of a session while another tab ends it: the update does not restore
 /// the session.
 #[tokio::test]
-async fn a_note_of_use_does_not_bring_back_a_session_that_ended_meanwhile() {
+async fn a_recorded_use_does_not_revive_a_concurrently_ended_session() {
     let (provider, meddler) = Provider::meddled().await;
     let browser = with_anna(&provider).await;
     let id = session_of_anna(&provider).await;
@@ -133,7 +133,7 @@ async fn a_note_of_use_does_not_bring_back_a_session_that_ended_meanwhile() {
 
 /// The reverse order: a session that was read before the update of its last use still ends.
 #[tokio::test]
-async fn a_session_ends_though_it_is_noted_as_used_meanwhile() {
+async fn a_session_ends_despite_a_concurrently_recorded_use() {
     let (provider, meddler) = Provider::meddled().await;
     let browser = with_anna(&provider).await;
     let id = session_of_anna(&provider).await;

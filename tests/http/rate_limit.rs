@@ -30,7 +30,7 @@ fn assert_limited(provider: &Provider, reply: &Reply) {
 }
 
 #[tokio::test]
-async fn rate_01_every_response_shows_the_allowance() {
+async fn rate_01_every_response_has_the_rate_limit_headers() {
     let provider = Provider::with("[registration]\nmode = \"open\"\n[rate_limits]\nlogout = 1").await;
     let client = provider.c1();
     let browser = provider.browser();
@@ -141,7 +141,7 @@ async fn rate_03_the_51st_token_request_is_429() {
 }
 
 #[tokio::test]
-async fn rate_03_the_allowance_is_the_clients_wherever_it_sends_from() {
+async fn rate_03_a_clients_limit_applies_across_addresses() {
     let provider = Provider::new().await;
     for number in 0..50 {
         attempt(&provider, &format!("192.0.2.{number}"), "c1", "secret of c1").await.assert_error(400, "invalid_grant");
@@ -195,7 +195,7 @@ async fn rate_11_each_access_token_has_its_own_limit() {
 }
 
 #[tokio::test]
-async fn rate_11_tokens_that_do_not_stand_are_counted_by_address() {
+async fn rate_11_invalid_tokens_are_counted_by_address() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     for number in 0..200 {
@@ -214,7 +214,7 @@ async fn rate_11_tokens_that_do_not_stand_are_counted_by_address() {
 }
 
 #[tokio::test]
-async fn rate_12_a_limited_request_uses_nothing_up() {
+async fn rate_12_a_limited_request_consumes_no_code_or_token() {
     let provider = Provider::new().await;
     let client = provider.c1();
     let code = client.code(&[]).await;
@@ -244,7 +244,7 @@ async fn rate_12_a_limited_revocation_revokes_nothing() {
 }
 
 #[tokio::test]
-async fn rate_13_the_sign_in_pages_do_not_spend_the_allowance_of_authorize() {
+async fn rate_13_sign_in_pages_do_not_count_against_authorization_requests() {
     let provider = Provider::new().await;
     for left in [99, 98, 97] {
         let browser = provider.browser();
@@ -261,7 +261,7 @@ async fn rate_13_the_sign_in_pages_do_not_spend_the_allowance_of_authorize() {
 /// The gateway begins these sign-ins for users of an application. They neither use up the limit of
 /// the clients' requests nor are blocked by it.
 #[tokio::test]
-async fn rate_13_sign_ins_of_our_own_have_an_allowance_of_their_own() {
+async fn rate_13_sign_ins_of_our_own_pages_have_a_separate_limit() {
     let provider = Provider::with("[rate_limits]\nauthorize = 2\nsign_ins = 3").await;
     let own = "/oauth/authorize?client_id=sealgate-app-~own";
     for left in [2, 1, 0] {
@@ -282,7 +282,7 @@ fn assert_limited_page(reply: &Reply) {
 
 /// K13: an attacker who knows a client's id cannot use up the client's limit, from any address.
 #[tokio::test]
-async fn rate_03_failed_authentications_leave_the_clients_allowance_alone() {
+async fn rate_03_failed_authentications_do_not_count_against_the_client() {
     let provider = Provider::new().await;
     for number in 0..120 {
         let reply = attempt(&provider, &format!("198.51.100.{}", number % 4), "c1", "wrong").await;
@@ -330,7 +330,7 @@ async fn rate_03_requests_that_name_no_client_are_counted_by_address() {
 /// K13 for public clients: an attacker who knows the id can send requests in the client's name, and
 /// uses up nothing.
 #[tokio::test]
-async fn rate_03_a_stranger_cannot_block_a_public_client() {
+async fn rate_03_an_attacker_cannot_block_a_public_client() {
     let provider = Provider::new().await;
     let p1 = provider.p1();
     let tokens = p1.tokens("openid offline_access").await;
@@ -368,7 +368,7 @@ async fn rate_03_a_stranger_cannot_block_a_public_client() {
 }
 
 #[tokio::test]
-async fn rate_03_a_public_clients_own_requests_are_counted_wherever_they_come_from() {
+async fn rate_03_a_public_clients_requests_are_counted_across_addresses() {
     let provider = Provider::new().await;
     let p1 = provider.p1();
     let mut refresh = p1.tokens("openid offline_access").await.refresh;
@@ -412,7 +412,7 @@ async fn rate_03_each_client_has_its_own_limit_at_the_token_endpoint() {
 }
 
 #[tokio::test]
-async fn rate_03_a_client_without_a_limit_is_never_limited_and_shown_none() {
+async fn rate_03_a_client_without_a_limit_gets_no_rate_limit_headers() {
     let provider = Provider::new().await;
     for id in ["c1", "p1"] {
         provider.change_client(id, |client| client.token_limit = Some(RateLimit::Unlimited)).await;
@@ -451,7 +451,7 @@ async fn rate_02_limits_go_up_to_a_million_or_are_none() {
 }
 
 #[tokio::test]
-async fn rate_03_made_up_clients_are_counted_by_address_and_site() {
+async fn rate_03_unknown_clients_are_counted_by_address_and_site() {
     let provider = Provider::new().await;
     let made_up = async |address: &str, number: u32| {
         let body = format!("client_id=made-up-{number}&grant_type=refresh_token&refresh_token=x");

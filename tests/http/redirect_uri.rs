@@ -52,7 +52,7 @@ async fn auth_06_an_empty_client_counts_as_none() {
 }
 
 #[tokio::test]
-async fn auth_07_the_redirect_uri_is_required_even_when_one_alone_is_registered() {
+async fn auth_07_the_redirect_uri_is_required_even_if_only_one_is_registered() {
     let provider = Provider::new().await;
     for value in ["-", ""] {
         let page = provider.get(&provider.c1().authorize(&[("redirect_uri", value)])).await;
@@ -217,7 +217,7 @@ async fn another_clients_redirect_uri_gets_a_page() {
 }
 
 #[tokio::test]
-async fn a_registered_query_stays_in_front_of_the_answer() {
+async fn a_registered_query_precedes_the_response_parameters() {
     let provider = with_redirect_uris(&["https://rp.test/cb?tenant=a%20b"]).await;
     let reply = open(&provider, "https://rp.test/cb?tenant=a%20b").await;
     assert_login(&reply);

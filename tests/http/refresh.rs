@@ -39,7 +39,7 @@ async fn ref_01_a_refresh_returns_new_tokens() {
 }
 
 #[tokio::test]
-async fn ref_01_the_access_token_before_works_on_after_a_refresh() {
+async fn ref_01_the_previous_access_token_stays_valid_after_a_refresh() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -95,7 +95,7 @@ async fn ref_07_another_client_cannot_use_or_spoil_a_refresh_token() {
 }
 
 #[tokio::test]
-async fn ref_07_the_answer_to_another_client_is_that_to_an_unknown_token() {
+async fn ref_07_another_client_gets_the_answer_for_an_unknown_token() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let stolen = provider.c2().refresh(&first.refresh).await;
@@ -104,7 +104,7 @@ async fn ref_07_the_answer_to_another_client_is_that_to_an_unknown_token() {
 }
 
 #[tokio::test]
-async fn ref_09_the_granted_scope_may_be_asked_for_again() {
+async fn ref_09_the_granted_scope_may_be_requested_again() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     // Order and repetition have no meaning (RFC 6749 §3.3).
@@ -155,7 +155,7 @@ async fn ref_11_a_wider_or_malformed_scope_is_refused_and_rotates_nothing() {
 }
 
 #[tokio::test]
-async fn ref_13_the_id_token_of_a_refresh_is_about_the_same_sign_in() {
+async fn ref_13_the_id_token_of_a_refresh_describes_the_same_sign_in() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     provider.wait(100);
@@ -184,7 +184,7 @@ async fn ref_14_a_refresh_token_expires() {
 }
 
 #[tokio::test]
-async fn ref_14_the_default_life_is_thirty_days() {
+async fn ref_14_the_default_lifetime_is_thirty_days() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let other = provider.c1().tokens(OFFLINE).await;
@@ -195,7 +195,7 @@ async fn ref_14_the_default_life_is_thirty_days() {
 }
 
 #[tokio::test]
-async fn ref_16_the_token_has_to_be_there_once() {
+async fn ref_16_the_token_is_required_exactly_once() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     provider.c1().token(&[("grant_type", "refresh_token")]).await.assert_error(400, "invalid_request");
@@ -277,7 +277,7 @@ async fn ref_21_a_withdrawn_consent_ends_its_tokens() {
 }
 
 #[tokio::test]
-async fn ref_21_a_disabled_person_is_out_at_once() {
+async fn ref_21_tokens_of_a_disabled_user_are_refused_at_once() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     assert_eq!(provider.userinfo(&first.access).await.status, 200);
@@ -287,7 +287,7 @@ async fn ref_21_a_disabled_person_is_out_at_once() {
 }
 
 #[tokio::test]
-async fn ref_21_a_deleted_person_or_client_takes_the_tokens_along() {
+async fn ref_21_deleting_a_user_or_client_ends_its_tokens() {
     let provider = Provider::new().await;
     let of_c1 = provider.c1().tokens(OFFLINE).await;
     let of_c2 = provider.c2().tokens(OFFLINE).await;
@@ -367,7 +367,7 @@ async fn ref_03_64_simultaneous_refreshes_never_leave_two_usable_children() {
 
 /// RFC 6749 §3.3: the server may grant less than requested, and returns the granted scope.
 #[tokio::test]
-async fn ref_10_a_client_whose_scope_was_narrowed_since_gets_no_more_than_that() {
+async fn ref_10_a_refresh_grants_no_more_than_the_clients_current_scope() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let narrower = Scope::parse("openid offline_access").unwrap();
@@ -379,7 +379,7 @@ async fn ref_10_a_client_whose_scope_was_narrowed_since_gets_no_more_than_that()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn ref_03_a_replayed_code_ends_the_grant_whatever_refreshes_race_with_it() {
+async fn ref_03_a_replayed_code_ends_the_grant_despite_concurrent_refreshes() {
     let provider = Arc::new(Provider::new().await);
     for _ in 0..8 {
         let code = provider.c1().code(&[("scope", OFFLINE)]).await;

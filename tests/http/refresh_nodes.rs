@@ -97,19 +97,19 @@ async fn an_answer_decides(first: &Arc<Provider>, second: &Arc<Provider>) {
 }
 
 #[tokio::test]
-async fn the_parent_at_another_node_gives_the_same_child_only_while_the_answer_is_doubtful() {
+async fn another_node_repeats_the_child_only_while_the_answer_is_doubtful() {
     let (first, second, _) = two_nodes().await;
     an_answer_decides(&first, &second).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_over_postgresql() {
+async fn another_node_on_postgresql_repeats_the_child_only_while_the_answer_is_doubtful() {
     let cluster = Provider::cluster(2, "", &empty_store().await).await;
     an_answer_decides(&cluster[0], &cluster[1]).await;
 }
 
 #[tokio::test]
-async fn a_process_that_was_killed_is_doubted_by_the_next_one_for_a_minute() {
+async fn answers_of_a_killed_process_are_doubtful_for_a_minute() {
     for (seconds, status) in [(3, 200), (59, 200), (60, 400)] {
         let first = Arc::new(Provider::new().await);
         let tokens = first.c1().tokens(OFFLINE).await;
@@ -127,7 +127,7 @@ async fn a_process_that_was_killed_is_doubted_by_the_next_one_for_a_minute() {
 }
 
 #[tokio::test]
-async fn a_process_that_stopped_in_order_is_not_doubted() {
+async fn answers_of_a_cleanly_stopped_process_are_not_doubtful() {
     let first = Arc::new(Provider::new().await);
     let tokens = first.c1().tokens(OFFLINE).await;
     let child = Tokens::of(&first.c1().refresh(&tokens.refresh).await);
@@ -157,7 +157,7 @@ async fn a_late_answer_is_repeated_by_another_node() {
 }
 
 #[tokio::test]
-async fn an_answer_that_its_client_does_not_wait_for_is_repeated() {
+async fn an_answer_to_a_disconnected_client_is_repeated() {
     let (first, second, meddler) = two_nodes().await;
     let _running = run(&first);
     for node in [&first, &second] {

@@ -35,7 +35,7 @@ async fn assert_ended(provider: &Provider, tokens: &[&Tokens]) {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_given_again_with_the_same_refresh_token_and_a_fresh_access_token() {
+async fn a_lost_answer_is_repeated_with_the_same_refresh_token() {
     let provider = provider().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let lost = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -52,7 +52,7 @@ async fn a_lost_answer_is_given_again_with_the_same_refresh_token_and_a_fresh_ac
 }
 
 #[tokio::test]
-async fn a_retry_does_not_lengthen_the_window() {
+async fn a_retry_does_not_extend_the_window() {
     let provider = provider().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -74,7 +74,7 @@ async fn the_parent_of_a_used_child_ends_the_family() {
 }
 
 #[tokio::test]
-async fn another_client_gets_no_child_and_spoils_nothing() {
+async fn another_client_gets_no_child_and_changes_nothing() {
     let provider = provider().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -84,7 +84,7 @@ async fn another_client_gets_no_child_and_spoils_nothing() {
 }
 
 #[tokio::test]
-async fn a_parent_of_an_ended_grant_gives_nothing() {
+async fn a_parent_of_an_ended_grant_is_refused() {
     let provider = provider().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -147,7 +147,7 @@ async fn simultaneous_refreshes_all_get_the_same_child() {
 /// The child's use races with retries of its parent: a retry either commits first and returns this
 /// child, or ends the family.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_retry_that_races_with_the_childs_use_never_makes_a_second_line() {
+async fn a_retry_concurrent_with_the_childs_use_creates_no_second_family() {
     let provider = Arc::new(provider().await);
     for _ in 0..16 {
         let first = provider.c1().tokens(OFFLINE).await;

@@ -102,7 +102,7 @@ async fn reg_01_a_client_registers_and_works() {
 }
 
 #[tokio::test]
-async fn reg_01_supported_metadata_is_echoed() {
+async fn reg_01_supported_metadata_is_returned() {
     let provider = open().await;
     let more = json!({
         "grant_types": ["refresh_token", "authorization_code"],
@@ -146,7 +146,7 @@ async fn reg_02_a_public_client_has_no_secret_and_needs_pkce() {
 }
 
 #[tokio::test]
-async fn reg_03_redirect_uris_have_to_be_there() {
+async fn reg_03_redirect_uris_are_required() {
     let provider = open().await;
     for body in [
         json!({}),
@@ -225,7 +225,7 @@ async fn reg_04_unsafe_redirect_uris_are_refused() {
 }
 
 #[tokio::test]
-async fn reg_06_https_and_this_very_device_are_accepted() {
+async fn reg_06_https_and_loopback_redirect_uris_are_accepted() {
     let provider = open().await;
     let uris = [
         "http://localhost:3000/cb",
@@ -301,7 +301,7 @@ async fn reg_09_unsupported_metadata_is_refused() {
 
 /// RFC 7591 §2: the server may replace unsupported values, and returns the registered ones.
 #[tokio::test]
-async fn unsupported_values_of_a_list_are_dropped_and_the_answer_says_so() {
+async fn unsupported_values_of_a_list_are_dropped_in_the_response() {
     let provider = open().await;
     let asked = json!({
         "grant_types": ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code", "refresh_token", "implicit"],
@@ -397,7 +397,7 @@ const WIKI: &str = r#"
 
 /// Otherwise the user would first learn of it from the application's 403.
 #[tokio::test]
-async fn a_client_that_needs_an_approval_says_so_and_administrators_are_notified_once() {
+async fn administrators_are_notified_once_of_a_client_that_needs_approval() {
     let notify = "[registration]\nmode = \"open\"\nnotify = [\"ben@example.test\", \"gone@example.test\"]\n";
     let provider = Provider::with(&format!("{notify}{MAIL}{WIKI}")).await;
     let due = async || {
@@ -544,7 +544,7 @@ async fn with_initial_token(token: &str) -> Provider {
 }
 
 #[tokio::test]
-async fn reg_01_an_initial_access_token_is_asked_for_by_default_and_works_once() {
+async fn reg_01_an_initial_access_token_is_required_by_default_and_works_once() {
     let provider = with_initial_token("initial").await;
     let body = metadata(&json!({})).to_string();
     let missing = provider.request("POST", "/oauth/register", &[JSON], &body).await;
@@ -601,7 +601,7 @@ async fn reg_01_no_more_clients_register_than_the_operator_allows() {
 
 /// RFC 7592 §2.2 treats omitted members as null, and many programs send null for them.
 #[tokio::test]
-async fn reg_10_null_is_the_same_as_left_out() {
+async fn reg_10_null_equals_absence() {
     let provider = open().await;
     let more = json!({
         "client_name": null, "scope": null, "grant_types": null, "response_types": null,
@@ -619,7 +619,7 @@ async fn reg_10_null_is_the_same_as_left_out() {
 }
 
 #[tokio::test]
-async fn reg_01_a_name_is_something_to_show_on_one_line() {
+async fn reg_01_a_name_is_visible_text_on_one_line() {
     let provider = open().await;
     for name in [
         " ",

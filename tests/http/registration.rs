@@ -19,7 +19,7 @@ async fn reg_15_a_client_reads_its_registration() {
 }
 
 #[tokio::test]
-async fn reg_16_only_its_own_token_opens_a_registration() {
+async fn reg_16_only_its_own_token_gives_access_to_a_registration() {
     let provider = open().await;
     let one = Registered::new(&provider, &json!({"client_name": "One"})).await;
     let other = Registered::new(&provider, &json!({"client_name": "Other"})).await;
@@ -42,7 +42,7 @@ async fn reg_16_only_its_own_token_opens_a_registration() {
 }
 
 #[tokio::test]
-async fn reg_16_a_client_that_an_operator_registered_has_no_registration_to_manage() {
+async fn reg_16_an_operators_client_has_no_registration_to_manage() {
     let provider = open().await;
     manage(&provider, "GET", "/oauth/register/c1", "x", "").await.assert_bearer_error(401, "invalid_token");
     manage(&provider, "GET", "/oauth/register/c1", "secret of c1", "").await.assert_bearer_error(401, "invalid_token");
@@ -74,7 +74,7 @@ async fn reg_17_an_update_replaces_the_metadata() {
 }
 
 #[tokio::test]
-async fn reg_17_an_update_names_the_client_and_nothing_that_is_the_servers() {
+async fn reg_17_an_update_must_name_the_client_and_no_server_values() {
     let provider = open().await;
     let own = Registered::new(&provider, &json!({"client_name": "Wiki"})).await;
     for changes in [
@@ -119,7 +119,7 @@ async fn reg_17_a_client_may_become_public_and_confidential_again() {
 }
 
 #[tokio::test]
-async fn reg_19_a_removed_client_is_gone_with_all_that_it_had() {
+async fn reg_19_removing_a_client_ends_all_its_access() {
     let provider = open().await;
     let more = json!({"grant_types": ["authorization_code", "refresh_token"]});
     let own = Registered::new(&provider, &more).await;
@@ -166,7 +166,7 @@ async fn reg_15_a_script_of_another_origin_may_manage_its_client() {
 }
 
 #[tokio::test]
-async fn misc_02_a_registration_that_cannot_be_changed_now_stays_as_it_is() {
+async fn misc_02_a_failed_update_leaves_the_registration_unchanged() {
     let provider = open().await;
     let own = Registered::new(&provider, &json!({"client_name": "Wiki"})).await;
     provider.engine.refuse_writes(true);

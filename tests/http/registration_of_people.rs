@@ -247,7 +247,7 @@ async fn a_user_with_a_passkey_has_no_password_and_signs_in_with_it() {
 }
 
 #[tokio::test]
-async fn the_duty_to_add_a_second_step_follows_at_once() {
+async fn a_required_second_factor_is_added_during_the_registration() {
     let provider = Provider::with(&opened("[factors]\nlevel = \"2\"\n")).await;
     let browser = provider.browser();
     let page = prove(&provider, &browser, NEW).await;
@@ -256,7 +256,7 @@ async fn the_duty_to_add_a_second_step_follows_at_once() {
 }
 
 #[tokio::test]
-async fn where_it_is_off_there_is_no_link_and_no_page() {
+async fn disabled_registration_has_no_link_and_no_page() {
     let off = format!("{MAIL}[registration_of_people]\nmode = \"off\"\ndomains = [\"example.test\"]\n");
     for settings in ["", MAIL, &off] {
         let provider = Provider::with(settings).await;
@@ -300,7 +300,7 @@ fn shown(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
 }
 
 #[tokio::test]
-async fn every_address_gets_the_same_answer_and_the_same_work() {
+async fn every_address_gets_the_same_response_at_the_same_cost() {
     let (provider, meddler) = Provider::meddled_with(&opened("")).await;
     provider.change_user(provider.ben.sub, |ben| ben.state = UserState::Disabled).await;
     let mut browser = provider.browser();
@@ -341,7 +341,7 @@ async fn every_address_gets_the_same_answer_and_the_same_work() {
 }
 
 #[tokio::test]
-async fn an_address_that_cannot_be_used_is_told_at_once() {
+async fn an_unusable_address_is_refused_at_once() {
     let provider = Provider::with(&opened("domains = [\"Example.test\", \"örnek.test\"]\n")).await;
     let browser = provider.browser();
     let page = begin(&provider, &browser).await;
@@ -382,7 +382,7 @@ async fn an_address_that_cannot_be_used_is_told_at_once() {
 
 /// Mail servers map the full-width letters `ｅ` and `ａ` to `e` and `a`.
 #[tokio::test]
-async fn one_mailbox_is_one_address_however_its_domain_is_written() {
+async fn spellings_of_a_domain_are_one_address() {
     let provider = Provider::with(&opened("domains = [\"example.test\", \"örnek.test\"]\n")).await;
     provider.change_user(provider.ben.sub, |ben| ben.state = UserState::Disabled).await;
     let mut browser = provider.browser();
@@ -410,7 +410,7 @@ async fn one_mailbox_is_one_address_however_its_domain_is_written() {
 }
 
 #[tokio::test]
-async fn looking_changes_nothing() {
+async fn viewing_a_registration_page_changes_nothing() {
     let provider = open().await;
     let browser = provider.browser();
     let code_page = ask(&provider, &browser, NEW).await;
@@ -443,7 +443,7 @@ async fn looking_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_once() {
+async fn a_registration_code_is_valid_once_for_five_tries_and_fifteen_minutes() {
     let provider = open().await;
     let browser = provider.browser();
     let page = ask(&provider, &browser, NEW).await;
@@ -476,7 +476,7 @@ async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_once() 
 }
 
 #[tokio::test]
-async fn wrong_codes_that_meet_are_both_counted() {
+async fn concurrent_wrong_codes_are_both_counted() {
     let (provider, meddler) = Provider::meddled_with(&opened("")).await;
     let browser = provider.browser();
     let page = ask(&provider, &browser, NEW).await;
@@ -513,7 +513,7 @@ async fn a_code_typed_in_another_browser_has_no_effect() {
 }
 
 #[tokio::test]
-async fn a_cookie_that_was_planted_does_not_come_along_over_the_proof() {
+async fn a_planted_registration_cookie_is_replaced_after_verification() {
     let provider = open().await;
     let (thief, victim) = (provider.browser(), provider.browser());
     let thiefs = ask(&provider, &thief, NEW).await;
@@ -531,7 +531,7 @@ async fn a_cookie_that_was_planted_does_not_come_along_over_the_proof() {
 }
 
 #[tokio::test]
-async fn a_form_about_one_address_is_not_sent_for_another() {
+async fn a_registration_form_applies_only_to_its_address() {
     let provider = open().await;
     let browser = provider.browser();
     let first = prove(&provider, &browser, NEW).await;
@@ -662,7 +662,7 @@ async fn hijack_1_a_pending_registration_is_not_merged_into_another_account() {
 /// Before the address is verified there is no account, hence no session. The attacker's browser has
 /// a pending sign-in and a pending registration; the victim's actions do not sign it in.
 #[tokio::test]
-async fn hijack_2_no_session_from_before_the_proof_is_one_afterwards() {
+async fn hijack_2_no_session_from_before_the_verification_remains_valid() {
     let provider = open().await;
     let (thief, victim) = (provider.browser(), provider.browser());
     let waiting = ask(&provider, &thief, NEW).await;
@@ -733,7 +733,7 @@ async fn hijack_3_nothing_is_added_before_the_address_is_verified() {
 /// Class 4, unexpired email change: the attacker begins to change their own address to the
 /// victim's, or the reverse, and finishes once the victim has the account.
 #[tokio::test]
-async fn hijack_4_a_change_of_address_that_was_begun_before_takes_nothing() {
+async fn hijack_4_an_earlier_change_of_address_has_no_effect() {
     let provider = open().await;
     let thief = with_anna(&provider).await;
     let page = thief.get("/account/address/new").await;

@@ -20,7 +20,7 @@ async fn renewed(provider: &Provider) -> (Browser<'_>, Browser<'_>) {
 }
 
 #[tokio::test]
-async fn it_gets_no_code() {
+async fn a_replaced_cookie_gets_no_code() {
     let provider = Provider::new().await;
     let (thief, browser) = renewed(&provider).await;
     for more in [&[][..], &[("max_age", "300")]] {
@@ -32,7 +32,7 @@ async fn it_gets_no_code() {
 }
 
 #[tokio::test]
-async fn it_sees_neither_account_nor_console() {
+async fn a_replaced_cookie_opens_neither_account_nor_console() {
     let provider = Provider::with("[console]\nenabled = true").await;
     let store = &provider.sealgate.store;
     store.change_user(provider.anna.sub, |user| user.roles = [Role::Admin].into()).await.unwrap();
@@ -46,7 +46,7 @@ async fn it_sees_neither_account_nor_console() {
 /// A holder of the old cookie who signs in as another user gets a separate session, not access to
 /// the renewed one.
 #[tokio::test]
-async fn a_sign_in_over_it_does_not_join_the_session() {
+async fn a_sign_in_with_a_replaced_cookie_does_not_join_the_session() {
     let provider = Provider::new().await;
     let (thief, browser) = renewed(&provider).await;
     let page = thief.open(&provider.c1().authorize(&[])).await;
@@ -62,7 +62,7 @@ async fn a_sign_in_over_it_does_not_join_the_session() {
 /// Signing out with the old cookie still ends the session: a concurrent sign-out must not leave a
 /// session alive whose browser has lost the cookie.
 #[tokio::test]
-async fn it_still_signs_out() {
+async fn a_replaced_cookie_can_still_sign_out() {
     let provider = Provider::new().await;
     let (old, browser) = renewed(&provider).await;
     let page = old.open("/oauth/logout").await;

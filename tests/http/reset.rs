@@ -98,7 +98,7 @@ fn assert_done(page: &Reply) {
 /// The links end in the commit that begins the revocation: a node or a process that fails after it
 /// leaves none.
 #[tokio::test]
-async fn a_link_ends_with_the_commit_that_disables_or_revokes() {
+async fn a_reset_link_ends_with_the_commit_that_disables_or_revokes() {
     type Ending = fn(Person) -> UserCommand;
     let endings: [Ending; 3] = [
         |person| UserCommand::Disable(person.into()),
@@ -159,7 +159,7 @@ async fn a_password_reset_continues_to_the_requested_page() {
 }
 
 #[tokio::test]
-async fn without_mail_there_is_no_way_to_a_reset() {
+async fn without_mail_no_reset_is_offered() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[])).await;
@@ -178,7 +178,7 @@ fn shown(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
 }
 
 #[tokio::test]
-async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
+async fn every_reset_request_gets_the_same_response_and_record() {
     let provider = mailing().await;
     name_anna(&provider).await;
     provider.change_user(provider.ben.sub, |ben| ben.state = UserState::Disabled).await;
@@ -420,7 +420,7 @@ async fn opening_a_reset_link_does_not_use_it() {
 }
 
 #[tokio::test]
-async fn a_link_is_used_once_and_only_while_nothing_has_changed() {
+async fn a_reset_link_works_once_and_only_for_the_unchanged_account() {
     let provider = mailing().await;
     let (first, second) = (link_of(&provider, ANNA).await, link_of(&provider, ANNA).await);
     let browser = provider.browser();
@@ -460,7 +460,7 @@ async fn a_link_is_used_once_and_only_while_nothing_has_changed() {
 }
 
 #[tokio::test]
-async fn a_link_dies_with_the_address_and_with_whatever_ends_the_persons_access() {
+async fn a_reset_link_ends_with_the_address_or_the_users_access() {
     let provider = mailing().await;
     let store = &provider.sealgate.store;
     let token = link_of(&provider, ANNA).await;
@@ -481,7 +481,7 @@ async fn a_link_dies_with_the_address_and_with_whatever_ends_the_persons_access(
 }
 
 #[tokio::test]
-async fn the_last_two_links_are_good_for_half_an_hour() {
+async fn the_last_two_reset_links_are_valid_for_half_an_hour() {
     let provider = mailing().await;
     let mut tokens = Vec::new();
     for _ in 0..3 {
@@ -500,7 +500,7 @@ async fn the_last_two_links_are_good_for_half_an_hour() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_not_mailed_for_this_opens_nothing() {
+async fn a_token_of_another_link_is_refused_for_a_reset() {
     let provider = mailing().await;
     let store = &provider.sealgate.store;
     let (link, token) = LinkToken::new(provider.anna.sub, [5; LINK_BYTES]);
@@ -533,7 +533,7 @@ async fn a_token_that_was_not_mailed_for_this_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_form_for_one_account_is_not_sent_for_another() {
+async fn a_reset_form_applies_only_to_its_account() {
     let provider = mailing().await;
     provider.change_user(provider.ben.sub, |ben| ben.email_verified = true).await;
     let (annas, bens) = (link_of(&provider, ANNA).await, link_of(&provider, "ben@example.test").await);
@@ -589,7 +589,7 @@ async fn concurrent_uses_of_a_reset_link_set_one_password() {
 }
 
 #[tokio::test]
-async fn the_second_step_stays_and_is_asked_for() {
+async fn a_reset_keeps_and_requires_the_second_factor() {
     let provider = mailing().await;
     let (owner, secret) = with_app(&provider).await;
     provider.wait(60);
@@ -607,7 +607,7 @@ async fn the_second_step_stays_and_is_asked_for() {
 }
 
 #[tokio::test]
-async fn wrong_second_steps_are_still_counted_after_a_reset() {
+async fn wrong_second_factors_are_still_counted_after_a_reset() {
     let provider = mailing().await;
     let (_, _) = with_app(&provider).await;
     provider.wait(60);
@@ -626,7 +626,7 @@ async fn wrong_second_steps_are_still_counted_after_a_reset() {
 }
 
 #[tokio::test]
-async fn a_reset_ends_all_that_was_opened_before_it() {
+async fn a_reset_ends_all_earlier_access() {
     let provider = mailing().await;
     let thief = with_anna(&provider).await;
     let client = provider.c1();
@@ -651,7 +651,7 @@ async fn a_reset_ends_all_that_was_opened_before_it() {
 
 /// A sign-in with the old password during the reset is ended afterwards.
 #[tokio::test]
-async fn a_sign_in_with_the_old_password_does_not_outlive_the_reset() {
+async fn a_concurrent_sign_in_with_the_old_password_ends_with_the_reset() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let token = link_of(&provider, ANNA).await;
     let (browser, thief) = (provider.browser(), provider.browser());
@@ -667,7 +667,7 @@ async fn a_sign_in_with_the_old_password_does_not_outlive_the_reset() {
 }
 
 #[tokio::test]
-async fn a_crash_before_the_password_is_set_leaves_a_good_link() {
+async fn a_crash_before_the_password_is_set_leaves_a_valid_link() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let token = link_of(&provider, ANNA).await;
     let browser = provider.browser();
@@ -698,7 +698,7 @@ async fn a_crash_during_a_reset_revokes_all_access_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_request_without_the_pages_token_asks_for_nothing() {
+async fn a_reset_request_needs_the_token_of_its_page() {
     let provider = mailing().await;
     let browser = provider.browser();
     let page = forgot_page(&provider, &browser).await;
@@ -715,7 +715,7 @@ async fn a_request_without_the_pages_token_asks_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_outbox_changes_no_answer() {
+async fn a_full_outbox_does_not_change_the_reset_response() {
     let provider = mailing().await;
     let browser = provider.browser();
     let page = forgot_page(&provider, &browser).await;
@@ -740,7 +740,7 @@ async fn a_full_outbox_changes_no_answer() {
 /// An attacker who knows the password changes it after each of the owner's requests, because every
 /// change invalidates earlier links.
 #[tokio::test]
-async fn a_thief_who_changes_the_password_in_a_loop_does_not_keep_the_links_dead() {
+async fn an_attacker_who_changes_the_password_repeatedly_cannot_block_resets() {
     let provider = mailing().await;
     let thief = with_anna(&provider).await;
     let mut password = crate::support::PASSWORD.to_owned();

@@ -53,7 +53,7 @@ fn distance(one: &[f64], other: &[f64]) -> (f64, f64) {
 /// `cargo test --locked --test http reset_times -- --ignored --nocapture`
 #[tokio::test]
 #[ignore = "takes minutes, and judges nothing: it prints figures"]
-async fn times_of_known_and_unknown_addresses() {
+async fn reset_requests_take_the_same_time_for_known_and_unknown_addresses() {
     let provider = Provider::with(MAIL).await;
     let directory = tempfile::tempdir().unwrap();
     let provider = provider.on_disk(MAIL, directory.path()).await;

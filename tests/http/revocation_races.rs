@@ -57,7 +57,7 @@ async fn a_token_checked_again_is_not_cached_beyond_a_revocation() {
 
 /// A revocation that is committed but not answered yet is in force as soon as it can be read.
 #[tokio::test]
-async fn a_revocation_holds_before_its_answer() {
+async fn a_revocation_takes_effect_before_its_response() {
     let (provider, meddler) = Provider::meddled().await;
     let client = provider.c1();
     let tokens = client.tokens(OFFLINE).await;
@@ -72,7 +72,7 @@ async fn a_revocation_holds_before_its_answer() {
 /// A slow disk: the commit times out and is applied afterwards. The request got 503, and the token
 /// was cached as valid; it must not stay valid.
 #[tokio::test]
-async fn a_revocation_that_timed_out_holds_once_it_is_applied() {
+async fn a_revocation_that_timed_out_takes_effect_when_applied() {
     for token_of in ["access", "refresh"] {
         let (provider, meddler) = Provider::meddled().await;
         let client = provider.c1();
@@ -91,7 +91,7 @@ async fn a_revocation_that_timed_out_holds_once_it_is_applied() {
 
 /// The same for a disabled account.
 #[tokio::test]
-async fn a_person_whose_disabling_timed_out_is_out_once_it_is_applied() {
+async fn a_disabling_that_timed_out_takes_effect_when_applied() {
     let (provider, meddler) = Provider::meddled().await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);

@@ -19,7 +19,7 @@ async fn rev_01_a_revoked_refresh_token_is_refused() {
 }
 
 #[tokio::test]
-async fn rev_02_the_access_tokens_of_a_revoked_refresh_token_go_too() {
+async fn rev_02_revoking_a_refresh_token_revokes_its_access_tokens() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -45,7 +45,7 @@ async fn rev_02_a_rotated_token_revokes_its_family() {
 }
 
 #[tokio::test]
-async fn rev_03_a_revoked_access_token_takes_nothing_along() {
+async fn rev_03_revoking_an_access_token_revokes_nothing_else() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
     let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
@@ -81,7 +81,7 @@ async fn rev_04_unknown_tokens_are_answered_200() {
 
 /// K15: the token is not revoked, and the answer does not reveal it.
 #[tokio::test]
-async fn rev_04_a_token_of_another_client_is_left_alone() {
+async fn rev_04_a_token_of_another_client_is_unchanged() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     for client in [provider.c2(), provider.p1()] {
@@ -98,7 +98,7 @@ async fn rev_04_a_token_of_another_client_is_left_alone() {
 }
 
 #[tokio::test]
-async fn rev_05_the_token_has_to_be_there() {
+async fn rev_05_the_token_is_required() {
     let provider = Provider::new().await;
     provider.c1().post("/oauth/revoke", &[]).await.assert_error(400, "invalid_request");
     provider.c1().revoke("").await.assert_error(400, "invalid_request");
@@ -106,7 +106,7 @@ async fn rev_05_the_token_has_to_be_there() {
 }
 
 #[tokio::test]
-async fn rev_06_the_client_has_to_prove_itself() {
+async fn rev_06_the_client_must_authenticate() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens(OFFLINE).await;
     for token in [tokens.refresh.as_str(), "unknown", ""] {
@@ -144,7 +144,7 @@ async fn rev_08_a_public_client_revokes_with_its_id_alone() {
 }
 
 #[tokio::test]
-async fn rev_09_the_hint_is_only_a_hint() {
+async fn rev_09_a_wrong_hint_has_no_effect() {
     let provider = Provider::new().await;
     for hint in ["access_token", "refresh_token", "saml2", ""] {
         let tokens = provider.c1().tokens(OFFLINE).await;
@@ -200,7 +200,7 @@ async fn rev_14_a_script_of_another_origin_may_revoke_its_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn rev_01_a_revocation_holds_whatever_refreshes_race_with_it() {
+async fn rev_01_a_revocation_holds_despite_concurrent_refreshes() {
     let provider = Arc::new(Provider::new().await);
     for _ in 0..8 {
         let first = provider.c1().tokens(OFFLINE).await;

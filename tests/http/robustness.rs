@@ -64,7 +64,7 @@ async fn misc_01_every_json_error_has_the_same_shape() {
 }
 
 #[tokio::test]
-async fn misc_02_a_store_that_takes_no_writes_is_503_and_nothing_is_used_up() {
+async fn misc_02_a_read_only_store_is_503_and_consumes_nothing() {
     let provider = Provider::new().await;
     let client = provider.c1();
     let tokens = client.tokens("openid offline_access").await;
@@ -94,7 +94,7 @@ async fn misc_02_a_store_that_takes_no_writes_is_503_and_nothing_is_used_up() {
 
 /// A replay that cannot be recorded is still rejected, and ends the grant when it is repeated.
 #[tokio::test]
-async fn misc_02_a_replay_while_the_store_takes_no_writes_gives_nothing() {
+async fn misc_02_a_replay_during_a_read_only_store_is_refused() {
     let provider = Provider::new().await;
     let client = provider.c1();
     let code = client.code(&[("scope", "openid offline_access")]).await;
@@ -164,7 +164,7 @@ async fn misc_04_a_query_does_not_change_the_route() {
 }
 
 #[tokio::test]
-async fn misc_07_other_methods_are_405_and_say_which_there_are() {
+async fn misc_07_other_methods_are_405_with_the_allowed_ones() {
     let provider = Provider::with(ROOM).await;
     for path in PATHS {
         for method in ["TRACE", "CONNECT", "PATCH", "PROPFIND", "FOO", "get", "post"] {
@@ -204,7 +204,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn misc_01_nothing_that_a_stranger_sends_is_a_500() {
+async fn misc_01_no_unauthenticated_request_causes_a_500() {
     let provider = Provider::with(ROOM).await;
     let header = basic("c1", "secret of c1");
     let long = "x".repeat(60_000);
@@ -257,7 +257,7 @@ fn check(reply: &Reply, path: &str, sent: &str) {
 }
 
 #[tokio::test]
-async fn misc_01_nothing_in_a_head_is_a_500() {
+async fn misc_01_no_head_causes_a_500() {
     let provider = Provider::with(ROOM).await;
     let long = "x".repeat(8000);
     for value in ["", " ", ",", ";", "=", "\"", "\t", "\u{e9}", "%00", "Basic", "Bearer", "a, b, c", &long] {

@@ -96,7 +96,7 @@ async fn key_step(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn the_password_alone_is_half_a_sign_in_and_opens_nothing() {
+async fn the_password_alone_gives_no_access_to_an_account_with_a_factor() {
     let provider = Provider::new().await;
     let (_, secret) = with_app(&provider).await;
     provider.wait(60);
@@ -117,7 +117,7 @@ async fn the_password_alone_is_half_a_sign_in_and_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_code_is_good_once_and_none_from_before_it() {
+async fn a_totp_code_is_valid_once_and_no_earlier_code_afterwards() {
     let provider = Provider::new().await;
     let (_, secret) = with_app(&provider).await;
     provider.wait(90);
@@ -192,7 +192,7 @@ async fn two_simultaneous_uses_of_a_code_succeed_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_recovery_code_is_good_once_and_stands_in_for_a_lost_app() {
+async fn a_recovery_code_is_valid_once_and_replaces_a_lost_app() {
     let provider = Provider::new().await;
     let (browser, _) = with_app(&provider).await;
     let ask = browser.open("/account/security/codes").await;
@@ -228,7 +228,7 @@ pub(crate) fn way(page: &Reply, with: &str) -> String {
 }
 
 #[tokio::test]
-async fn guesses_cost_ever_longer_waits_and_a_right_password_gives_none_back() {
+async fn wrong_codes_cause_growing_waits_that_a_correct_password_does_not_reset() {
     let provider = Provider::new().await;
     let (_, secret) = with_app(&provider).await;
     provider.wait(60);
@@ -325,7 +325,7 @@ async fn changes_between_the_two_steps_end_the_sign_in() {
 }
 
 #[tokio::test]
-async fn a_passkey_is_the_whole_sign_in_with_nothing_typed() {
+async fn a_passkey_completes_a_sign_in_without_typed_input() {
     let provider = Provider::new().await;
     let (_, key) = with_key(&provider, "passkey").await;
     provider.wait(60);
@@ -368,7 +368,7 @@ async fn passkeys_of_the_issuers_earlier_host_still_work() {
 type Bend<'a> = Box<dyn Fn(&Reply) -> String + 'a>;
 
 #[tokio::test]
-async fn every_passkey_that_is_refused_is_refused_alike() {
+async fn every_refused_passkey_gets_the_same_answer() {
     let provider = Provider::new().await;
     let (_, key) = with_key(&provider, "passkey").await;
     let unknown = Authenticator::new(KeyAlgorithm::Es256, &[5; 32]);
@@ -414,7 +414,7 @@ async fn a_security_key_alone_is_not_enough() {
 }
 
 #[tokio::test]
-async fn a_key_whose_count_stands_still_is_refused_once() {
+async fn a_key_whose_counter_does_not_increase_is_refused_once() {
     let provider = Provider::new().await;
     let (_, key) = with_key(&provider, "security_key").await;
     let tried = async |count: u32| {
@@ -431,7 +431,7 @@ async fn a_key_whose_count_stands_still_is_refused_once() {
 }
 
 #[tokio::test]
-async fn a_step_up_asks_for_what_is_missing_and_kills_the_old_cookie() {
+async fn a_step_up_asks_for_the_missing_factor_and_replaces_the_cookie() {
     let provider = Provider::new().await;
     // Anna signs in before she has a factor.
     let browser = with_anna(&provider).await;
@@ -453,7 +453,7 @@ async fn a_step_up_asks_for_what_is_missing_and_kills_the_old_cookie() {
 }
 
 #[tokio::test]
-async fn a_wish_that_cannot_be_met_is_left_and_a_demand_is_not() {
+async fn an_unreachable_requested_level_is_ignored_but_a_required_one_is_not() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     // Anna has no factor: a client's voluntary request does not stop her.
@@ -501,7 +501,7 @@ async fn a_required_factor_is_added_before_the_session_starts() {
 }
 
 #[tokio::test]
-async fn until_its_day_a_first_factor_can_be_put_off() {
+async fn a_first_factor_can_be_postponed_until_the_configured_day() {
     // The tests' clock starts on 2027-01-15.
     let provider = Provider::with("[factors]\nlevel = \"2\"\nenrol_by = \"2027-01-16\"\n").await;
     let browser = provider.browser();
@@ -570,7 +570,7 @@ async fn an_undecryptable_secret_accepts_no_code() {
 }
 
 #[tokio::test]
-async fn the_console_takes_nothing_less_than_the_policy_demands() {
+async fn the_console_requires_the_level_of_the_policy() {
     let more = "[console]\nenabled = true\n[factors]\ngroups = { admins = \"3\" }\n";
     let provider = Provider::with(more).await;
     let (browser, _) = with_app(&provider).await;
@@ -593,7 +593,7 @@ async fn the_console_takes_nothing_less_than_the_policy_demands() {
 /// An attacker who signed in with the password before the owner added a factor cannot lock the
 /// owner out.
 #[tokio::test]
-async fn a_session_from_before_the_factor_changes_no_password() {
+async fn a_session_from_before_the_factor_cannot_change_the_password() {
     let provider = Provider::new().await;
     let thief = with_anna(&provider).await;
     let form = thief.open("/account/password").await;

@@ -112,7 +112,7 @@ async fn a_pending_sign_in_cannot_be_completed_by_its_starter() {
 
 /// A changed password invalidates the pending sign-in, and does not cause a redirect loop.
 #[tokio::test]
-async fn a_password_that_changes_between_the_steps_leads_to_the_sign_in() {
+async fn a_password_changed_between_the_steps_requires_a_new_sign_in() {
     let change = |user: &mut User| user.password = Some(PasswordHash::new("another".into()));
     let provider = Provider::new().await;
     with_app(&provider).await;
@@ -137,7 +137,7 @@ async fn a_password_that_changes_between_the_steps_leads_to_the_sign_in() {
 /// An attacker with the cookie and a code, but without the password, opens the page of the second
 /// step directly.
 #[tokio::test]
-async fn a_second_step_is_no_answer_where_the_password_is_asked_for() {
+async fn a_second_factor_is_refused_where_the_password_is_required() {
     let provider = Provider::new().await;
     let (browser, secret) = with_app(&provider).await;
     for change in [("prompt", "login"), ("max_age", "0"), ("max_age", "300")] {
@@ -161,7 +161,7 @@ async fn a_second_step_is_no_answer_where_the_password_is_asked_for() {
 
 /// Proves that the attack above does not fail because of a wrong form token.
 #[tokio::test]
-async fn the_token_that_the_attack_forges_is_the_right_one() {
+async fn the_forged_form_token_of_these_tests_is_valid() {
     let provider = Provider::new().await;
     let (_, secret) = with_app(&provider).await;
     provider.wait(60);
@@ -174,7 +174,7 @@ async fn the_token_that_the_attack_forges_is_the_right_one() {
 }
 
 #[tokio::test]
-async fn an_app_where_a_key_is_demanded_leads_to_the_page_that_says_so() {
+async fn an_app_where_a_key_is_required_leads_to_an_explanation() {
     let provider = Provider::new().await;
     let (hers, secret) = with_app(&provider).await;
     provider.change_client("c1", |client| client.level = Some(AssuranceLevel::PhishingResistant)).await;
@@ -197,7 +197,7 @@ async fn an_app_where_a_key_is_demanded_leads_to_the_page_that_says_so() {
 /// Where administrators control first factors, an attacker with the password cannot add one:
 /// neither in the sign-in nor on the account page.
 #[tokio::test]
-async fn a_stolen_password_adds_no_factor_where_an_administrator_gives_the_link() {
+async fn a_stolen_password_cannot_enrol_a_factor_without_the_administrators_link() {
     let provider = Provider::with("[factors]\nenrolment = \"administrator\"\n").await;
     let thief = with_anna(&provider).await;
     let page = thief.get(SECURITY).await;
@@ -217,7 +217,7 @@ async fn a_stolen_password_adds_no_factor_where_an_administrator_gives_the_link(
 
 /// A user with a factor can add another one.
 #[tokio::test]
-async fn where_an_administrator_gives_the_link_a_second_factor_needs_none() {
+async fn a_further_factor_needs_no_administrators_link() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     add_key(&provider, &browser, "security_key").await;
@@ -258,7 +258,7 @@ async fn a_policy_locks_no_user_out_before_its_day() {
 /// The console is not one of the user's own pages. An administrator below the required level may
 /// add the missing factor, but not act on other users before.
 #[tokio::test]
-async fn the_console_opens_at_the_level_that_is_demanded_of_administrators() {
+async fn the_console_requires_the_level_of_administrators() {
     let provider = Provider::with("[console]\nenabled = true\n[factors]\ngroups = { ops = \"3\" }\n").await;
     let (browser, _) = with_app(&provider).await;
     let administrator = |user: &mut User| {

@@ -67,7 +67,7 @@ fn id(page: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn an_app_counts_once_it_has_shown_a_code() {
+async fn an_app_becomes_a_factor_with_its_first_code() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     assert!(browser.get("/account").await.text().contains("href=\"/account/security\""));
@@ -110,7 +110,7 @@ async fn an_app_counts_once_it_has_shown_a_code() {
 }
 
 #[tokio::test]
-async fn a_secret_that_an_earlier_cookie_was_shown_is_not_enrolled() {
+async fn a_secret_shown_under_an_earlier_cookie_is_not_enrolled() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     // An attacker with a copy of the cookie sees this secret too.
@@ -132,7 +132,7 @@ async fn a_secret_that_an_earlier_cookie_was_shown_is_not_enrolled() {
 }
 
 #[tokio::test]
-async fn an_enrolment_ends_after_a_quarter_of_an_hour_and_belongs_to_its_session() {
+async fn an_enrolment_expires_after_fifteen_minutes_and_belongs_to_its_session() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let page = browser.open(APP).await;
@@ -159,7 +159,7 @@ async fn an_enrolment_ends_after_a_quarter_of_an_hour_and_belongs_to_its_session
 }
 
 #[tokio::test]
-async fn every_change_asks_for_a_sign_in_that_is_not_long_ago() {
+async fn every_change_of_factors_requires_a_recent_sign_in() {
     let provider = Provider::new().await;
     let (browser, _) = with_app(&provider).await;
     let page = browser.get(PAGE).await;
@@ -228,7 +228,7 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
 }
 
 #[tokio::test]
-async fn the_last_factor_stays_while_the_policy_demands_it() {
+async fn the_last_factor_cannot_be_removed_while_the_policy_requires_it() {
     Box::pin(the_last_factor_stays("[factors]\ngroups = { staff = \"2\" }\n")).await;
 }
 
@@ -251,7 +251,7 @@ const RULES: &str = r#"
 "#;
 
 #[tokio::test]
-async fn the_last_factor_stays_while_a_rule_demands_it() {
+async fn the_last_factor_cannot_be_removed_while_a_rule_requires_it() {
     Box::pin(the_last_factor_stays(RULES)).await;
 }
 
@@ -286,7 +286,7 @@ fn shown(page: &Reply) -> Vec<String> {
 /// A browser left open from before there was a second step, and one recovery code: the password was
 /// typed hours ago.
 #[tokio::test]
-async fn a_recovery_code_makes_an_old_password_no_younger() {
+async fn a_recovery_code_does_not_renew_an_old_password() {
     let provider =
         Provider::with("[mail]\ntls = \"none\"\nhost = \"127.0.0.1\"\nport = 25\nfrom = \"Gate <gate@example.test>\"")
             .await;
@@ -317,7 +317,7 @@ async fn a_recovery_code_makes_an_old_password_no_younger() {
 }
 
 #[tokio::test]
-async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
+async fn recovery_codes_are_shown_once_and_need_a_factor_to_replace() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     // Without another factor, ten codes would only be ten more passwords.
@@ -402,7 +402,7 @@ async fn a_key_is_added_by_one_answer_to_its_own_challenge() {
 }
 
 #[tokio::test]
-async fn a_factor_without_a_name_is_called_after_its_authenticator_or_its_browser() {
+async fn a_factor_without_a_name_gets_its_authenticators_or_browsers_name() {
     const KEY: &str = "/account/security/key";
     const BITWARDEN: [u8; 16] = 0xd548826e_79b4_db40_a3d8_11116f7e8349_u128.to_be_bytes();
     let provider = Provider::new().await;
@@ -438,7 +438,7 @@ async fn a_factor_without_a_name_is_called_after_its_authenticator_or_its_browse
 }
 
 #[tokio::test]
-async fn recovery_codes_are_made_once_by_a_form_that_is_sent_twice() {
+async fn a_form_that_is_sent_twice_creates_recovery_codes_once() {
     let provider = Provider::new().await;
     let (browser, _) = with_app(&provider).await;
     let page = browser.open("/account/security/codes").await;

@@ -51,7 +51,7 @@ async fn sess_02_a_silent_request_uses_the_session() {
 }
 
 #[tokio::test]
-async fn sess_03_the_silent_request_needs_the_consent_that_was_not_given() {
+async fn sess_03_a_silent_request_without_consent_returns_consent_required() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for scope in ["openid email", "openid profile phone", "openid offline_access"] {
@@ -81,7 +81,7 @@ async fn sess_05_an_unknown_prompt_is_an_invalid_request() {
 }
 
 #[tokio::test]
-async fn an_empty_prompt_counts_as_none_given() {
+async fn an_empty_prompt_counts_as_absent() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     assert_code(&open(&provider, &browser, &[("prompt", "")]).await);
@@ -101,7 +101,7 @@ async fn sess_06_a_forced_sign_in_gives_a_later_auth_time() {
 }
 
 #[tokio::test]
-async fn a_forced_sign_in_is_not_satisfied_by_anything_but_a_password() {
+async fn a_forced_sign_in_requires_the_password() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let page = browser.get(&provider.c1().authorize(&[("prompt", "login")])).await;
@@ -130,7 +130,7 @@ async fn sess_09_forced_consent_asks_again() {
 
 /// Specification: `consent` forces the consent page.
 #[tokio::test]
-async fn forced_consent_asks_for_a_client_too_that_needs_none() {
+async fn forced_consent_applies_to_a_client_with_implied_consent() {
     let provider = Provider::new().await;
     let trusted = Client { consent: ConsentRule::Implied, ..provider.confidential("trusted") };
     provider.add_client(trusted).await;
@@ -177,7 +177,7 @@ async fn choosing_a_signed_out_account_needs_a_password() {
 }
 
 #[tokio::test]
-async fn an_empty_account_chooser_is_a_sign_in() {
+async fn an_empty_account_chooser_shows_the_sign_in() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let page = open(&provider, &browser, &[("prompt", "select_account")]).await;
@@ -221,7 +221,7 @@ async fn sess_12_a_denial_returns_to_the_client_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn sess_13_a_sign_in_that_is_too_old_is_done_again() {
+async fn sess_13_a_sign_in_that_is_too_old_is_repeated() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     provider.wait(2);
@@ -238,7 +238,7 @@ async fn sess_13_a_sign_in_that_is_too_old_is_done_again() {
 }
 
 #[tokio::test]
-async fn sess_14_a_fresh_sign_in_will_do() {
+async fn sess_14_a_recent_sign_in_is_sufficient() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let first = id_claims(&provider, &browser.authorize(&provider.c1().authorize(&[]), ANNA).await).await;
@@ -252,7 +252,7 @@ async fn sess_14_a_fresh_sign_in_will_do() {
 
 /// OpenID Connect Core §3.1.2.1, errata 2: 0 is the same as `prompt=login`.
 #[tokio::test]
-async fn no_sign_in_is_young_enough_for_a_max_age_of_zero() {
+async fn a_max_age_of_zero_always_requires_a_sign_in() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     open(&provider, &browser, &[("max_age", "0"), ("prompt", "none")]).await.assert_error_redirect("login_required");
@@ -262,7 +262,7 @@ async fn no_sign_in_is_young_enough_for_a_max_age_of_zero() {
 }
 
 #[tokio::test]
-async fn sess_17_a_max_age_that_is_no_number_of_seconds_is_refused() {
+async fn sess_17_an_invalid_max_age_is_refused() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for age in ["-1", "abc", "1.5", "1e3", "0x10", "+1", " 1", "1 ", "١", "1,000"] {
@@ -283,7 +283,7 @@ async fn sess_18_an_empty_max_age_counts_as_absent() {
 
 /// OpenID Connect Registration §2.
 #[tokio::test]
-async fn a_clients_own_default_holds_where_the_request_names_no_age() {
+async fn a_clients_default_max_age_applies_to_requests_without_one() {
     let provider = Provider::new().await;
     let details = ClientDetails { default_max_age: Some(60), ..ClientDetails::default() };
     provider.add_client(Client { details, ..provider.confidential("careful") }).await;
@@ -296,7 +296,7 @@ async fn a_clients_own_default_holds_where_the_request_names_no_age() {
 }
 
 #[tokio::test]
-async fn sess_19_the_hint_names_the_person_of_the_session() {
+async fn sess_19_a_hint_for_the_sessions_user_is_accepted() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let tokens = Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
@@ -305,7 +305,7 @@ async fn sess_19_the_hint_names_the_person_of_the_session() {
 }
 
 #[tokio::test]
-async fn a_hint_for_another_person_never_gives_the_one_who_is_there() {
+async fn a_hint_for_another_user_never_returns_the_signed_in_user() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     let browser = provider.browser();
@@ -346,7 +346,7 @@ async fn sess_22_an_expired_hint_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_hint_that_is_no_id_token_of_ours_is_refused() {
+async fn a_hint_that_is_not_our_id_token_is_refused() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let tokens = Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
@@ -371,7 +371,7 @@ async fn a_hint_that_is_no_id_token_of_ours_is_refused() {
 
 /// The ID token contains the nonce, which may have 2048 characters.
 #[tokio::test]
-async fn the_longest_id_token_that_we_issue_is_a_hint() {
+async fn the_longest_id_token_that_we_issue_is_accepted_as_a_hint() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let nonce = "n".repeat(2048);
@@ -393,7 +393,7 @@ async fn sess_24_the_acr_is_the_level_of_the_sign_in() {
 }
 
 #[tokio::test]
-async fn consent_holds_for_what_was_allowed_and_grows() {
+async fn consent_covers_the_allowed_scopes_and_accumulates() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     for scope in ["openid email", "openid phone"] {
@@ -411,7 +411,7 @@ async fn consent_holds_for_what_was_allowed_and_grows() {
 }
 
 #[tokio::test]
-async fn consent_is_each_persons_own() {
+async fn consent_is_per_user() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let page = open(&provider, &browser, &[("prompt", "login")]).await;
@@ -421,7 +421,7 @@ async fn consent_is_each_persons_own() {
 }
 
 #[tokio::test]
-async fn offline_access_that_was_unticked_is_neither_granted_nor_remembered() {
+async fn deselected_offline_access_is_neither_granted_nor_stored() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let offline = ("scope", "openid offline_access");
@@ -444,7 +444,7 @@ async fn offline_access_that_was_unticked_is_neither_granted_nor_remembered() {
 }
 
 #[tokio::test]
-async fn offline_access_is_ticked_by_one_word_alone() {
+async fn offline_access_is_granted_only_by_the_value_true() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let request = provider.c1().authorize(&[("scope", "openid offline_access"), ("prompt", "consent")]);

@@ -69,7 +69,7 @@ async fn app_password(browser: &Browser<'_>) -> Reply {
 
 /// A sign-in that waits for its second step is no session, but would become one.
 #[tokio::test]
-async fn a_sign_in_that_waits_for_its_second_step_starts_again_once_all_sessions_end() {
+async fn a_pending_sign_in_restarts_when_all_sessions_end() {
     for by_administrator in [true, false] {
         let provider = Provider::new().await;
         let (owner, secret) = with_app(&provider).await;
@@ -97,7 +97,7 @@ async fn a_sign_in_that_waits_for_its_second_step_starts_again_once_all_sessions
 }
 
 #[tokio::test]
-async fn an_application_password_is_not_made_by_a_session_that_ends_meanwhile() {
+async fn a_concurrently_ended_session_creates_no_application_password() {
     for how in ["revoked", "disabled", "password", "signed out"] {
         let (provider, meddler) = Provider::meddled_with(APP_PASSWORDS).await;
         let thief = with_anna(&provider).await;
@@ -124,7 +124,7 @@ async fn an_application_password_is_not_made_by_a_session_that_ends_meanwhile() 
 }
 
 #[tokio::test]
-async fn a_session_that_is_noted_as_used_meanwhile_goes_on() {
+async fn a_concurrently_used_session_continues() {
     let (provider, meddler) = Provider::meddled_with(APP_PASSWORDS).await;
     let browser = with_anna(&provider).await;
     let page = browser.get("/account/app-passwords").await;
@@ -142,7 +142,7 @@ async fn a_session_that_is_noted_as_used_meanwhile_goes_on() {
 }
 
 #[tokio::test]
-async fn no_factor_is_added_by_a_session_that_ends_meanwhile() {
+async fn a_concurrently_ended_session_adds_no_factor() {
     let now = |provider: &Provider| provider.clock.now().seconds();
     for kind in ["begun", "app", "key", "codes", "name"] {
         let (provider, meddler) = Provider::meddled().await;
@@ -196,7 +196,7 @@ async fn no_factor_is_added_by_a_session_that_ends_meanwhile() {
 /// First commit of a password change by the owner or a reset of the factors by an administrator: no
 /// session has ended yet.
 #[tokio::test]
-async fn no_factor_is_added_once_a_revocation_has_begun() {
+async fn no_factor_is_added_after_a_revocation_has_started() {
     let (provider, meddler) = Provider::meddled().await;
     let thief = with_anna(&provider).await;
     let page = thief.open("/account/security/key").await;
@@ -231,7 +231,7 @@ async fn a_first_factor_is_not_added_in_a_sign_in_whose_password_was_replaced() 
 }
 
 #[tokio::test]
-async fn no_address_profile_consent_or_code_comes_of_a_session_that_ends_meanwhile() {
+async fn a_concurrently_ended_session_changes_no_account_data_and_gets_no_code() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let thief = with_anna(&provider).await;
     let form = thief.get("/account/address/new").await;
@@ -267,7 +267,7 @@ async fn no_address_profile_consent_or_code_comes_of_a_session_that_ends_meanwhi
 }
 
 #[tokio::test]
-async fn the_console_changes_nothing_for_an_administrator_who_is_signed_out_meanwhile() {
+async fn a_concurrently_signed_out_administrator_changes_nothing() {
     let new_client =
         [("name", "Wiki"), ("type", "public"), ("redirect_uris", "https://rp.test/cb"), ("scope_email", "yes")];
     let of_ben = |provider: &Provider| format!("/console/users/{}", provider.ben.sub);
@@ -298,7 +298,7 @@ async fn the_console_changes_nothing_for_an_administrator_who_is_signed_out_mean
 /// A session that changes its identifier while all sessions are being ended is ended under the new
 /// one. The attacker has a copy of the cookie, and ends "all other sessions" in a loop.
 #[tokio::test]
-async fn a_session_that_moves_while_all_are_ended_ends_too() {
+async fn a_session_renewed_during_a_revocation_ends() {
     let (provider, meddler) = Provider::meddled().await;
     let thief = with_anna(&provider).await;
     let csrf = csrf_of(&thief.get("/account/sessions").await);
@@ -333,7 +333,7 @@ async fn a_session_that_moves_while_all_are_ended_ends_too() {
 }
 
 #[tokio::test]
-async fn a_session_does_not_move_over_a_change_of_the_password() {
+async fn a_session_is_not_renewed_across_a_password_change() {
     let (provider, meddler) = Provider::meddled().await;
     let thief = with_anna(&provider).await;
     let owner = provider.browser();

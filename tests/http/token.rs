@@ -27,7 +27,7 @@ async fn tok_01_a_code_gives_an_access_token_and_an_id_token() {
 }
 
 #[tokio::test]
-async fn tok_02_no_answer_of_the_token_endpoint_is_kept() {
+async fn tok_02_responses_of_the_token_endpoint_are_not_cacheable() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     let header = basic("c1", "secret of c1");
@@ -64,7 +64,7 @@ async fn tok_03_offline_access_gives_a_refresh_token() {
 }
 
 #[tokio::test]
-async fn tok_04_a_person_may_refuse_offline_access() {
+async fn tok_04_a_user_may_refuse_offline_access() {
     let provider = Provider::new().await;
     let browser = provider.browser();
     let address = provider.c1().authorize(&[("scope", "openid email offline_access")]);
@@ -153,7 +153,7 @@ async fn tok_09_a_code_works_for_five_minutes() {
 }
 
 #[tokio::test]
-async fn tok_10_the_redirect_uri_is_the_one_of_the_authorization_request() {
+async fn tok_10_the_redirect_uri_must_match_the_authorization_request() {
     let provider = Provider::new().await;
     let other = "https://rp.test/other";
     provider.change_client("c1", |client| client.redirect_uris.push(RedirectUri::parse(other).unwrap())).await;
@@ -166,7 +166,7 @@ async fn tok_10_the_redirect_uri_is_the_one_of_the_authorization_request() {
 }
 
 #[tokio::test]
-async fn tok_11_the_redirect_uri_has_to_be_there() {
+async fn tok_11_the_redirect_uri_is_required() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     for value in ["-", ""] {
@@ -204,7 +204,7 @@ async fn tok_12_another_client_cannot_use_or_spoil_a_code() {
 }
 
 #[tokio::test]
-async fn tok_13_a_code_has_to_be_there_and_known() {
+async fn tok_13_a_valid_code_is_required() {
     let provider = Provider::new().await;
     for (code, error) in [("unknown", "invalid_grant"), ("", "invalid_request"), ("-", "invalid_request")] {
         let reply = provider.c1().token(&redemption("x", &[("code", code)])).await;

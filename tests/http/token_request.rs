@@ -22,7 +22,7 @@ async fn tok_14_other_grants_are_not_supported() {
 }
 
 #[tokio::test]
-async fn tok_15_the_grant_type_has_to_be_there() {
+async fn tok_15_the_grant_type_is_required() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     for value in ["-", ""] {
@@ -35,7 +35,7 @@ async fn tok_15_the_grant_type_has_to_be_there() {
 
 /// RFC 6749 §3.2: "Request and response parameters MUST NOT be included more than once."
 #[tokio::test]
-async fn tok_17_a_repeated_parameter_is_refused_and_the_code_stays() {
+async fn tok_17_a_repeated_parameter_is_refused_and_the_code_stays_issued() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[("code_challenge", &challenge(VERIFIER)), ("code_challenge_method", "S256")]).await;
     let right = redemption(&code, &[("code_verifier", VERIFIER)]);
@@ -140,7 +140,7 @@ async fn tok_22_a_body_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn tok_22_a_flood_of_parameters_is_refused() {
+async fn tok_22_too_many_parameters_are_refused() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     let of_length = |length: usize| {

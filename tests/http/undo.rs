@@ -63,7 +63,7 @@ async fn press(browser: &Browser<'_>, link: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() {
+async fn a_change_of_address_is_undone_from_the_old_mailbox_and_all_access_ends() {
     let provider = Provider::with(MAIL).await;
     let thief = with_anna(&provider).await;
     let code = provider.c1().code_in(&thief, &[("scope", "openid offline_access")]).await;
@@ -105,7 +105,7 @@ async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() 
 }
 
 #[tokio::test]
-async fn a_program_that_opens_links_takes_nothing_back() {
+async fn a_link_scanner_undoes_nothing() {
     let provider = Provider::with(MAIL).await;
     let browser = with_anna(&provider).await;
     let link = taken_to(&browser, &provider, "anna@new.test").await;
@@ -129,7 +129,7 @@ async fn a_program_that_opens_links_takes_nothing_back() {
 }
 
 #[tokio::test]
-async fn the_first_of_several_changes_is_taken_back_with_those_that_followed() {
+async fn undoing_the_first_change_undoes_the_later_ones() {
     let provider = Provider::with(MAIL).await;
     let thief = with_anna(&provider).await;
     let first = taken_to(&thief, &provider, "one@evil.test").await;
@@ -142,7 +142,7 @@ async fn the_first_of_several_changes_is_taken_back_with_those_that_followed() {
 
 /// The owner, who still knows the password, moves the account on from the attacker's address.
 #[tokio::test]
-async fn only_the_first_address_can_undo_a_further_change_and_each_of_its_links_does() {
+async fn every_link_of_the_first_address_undoes_all_changes() {
     for used in 0..2 {
         let provider = Provider::with(MAIL).await;
         let thief = with_anna(&provider).await;
@@ -199,7 +199,7 @@ async fn an_interrupted_undo_leaves_no_other_link() {
 
 /// The page of another link shows when the address changes, before the undo is complete.
 #[tokio::test]
-async fn no_other_link_works_once_the_account_is_restored() {
+async fn no_other_link_works_after_the_account_is_restored() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let thief = with_anna(&provider).await;
     let first = taken_to(&thief, &provider, "one@evil.test").await;
@@ -215,7 +215,7 @@ async fn no_other_link_works_once_the_account_is_restored() {
 }
 
 #[tokio::test]
-async fn second_steps_stay_and_a_passkey_that_came_meanwhile_closes_the_account() {
+async fn an_undo_keeps_factors_and_closes_an_account_with_a_new_passkey() {
     for (kind, closed) in [("security_key", false), ("passkey", true)] {
         let provider = Provider::with(MAIL).await;
         let thief = with_anna(&provider).await;
@@ -238,7 +238,7 @@ async fn second_steps_stay_and_a_passkey_that_came_meanwhile_closes_the_account(
 }
 
 #[tokio::test]
-async fn an_old_address_that_is_taken_stays_and_the_account_is_disabled() {
+async fn an_undo_to_a_taken_address_disables_the_account() {
     let provider = Provider::with(MAIL).await;
     let thief = with_anna(&provider).await;
     let link = taken_to(&thief, &provider, "thief@evil.test").await;
@@ -256,7 +256,7 @@ async fn an_old_address_that_is_taken_stays_and_the_account_is_disabled() {
 /// An unverified address may belong to another person, who would take over the account with the
 /// link.
 #[tokio::test]
-async fn an_old_address_that_was_not_proven_is_told_and_gets_no_link() {
+async fn an_unverified_old_address_is_notified_without_a_link() {
     let provider = Provider::with(MAIL).await;
     let browser = with_anna(&provider).await;
     provider.sealgate.store.change_user(provider.anna.sub, |anna| anna.email_verified = false).await.unwrap();
@@ -266,7 +266,7 @@ async fn an_old_address_that_was_not_proven_is_told_and_gets_no_link() {
 /// The attacker's address is replaced by the original one, and gets no link that outlives the
 /// owner's.
 #[tokio::test]
-async fn an_address_that_the_owner_returns_from_is_told_and_gets_no_link() {
+async fn an_address_that_the_owner_returns_from_is_notified_without_a_link() {
     let provider = Provider::with(MAIL).await;
     let browser = with_anna(&provider).await;
     let link = taken_to(&browser, &provider, "thief@evil.test").await;
@@ -278,7 +278,7 @@ async fn an_address_that_the_owner_returns_from_is_told_and_gets_no_link() {
 }
 
 #[tokio::test]
-async fn a_link_ends_with_the_one_of_an_earlier_change() {
+async fn an_undo_link_expires_with_the_link_of_an_earlier_change() {
     let provider = Provider::with(MAIL).await;
     let browser = with_anna(&provider).await;
     let first = taken_to(&browser, &provider, "thief@evil.test").await;
@@ -294,7 +294,7 @@ async fn a_link_ends_with_the_one_of_an_earlier_change() {
 /// An attacker adds passkeys in a loop: one is committed between the check of the factors and the
 /// restoring commit.
 #[tokio::test]
-async fn a_passkey_that_comes_while_the_account_is_restored_closes_it() {
+async fn a_passkey_added_during_an_undo_closes_the_account() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let thief = with_anna(&provider).await;
     let link = taken_to(&thief, &provider, "thief@evil.test").await;
@@ -313,7 +313,7 @@ async fn a_passkey_that_comes_while_the_account_is_restored_closes_it() {
 /// A passkey that arrives after the restoring commit, before the attacker's session has ended, is
 /// not added.
 #[tokio::test]
-async fn no_passkey_comes_once_the_account_is_restored() {
+async fn no_passkey_can_be_added_after_an_undo() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let thief = with_anna(&provider).await;
     let link = taken_to(&thief, &provider, "thief@evil.test").await;
@@ -330,7 +330,7 @@ async fn no_passkey_comes_once_the_account_is_restored() {
 }
 
 #[tokio::test]
-async fn an_administrators_change_is_told_to_the_old_address_and_not_taken_back_from_it() {
+async fn an_administrators_change_is_notified_but_cannot_be_undone() {
     let provider = Provider::with(MAIL).await;
     let thief = with_anna(&provider).await;
     let link = taken_to(&thief, &provider, "thief@evil.test").await;
@@ -348,7 +348,7 @@ async fn an_administrators_change_is_told_to_the_old_address_and_not_taken_back_
 }
 
 #[tokio::test]
-async fn an_administrators_change_without_word_of_it_is_none() {
+async fn an_administrators_change_without_a_queued_notification_is_not_made() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let set = json!({ "user": { "set": {
         "person": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },

@@ -42,7 +42,7 @@ async fn an_unused_client_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_received_a_token_stays() {
+async fn a_client_that_has_received_a_token_is_kept() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
     let client = own.client(&provider);
@@ -59,7 +59,7 @@ async fn a_client_that_has_received_a_token_stays() {
 }
 
 #[tokio::test]
-async fn a_code_that_is_redeemed_when_its_client_has_just_gone_gives_nothing() {
+async fn a_code_of_a_just_deleted_client_is_refused() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
     let client = own.client(&provider);
@@ -71,7 +71,7 @@ async fn a_code_that_is_redeemed_when_its_client_has_just_gone_gives_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_an_administrator_approved_stays_while_it_is_approved() {
+async fn a_client_is_kept_while_it_is_approved() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
     let approval = ClientDecision { by: Authority::Operator, at: provider.clock.now() };
@@ -86,7 +86,7 @@ async fn a_client_that_an_administrator_approved_stays_while_it_is_approved() {
 }
 
 #[tokio::test]
-async fn clients_of_an_older_program_are_counted_and_have_their_time_from_the_start_on() {
+async fn unused_clients_of_an_older_version_are_counted_and_expire_after_the_start() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
     let forget = |client: &mut sealgate_domain::client::Client| {
@@ -132,7 +132,7 @@ async fn a_deleted_client_is_subtracted_once() {
 }
 
 #[tokio::test]
-async fn an_ipv6_site_registers_ten_times_what_one_of_its_networks_may() {
+async fn an_ipv6_site_may_register_ten_times_the_clients_of_a_network() {
     let provider = Provider::with("[registration]\nmode = \"open\"\n[rate_limits]\nregister = 3").await;
     let body = metadata(&json!({})).to_string();
     let register =
@@ -173,7 +173,7 @@ async fn metadata_has_at_most_8_kib() {
 }
 
 #[tokio::test]
-async fn the_consent_page_says_where_it_leads_and_who_registered_itself() {
+async fn the_consent_page_shows_the_host_and_self_registration() {
     let provider = Provider::with(HOUR).await;
     let elsewhere = "https://elsewhere.test:8443/cb";
     let own = Registered::new(&provider, &json!({"client_name": "Payroll", "redirect_uris": [elsewhere]})).await;

@@ -26,7 +26,7 @@ fn assert_no_token(reply: &Reply) {
 }
 
 #[tokio::test]
-async fn ui_01_every_scope_shows_its_claims_in_their_types() {
+async fn ui_01_every_scope_returns_its_claims_in_their_types() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens(EVERYTHING).await;
     let reply = provider.userinfo(&tokens.access).await;
@@ -97,7 +97,7 @@ async fn ui_04_post_is_the_same_as_get() {
 }
 
 #[tokio::test]
-async fn ui_05_a_token_in_the_query_is_not_taken() {
+async fn ui_05_a_token_in_the_query_is_ignored() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     let path = format!("/oauth/userinfo?access_token={}", tokens.access);
@@ -105,7 +105,7 @@ async fn ui_05_a_token_in_the_query_is_not_taken() {
 }
 
 #[tokio::test]
-async fn ui_06_a_token_in_the_form_is_not_taken() {
+async fn ui_06_a_token_in_the_form_is_ignored() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     let reply = provider.post("/oauth/userinfo", &[], &[("access_token", &tokens.access)]).await;
@@ -137,7 +137,7 @@ async fn ui_08_without_a_token_the_challenge_explains_nothing() {
 
 /// RFC 6750 §3.1: credentials of another scheme count as no token.
 #[tokio::test]
-async fn ui_08_another_scheme_is_no_token() {
+async fn ui_08_another_scheme_counts_as_no_token() {
     let provider = Provider::new().await;
     for header in [basic("c1", "secret of c1"), "Digest x".into(), "DPoP x".into(), "Bearerx y".into(), String::new()] {
         assert_no_token(&ask(&provider, &header).await);
@@ -145,7 +145,7 @@ async fn ui_08_another_scheme_is_no_token() {
 }
 
 #[tokio::test]
-async fn ui_09_a_token_that_does_not_stand_is_invalid_token() {
+async fn ui_09_an_invalid_token_is_invalid_token() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid offline_access").await;
     let code = provider.c1().code(&[]).await;
@@ -225,7 +225,7 @@ async fn ui_11_a_token_without_openid_is_403_with_the_scope() {
 }
 
 #[tokio::test]
-async fn ui_12_the_scheme_has_no_case() {
+async fn ui_12_the_scheme_is_case_insensitive() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     for scheme in ["bearer", "BEARER", "bEaReR"] {
@@ -245,7 +245,7 @@ async fn ui_13_malformed_credentials_are_refused() {
 }
 
 #[tokio::test]
-async fn ui_16_a_revoked_token_is_refused_though_it_was_seen_before() {
+async fn ui_16_a_cached_token_is_refused_after_its_revocation() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     for _ in 0..3 {
@@ -266,7 +266,7 @@ async fn ui_16_a_cached_token_returns_current_attributes() {
 }
 
 #[tokio::test]
-async fn ui_17_a_script_of_another_origin_may_ask_and_read_the_answer() {
+async fn ui_17_a_script_of_another_origin_can_read_userinfo() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
     let origin = ("origin", "https://spa.test");
@@ -332,7 +332,7 @@ async fn ui_16_no_request_that_begins_after_a_revocation_is_answered() {
 
 /// A cached token is as valid as before, but the records it depends on may have changed.
 #[tokio::test]
-async fn a_token_ends_with_its_client_and_with_its_person() {
+async fn a_token_ends_with_its_client_and_its_user() {
     let provider = Provider::new().await;
     let (used, unused) = (provider.c1().tokens("openid").await, provider.c1().tokens("openid").await);
     let client = async |state| provider.change_client("c1", |client| client.state = state).await;

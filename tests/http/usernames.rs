@@ -43,7 +43,7 @@ async fn a_username_signs_in_like_the_address_in_any_case_of_ascii() {
 }
 
 #[tokio::test]
-async fn guesses_at_a_username_are_bounded_whether_it_is_anybodys_or_not() {
+async fn guesses_at_known_and_unknown_usernames_are_limited() {
     let provider = Provider::with("[login]\nfailures_per_account = 3").await;
     named(&provider, &provider.anna, "anna").await;
     for typed in ["anna", "nobody"] {
@@ -55,7 +55,7 @@ async fn guesses_at_a_username_are_bounded_whether_it_is_anybodys_or_not() {
 }
 
 #[tokio::test]
-async fn the_profile_scope_tells_the_username() {
+async fn the_profile_scope_returns_the_username() {
     let provider = Provider::new().await;
     let claim = async |scope: &str| {
         let tokens: Tokens = provider.c1().tokens(scope).await;
@@ -75,7 +75,7 @@ async fn the_profile_scope_tells_the_username() {
 }
 
 #[tokio::test]
-async fn a_username_that_was_given_up_leads_to_nobody() {
+async fn a_removed_username_identifies_no_user() {
     let provider = Provider::new().await;
     named(&provider, &provider.anna, "anna").await;
     named(&provider, &provider.anna, "anna2").await;

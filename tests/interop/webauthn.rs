@@ -479,7 +479,7 @@ impl Bench {
 }
 
 #[test]
-fn both_say_the_same_of_every_answer_but_for_what_is_listed() {
+fn sealgate_and_the_reference_agree_on_every_answer_except_listed_ones() {
     let mut chance = Chance::new(2);
     let mut cases = Vec::new();
     for algorithm in KeyAlgorithm::OFFERED {

@@ -73,7 +73,7 @@ fn every_composed() -> impl Iterator<Item = (String, Composed)> {
 }
 
 #[test]
-fn every_mail_says_what_it_is_to_say() {
+fn every_mail_has_the_expected_text() {
     let (mut differing, new) = (Vec::new(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("mails"));
     fs::create_dir_all(&new).unwrap();
     let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mail/mails");
@@ -104,7 +104,7 @@ fn addresses(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_mail_has_one_link_at_most_and_it_is_the_issuers() {
+fn a_mail_has_at_most_one_link_below_the_issuer() {
     for (name, mail) in every_composed() {
         let text = addresses(&mail.text);
         assert!(text.len() <= 1, "{name}: {text:?}");
@@ -125,7 +125,7 @@ fn a_mail_has_one_link_at_most_and_it_is_the_issuers() {
 }
 
 #[test]
-fn html_fetches_nothing_and_runs_nothing() {
+fn html_mail_loads_no_resources_and_runs_no_scripts() {
     for (name, mail) in every_composed() {
         let html = mail.html.to_lowercase();
         for forbidden in
@@ -138,7 +138,7 @@ fn html_fetches_nothing_and_runs_nothing() {
 }
 
 #[test]
-fn names_stay_text_and_stay_names() {
+fn names_are_escaped_and_cannot_imitate_other_content() {
     let mail = |inviter: &str| Mail::Invitation {
         token: TOKEN.to_owned(),
         inviter: Some(inviter.to_owned()),
@@ -157,7 +157,7 @@ fn names_stay_text_and_stay_names() {
 }
 
 #[test]
-fn a_code_stands_in_fours_and_not_in_the_subject() {
+fn a_code_is_grouped_in_fours_and_not_in_the_subject() {
     for language in [Language::English, Language::Turkish] {
         let mail = composed(Mail::VerificationCode { code: CODE.to_owned(), purpose: CodePurpose::Address }, language);
         assert!(mail.text.contains("    1234 5678\n") && mail.html.contains(">1234 5678<"), "{}", mail.text);
@@ -174,7 +174,7 @@ fn no_secret_is_printed() {
 }
 
 #[test]
-fn the_same_message_makes_the_same_mail() {
+fn the_same_message_renders_identically() {
     for (_, mail) in every_mail() {
         assert_eq!(composed(mail.clone(), Language::Turkish), composed(mail, Language::Turkish));
     }

@@ -54,7 +54,7 @@ async fn fault(transport: &Transport) -> SendError {
 }
 
 #[tokio::test]
-async fn a_mail_arrives_as_it_was_written() {
+async fn a_mail_arrives_unchanged() {
     let server = MailServer::start();
     assert_eq!(sent(&clear(&server)).await.unwrap(), "250 2.0.0 Ok: queued as 1A2B3C");
     let mail = server.wait_for_mail_to("anna@example.net").await;
@@ -90,7 +90,7 @@ async fn the_same_mail_has_the_same_bytes_when_it_is_sent_again() {
 }
 
 #[tokio::test]
-async fn tls_is_spoken_before_anything_that_matters() {
+async fn tls_precedes_credentials_and_content() {
     for (speaks, tls) in [(Speaks::StartTls, "starttls"), (Speaks::Implicit, "implicit")] {
         let server = MailServer::speaking(speaks);
         let transport = trusting(&server, tls);
@@ -103,7 +103,7 @@ async fn tls_is_spoken_before_anything_that_matters() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_gets_nothing() {
+async fn a_mail_server_without_tls_receives_nothing() {
     let server = MailServer::speaking(Speaks::StartTls);
     server.is_now(Illness { hides_tls: true, ..Illness::default() });
     let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
@@ -121,7 +121,7 @@ async fn injected_plain_text_before_tls_is_discarded() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_trusted_or_anothers_is_refused() {
+async fn an_untrusted_or_mismatched_certificate_is_refused() {
     for (speaks, tls) in [(Speaks::StartTls, "starttls"), (Speaks::Implicit, "implicit")] {
         let server = MailServer::speaking(speaks);
         let unknown = transport(&server, &format!("tls = \"{tls}\"\ntimeout_seconds = 5"));
@@ -137,7 +137,7 @@ async fn a_certificate_that_is_not_trusted_or_anothers_is_refused() {
 }
 
 #[tokio::test]
-async fn the_other_way_to_tls_is_told_of() {
+async fn an_error_suggests_the_other_tls_mode() {
     let implicit = MailServer::speaking(Speaks::Implicit);
     let start = MailServer::speaking(Speaks::StartTls);
     let SendError::Relay(line) = fault(&trusting(&start, "implicit")).await else { panic!("the relay is at fault") };
@@ -150,7 +150,7 @@ async fn the_other_way_to_tls_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_password_is_shown_to_the_right_server_only() {
+async fn the_mail_password_is_sent_only_to_the_verified_server() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("word");
     write_secret(&file, "hunter2\n");
@@ -242,7 +242,7 @@ async fn errors_name_the_responsible_side() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_or_too_little_is_left_in_time() {
+async fn a_silent_mail_server_is_abandoned_at_the_deadline() {
     let server = MailServer::start();
     let transport = transport(&server, "tls = \"none\"\ntimeout_seconds = 1");
     let slow = Illness { slow: Some(Duration::from_millis(100)), ..Illness::default() };
@@ -255,7 +255,7 @@ async fn a_server_that_says_nothing_or_too_little_is_left_in_time() {
 }
 
 #[tokio::test]
-async fn a_server_that_leaves_with_the_mail_may_have_taken_it() {
+async fn a_connection_lost_after_the_mail_counts_as_possibly_delivered() {
     let server = MailServer::start();
     server.is_now(Illness { closes_after_data: true, ..Illness::default() });
     let SendError::Later(_) = fault(&clear(&server)).await else { panic!("nobody knows") };
@@ -263,7 +263,7 @@ async fn a_server_that_leaves_with_the_mail_may_have_taken_it() {
 }
 
 #[tokio::test]
-async fn an_answer_without_an_end_is_cut_off() {
+async fn an_endless_reply_is_cut_off() {
     let server = MailServer::start();
     let transport = transport(&server, "tls = \"none\"\ntimeout_seconds = 10");
     let cut_off = "its answer has no end";
@@ -300,7 +300,7 @@ async fn an_unreachable_server_is_reported() {
 }
 
 #[tokio::test]
-async fn addresses_are_written_as_mail_servers_take_them_or_not_at_all() {
+async fn only_deliverable_addresses_are_converted() {
     let server = MailServer::start();
     let transport = clear(&server);
     transport.send(&reset(), &Email::parse("Anna@çağrı.example").unwrap()).await.unwrap();

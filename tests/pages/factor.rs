@@ -106,7 +106,7 @@ pub(crate) fn factor_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, S
 
 /// Without JavaScript, the page shows no button that does nothing, and mentions the other methods.
 #[test]
-fn a_key_says_what_it_needs_before_any_script_has_run() {
+fn the_key_page_names_its_requirements_without_scripts() {
     for (name, others) in [("factor-key.en", true), ("factor-key-only.en", false), ("enrol-key.en", false)] {
         let html = page(name);
         let tags = tags(&html);
@@ -122,7 +122,7 @@ fn a_key_says_what_it_needs_before_any_script_has_run() {
 
 /// The page contains the messages that the script shows, in the page's language.
 #[test]
-fn every_failure_of_a_ceremony_has_its_words_in_the_page() {
+fn every_ceremony_failure_has_a_message_in_the_page() {
     for name in ["login.tr", "factor-key.tr", "enrol-key.tr"] {
         let html = page(name);
         let tags = tags(&html);
@@ -137,7 +137,7 @@ fn every_failure_of_a_ceremony_has_its_words_in_the_page() {
 }
 
 #[test]
-fn recovery_codes_come_last_and_the_way_in_use_is_marked() {
+fn recovery_codes_are_listed_last_and_the_selected_method_is_marked() {
     let html = page("factor-app.en");
     let place = |id: &str| html.find(&format!("id=\"{id}\"")).unwrap();
     assert!(place("use-totp") < place("use-key") && place("use-key") < place("use-recovery"));
@@ -151,7 +151,7 @@ fn recovery_codes_come_last_and_the_way_in_use_is_marked() {
 /// The document with its QR code, the stylesheet and the script stay below the maximum size of a
 /// page.
 #[test]
-fn the_picture_of_a_secret_is_light() {
+fn the_qr_code_has_a_light_background() {
     let html = page("enrol-app.tr");
     assert!(html.contains("<svg ") && html.len() < 9_000, "{}", html.len());
 }

@@ -8,7 +8,7 @@ use crate::markup::{Tag, tags, text};
 use crate::sample::{Sample, frame, page, pages};
 
 #[test]
-fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
+fn ids_and_names_used_by_password_managers_are_unchanged() {
     let stands_once = |page_name: &str, element: &str, attributes: &[(&str, &str)]| {
         let html = page(page_name);
         let matches =
@@ -55,7 +55,7 @@ fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
 }
 
 #[test]
-fn the_sign_in_page_shows_each_choice_next_to_what_it_concerns() {
+fn the_sign_in_page_places_each_option_next_to_its_field() {
     let html = page("login.en");
     let order = [
         "id=\"password\"",
@@ -95,7 +95,7 @@ fn offline_access_is_a_choice_only_where_it_is_asked_for() {
 }
 
 #[test]
-fn consent_shows_the_very_values_and_says_where_there_are_none() {
+fn consent_shows_the_exact_values_and_marks_missing_ones() {
     let shown = text(&page("consent.en"));
     for value in ["Ayşe Işık", "https://example.com/people/ayse.png", "ayse.isik@example.com", Sample::plain().subject]
     {
@@ -123,7 +123,7 @@ fn a_refused_sign_in_is_announced_and_bound_to_its_fields() {
 }
 
 #[test]
-fn a_wait_is_told_in_the_unit_that_a_person_would_use() {
+fn a_wait_is_shown_in_a_convenient_unit() {
     assert!(text(&page("login-throttled.en")).contains("Wait 30 seconds and try again."));
     assert!(text(&page("login-throttled-minutes.en")).contains("Wait 15 minutes and try again."));
     assert!(text(&page("login-throttled-minutes.tr")).contains("15 dakika bekleyip yeniden deneyin."));

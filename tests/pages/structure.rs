@@ -11,7 +11,7 @@ use crate::markup::{tags, text};
 use crate::sample::{LANGUAGES, Sample, all_pages, every_page};
 
 #[test]
-fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
+fn every_page_is_small_and_loads_only_stylesheet_and_script() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pages");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("sealgate.css"), STYLESHEET).unwrap();
@@ -58,7 +58,7 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
 /// The last result or error has the focus without JavaScript too, so that a screen reader announces
 /// it.
 #[test]
-fn at_most_one_element_asks_for_the_focus_and_news_come_first() {
+fn at_most_one_element_has_initial_focus_and_messages_come_first() {
     for (name, html) in all_pages() {
         let tags = tags(&html);
         let focused: Vec<_> = tags.iter().filter(|tag| tag.attribute("autofocus").is_some()).collect();
@@ -71,7 +71,7 @@ fn at_most_one_element_asks_for_the_focus_and_news_come_first() {
 }
 
 #[test]
-fn the_script_fetches_nothing_and_builds_no_markup() {
+fn the_script_sends_no_requests_and_creates_no_markup() {
     assert!(SCRIPT.len() < 11_000);
     for word in ["fetch(", "XMLHttpRequest", "innerHTML", "insertAdjacent", "document.write", "eval(", "import("] {
         assert!(!SCRIPT.contains(word), "{word}");
@@ -81,7 +81,7 @@ fn the_script_fetches_nothing_and_builds_no_markup() {
 /// `HtmlUnit` and browsers embedded in old programs support ES5 only. The browser suite parses the
 /// served script.
 #[test]
-fn the_script_that_sends_the_answer_of_a_sign_in_has_nothing_newer_than_es5() {
+fn the_form_post_script_uses_only_es5() {
     let code: Vec<&str> = RETURN_SCRIPT.lines().filter(|line| !line.starts_with("//")).collect();
     let code = code.join("\n");
     for newer in ["const ", "let ", "=>", "`", "?.", "??", "async", "...", " of ", "class ", "import", "{"] {
@@ -93,7 +93,7 @@ fn the_script_that_sends_the_answer_of_a_sign_in_has_nothing_newer_than_es5() {
 /// Safari, 1Password and others generate passwords by these rules. They are the rules of the
 /// password check.
 #[test]
-fn every_field_for_a_new_password_tells_password_managers_its_rules() {
+fn every_new_password_field_has_passwordrules() {
     let rules = "minlength: 15; maxlength: 1024;";
     let mut fields = 0;
     for (name, html) in all_pages() {
@@ -107,7 +107,7 @@ fn every_field_for_a_new_password_tells_password_managers_its_rules() {
 }
 
 #[test]
-fn elements_are_closed_in_the_order_in_which_they_were_opened() {
+fn elements_are_nested_correctly() {
     for (name, html) in all_pages() {
         let mut open: Vec<String> = Vec::new();
         for tag in tags(&html) {
@@ -124,7 +124,7 @@ fn elements_are_closed_in_the_order_in_which_they_were_opened() {
 }
 
 #[test]
-fn every_page_names_its_language_title_heading_and_main_content() {
+fn every_page_has_a_language_title_heading_and_main_content() {
     for (name, html) in all_pages() {
         let tags = tags(&html);
         let language = name.rsplit('.').next().unwrap();
@@ -174,7 +174,7 @@ fn every_field_has_a_label_and_every_reference_a_target() {
 }
 
 #[test]
-fn markup_in_any_value_stays_text() {
+fn markup_in_every_value_is_escaped() {
     let hostile = r#"'"><script>alert(1)</script><b onclick="x">&{{ t }}"#;
     let shape = |html: &str| -> Vec<(String, Vec<String>)> {
         tags(html).into_iter().map(|tag| (tag.name, tag.attributes.into_keys().collect())).collect()

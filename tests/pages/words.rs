@@ -10,14 +10,14 @@ use crate::markup::text;
 use crate::sample::{Sample, every_page, page, pages};
 
 #[test]
-fn names_stand_in_bdi_so_that_their_direction_stays_their_own() {
+fn names_are_isolated_with_bdi() {
     for name in ["consent.en", "consent.tr", "login.en", "login.tr", "forbidden.tr", "logout.en"] {
         assert!(page(name).contains("<bdi>Wiki</bdi>"), "{name}");
     }
 }
 
 #[test]
-fn no_turkish_suffix_is_glued_to_a_name() {
+fn no_turkish_suffix_is_appended_to_a_name() {
     for line in include_str!("../../src/pages/words/tr.ftl").lines().filter(|line| !line.starts_with('#')) {
         for after in line.split('}').skip(1) {
             let after = after.trim_start_matches("</bdi>");
@@ -27,7 +27,7 @@ fn no_turkish_suffix_is_glued_to_a_name() {
 }
 
 #[test]
-fn templates_hold_no_words_of_their_own() {
+fn templates_contain_no_text() {
     for (path, mut template) in templates() {
         for (open, close) in [("{%", "%}"), ("{{", "}}")] {
             while let Some(start) = template.find(open) {
@@ -40,7 +40,7 @@ fn templates_hold_no_words_of_their_own() {
 }
 
 #[test]
-fn every_page_is_worded_in_its_own_language() {
+fn every_page_uses_messages_of_its_language() {
     let english = every_page(&Sample::plain(), Language::English);
     for ((name, turkish), (_, english)) in every_page(&Sample::plain(), Language::Turkish).into_iter().zip(english) {
         let heading = |html: &str| {
@@ -58,7 +58,7 @@ fn every_page_is_worded_in_its_own_language() {
 }
 
 #[test]
-fn ui_locales_comes_before_the_saved_choice_and_that_before_the_browser() {
+fn the_language_follows_ui_locales_then_the_saved_choice_then_the_browser() {
     let pages = pages("Acme", Language::English);
     assert_eq!(pages.language(Some("tr"), Some("en"), Some("en")), Language::Turkish);
     assert_eq!(pages.language(None, Some("tr"), Some("en")), Language::Turkish);
@@ -75,7 +75,7 @@ fn faults(english: &str, turkish: &str) -> String {
 }
 
 #[test]
-fn the_build_says_what_is_wrong_with_a_file_and_with_which_message() {
+fn the_build_reports_the_file_and_message_of_an_error() {
     let sound = "go = Go to <bdi>{ $name }</bdi>.\n";
     assert_eq!(faults(sound, "go = <bdi>{ $name }</bdi> açılsın.\n"), "");
     for (english, turkish, fault) in [
@@ -103,7 +103,7 @@ fn the_build_says_what_is_wrong_with_a_file_and_with_which_message() {
 }
 
 #[test]
-fn a_message_that_counts_takes_a_number_in_both_languages() {
+fn a_plural_message_takes_a_number_in_both_languages() {
     let english = "wait =\n    { $n ->\n        [one] a second\n       *[other] { $n } seconds\n    }\n";
     let code = methods(&[english.into(), "wait = { $n } saniye\n".into()]).unwrap();
     assert!(code.contains("fn wait(&self, n: impl std::borrow::Borrow<u64>) -> Markup"), "{code}");

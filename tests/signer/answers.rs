@@ -45,8 +45,8 @@ fn assert_counted(counts: &Counts, class: ErrorClass, before: usize, what: &str)
 }
 
 #[test]
-fn an_answer_given_once_is_healed_within_the_request_unless_it_is_the_requests_fault() {
-    let test = "answers::an_answer_given_once_is_healed_within_the_request_unless_it_is_the_requests_fault";
+fn a_single_token_error_is_retried_within_the_request() {
+    let test = "answers::a_single_token_error_is_retried_within_the_request";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let (signer, counts) = open(&hsm, brisk());
@@ -69,8 +69,8 @@ fn an_answer_given_once_is_healed_within_the_request_unless_it_is_the_requests_f
 }
 
 #[test]
-fn an_answer_that_stays_refuses_requests_in_time_and_service_follows_its_end() {
-    let test = "answers::an_answer_that_stays_refuses_requests_in_time_and_service_follows_its_end";
+fn a_persistent_token_error_refuses_requests_until_it_ends() {
+    let test = "answers::a_persistent_token_error_refuses_requests_until_it_ends";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let hsm = Hsm { sign_timeout: SOON, ..hsm };
@@ -92,8 +92,8 @@ fn an_answer_that_stays_refuses_requests_in_time_and_service_follows_its_end() {
 }
 
 #[test]
-fn a_fault_of_any_function_is_outlived() {
-    in_own_process("answers::a_fault_of_any_function_is_outlived", LABEL, |softhsm| {
+fn the_signer_recovers_from_a_fault_of_every_function() {
+    in_own_process("answers::the_signer_recovers_from_a_fault_of_every_function", LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let (signer, _) = open(&hsm, brisk());
         for call in Call::ALL {
@@ -111,8 +111,8 @@ fn a_fault_of_any_function_is_outlived() {
 }
 
 #[test]
-fn a_session_that_a_failure_left_in_an_operation_is_not_used_again() {
-    let test = "answers::a_session_that_a_failure_left_in_an_operation_is_not_used_again";
+fn a_session_with_an_unfinished_operation_is_not_reused() {
+    let test = "answers::a_session_with_an_unfinished_operation_is_not_reused";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let (signer, counts) = open(&Hsm { sessions: 1, ..hsm }, quick());
@@ -143,8 +143,8 @@ fn a_wrong_signature_is_never_returned() {
 }
 
 #[test]
-fn a_search_that_finds_nothing_is_a_lost_login_and_not_a_lost_key() {
-    let test = "answers::a_search_that_finds_nothing_is_a_lost_login_and_not_a_lost_key";
+fn an_empty_search_means_a_lost_login_and_not_a_lost_key() {
+    let test = "answers::an_empty_search_means_a_lost_login_and_not_a_lost_key";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let (signer, counts) = open(&Hsm { sessions: 1, ..hsm }, quick());
@@ -163,8 +163,8 @@ fn a_search_that_finds_nothing_is_a_lost_login_and_not_a_lost_key() {
 }
 
 #[test]
-fn a_login_that_a_token_refuses_is_not_tried_again_whatever_it_says() {
-    let test = "answers::a_login_that_a_token_refuses_is_not_tried_again_whatever_it_says";
+fn a_refused_login_is_never_retried() {
+    let test = "answers::a_refused_login_is_never_retried";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         // PIN_*, USER_PIN_NOT_INITIALIZED, FUNCTION_REJECTED, and ambiguous codes, which include a
@@ -193,8 +193,8 @@ fn a_login_that_a_token_refuses_is_not_tried_again_whatever_it_says() {
 }
 
 #[test]
-fn a_token_near_its_lock_is_not_logged_in_to() {
-    in_own_process("answers::a_token_near_its_lock_is_not_logged_in_to", LABEL, |softhsm| {
+fn no_login_is_tried_at_a_token_close_to_its_lockout() {
+    in_own_process("answers::no_login_is_tried_at_a_token_close_to_its_lockout", LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let tried = shim.calls(Call::Login);
         for (flag, expected) in [(0x0002_0000, PinProblem::FinalTry), (0x0004_0000, PinProblem::Locked)] {
@@ -215,8 +215,8 @@ fn a_token_near_its_lock_is_not_logged_in_to() {
 }
 
 #[test]
-fn a_token_with_fewer_sessions_than_configured_is_used_with_those() {
-    let test = "answers::a_token_with_fewer_sessions_than_configured_is_used_with_those";
+fn a_token_with_fewer_sessions_than_configured_is_used() {
+    let test = "answers::a_token_with_fewer_sessions_than_configured_is_used";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         // The anchor's session and two more.
@@ -238,9 +238,9 @@ fn a_token_with_fewer_sessions_than_configured_is_used_with_those() {
 }
 
 #[test]
-fn one_call_that_hangs_for_good_aborts_the_process_though_the_others_return() {
+fn one_permanently_hanging_call_aborts_the_process() {
     // The signer is not ready while the call hangs, and nothing else can restore it.
-    let name = "answers::one_call_that_hangs_for_good_aborts_the_process_though_the_others_return";
+    let name = "answers::one_permanently_hanging_call_aborts_the_process";
     let outcome = std::panic::catch_unwind(|| {
         in_own_process(name, LABEL, |softhsm| {
             let (shim, hsm) = shimmed(softhsm);
@@ -261,8 +261,8 @@ fn one_call_that_hangs_for_good_aborts_the_process_though_the_others_return() {
 }
 
 #[test]
-fn a_call_that_hangs_during_the_repair_is_noticed() {
-    in_own_process("answers::a_call_that_hangs_during_the_repair_is_noticed", LABEL, |softhsm| {
+fn a_call_that_hangs_during_the_recovery_is_detected() {
+    in_own_process("answers::a_call_that_hangs_during_the_recovery_is_detected", LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let hsm = Hsm { sign_timeout: SOON, ..hsm };
         let (signer, counts) = open(&hsm, quick());
@@ -282,8 +282,8 @@ fn a_call_that_hangs_during_the_repair_is_noticed() {
 }
 
 #[test]
-fn sessions_are_used_by_one_thread_each_whatever_fails_under_load() {
-    let test = "answers::sessions_are_used_by_one_thread_each_whatever_fails_under_load";
+fn each_session_is_used_by_one_thread_despite_failures() {
+    let test = "answers::each_session_is_used_by_one_thread_despite_failures";
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let hsm = Hsm { sessions: 4, sign_timeout: Duration::from_secs(1), ..hsm };

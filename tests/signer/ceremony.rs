@@ -12,8 +12,8 @@ use crate::softhsm::{MODULE, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, open, quick, session};
 
 #[test]
-fn generated_key_can_sign_and_cannot_leave() {
-    in_own_process("ceremony::generated_key_can_sign_and_cannot_leave", LABEL, |softhsm| {
+fn a_generated_key_can_sign_and_cannot_be_extracted() {
+    in_own_process("ceremony::a_generated_key_can_sign_and_cannot_be_extracted", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let report = generate(&hsm);
         assert_eq!(report.faults(true), Vec::<String>::new());
@@ -39,8 +39,8 @@ fn generated_key_can_sign_and_cannot_leave() {
 }
 
 #[test]
-fn second_key_with_the_label_or_the_id_is_not_made() {
-    in_own_process("ceremony::second_key_with_the_label_or_the_id_is_not_made", LABEL, |softhsm| {
+fn a_second_key_with_the_label_or_the_id_is_not_generated() {
+    in_own_process("ceremony::a_second_key_with_the_label_or_the_id_is_not_generated", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let first = generate(&hsm);
         let error = signer::generate(&hsm, KeySize::Rsa2048, &[9], false).unwrap_err();
@@ -56,8 +56,8 @@ fn second_key_with_the_label_or_the_id_is_not_made() {
 }
 
 #[test]
-fn check_tells_an_empty_token_and_two_keys_of_one_id_apart() {
-    in_own_process("ceremony::check_tells_an_empty_token_and_two_keys_of_one_id_apart", LABEL, |softhsm| {
+fn the_check_distinguishes_an_empty_token_and_duplicate_ids() {
+    in_own_process("ceremony::the_check_distinguishes_an_empty_token_and_duplicate_ids", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let empty = signer::check(&hsm).unwrap();
         assert!(!empty.ok && empty.keys.is_empty());
@@ -73,7 +73,7 @@ fn check_tells_an_empty_token_and_two_keys_of_one_id_apart() {
 }
 
 #[test]
-fn script_makes_a_token_once() {
+fn the_script_creates_a_token_once() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hsm/init-token.sh");

@@ -130,8 +130,8 @@ fn in_world<F: Future<Output = ()>>(test: &str, body: impl FnOnce(World) -> F) {
 }
 
 #[test]
-fn a_new_node_seals_with_the_data_key_that_it_was_sent() {
-    in_world("a_new_node_seals_with_the_data_key_that_it_was_sent", async |world| {
+fn a_new_node_encrypts_with_the_received_data_key() {
+    in_world("a_new_node_encrypts_with_the_received_data_key", async |world| {
         assert!(world.start().await.unwrap().is_none(), "not admitted");
         let request = world.request_to_first().await;
         assert!(world.start().await.unwrap().is_none(), "nothing was sent");
@@ -150,8 +150,8 @@ fn a_new_node_seals_with_the_data_key_that_it_was_sent() {
 }
 
 #[test]
-fn the_enrolment_key_decrypts_and_does_nothing_else() {
-    in_world("the_enrolment_key_decrypts_and_does_nothing_else", async |world| {
+fn the_enrolment_key_can_only_decrypt() {
+    in_world("the_enrolment_key_can_only_decrypt", async |world| {
         let made = world.request_to_first().await.enrolment;
         let keys = signer::list(&world.second).unwrap();
         let key = keys.iter().find(|key| key.label == "sealgate-enrolment").unwrap();
@@ -165,8 +165,8 @@ fn the_enrolment_key_decrypts_and_does_nothing_else() {
 
 /// An attacker with write access encrypts a known data key and signs it with a separate key.
 #[test]
-fn a_data_key_from_a_stranger_is_not_taken() {
-    in_world("a_data_key_from_a_stranger_is_not_taken", async |world| {
+fn a_data_key_from_an_untrusted_sender_is_refused() {
+    in_world("a_data_key_from_an_untrusted_sender_is_refused", async |world| {
         let request = world.request_to_first().await;
         let genuine = world.envelope(&request).await;
         // The second token acts as the attacker's: a valid key that no operator has named.
@@ -187,8 +187,8 @@ fn a_data_key_from_a_stranger_is_not_taken() {
 
 /// A request with another trusted key, by an attacker without this node's token.
 #[test]
-fn a_request_that_was_swapped_is_not_the_nodes() {
-    in_world("a_request_that_was_swapped_is_not_the_nodes", async |world| {
+fn a_replaced_request_is_refused_by_its_node() {
+    in_world("a_replaced_request_is_refused_by_its_node", async |world| {
         let request = world.request_to_first().await;
         let genuine = world.envelope(&request).await;
         let strangers = world.key.clone();
@@ -205,8 +205,8 @@ fn a_request_that_was_swapped_is_not_the_nodes() {
 }
 
 #[test]
-fn a_data_key_for_another_node_or_request_is_not_taken() {
-    in_world("a_data_key_for_another_node_or_request_is_not_taken", async |world| {
+fn a_data_key_for_another_node_or_request_is_refused() {
+    in_world("a_data_key_for_another_node_or_request_is_refused", async |world| {
         let request = world.request_to_first().await;
         let genuine = world.envelope(&request).await;
         let of_c = signed(&world.first, DataKeyEnvelope { node: "c".to_owned(), ..genuine.clone() });

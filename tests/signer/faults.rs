@@ -68,8 +68,8 @@ fn two_tokens_with_the_label_are_refused() {
 }
 
 #[test]
-fn missing_key_names_the_command_that_makes_one() {
-    in_own_process("faults::missing_key_names_the_command_that_makes_one", LABEL, |softhsm| {
+fn a_missing_key_is_reported_with_the_generate_command() {
+    in_own_process("faults::a_missing_key_is_reported_with_the_generate_command", LABEL, |softhsm| {
         let error = refusal(&hsm(softhsm)).to_string();
         assert!(error.contains("run: sealgate key generate --config FILE"), "{error}");
     });
@@ -89,8 +89,8 @@ fn key_that_decrypts_is_refused() {
 }
 
 #[test]
-fn key_that_can_leave_the_token_is_refused() {
-    in_own_process("faults::key_that_can_leave_the_token_is_refused", LABEL, |softhsm| {
+fn an_extractable_key_is_refused() {
+    in_own_process("faults::an_extractable_key_is_refused", LABEL, |softhsm| {
         let module = initialized_module();
         let common = [Attribute::Token(true), Attribute::Label(LABEL.into()), Attribute::Id(vec![8, 4])];
         let public =
@@ -142,8 +142,8 @@ fn wrong_pin_is_tried_once() {
 }
 
 #[test]
-fn pin_file_that_others_can_read_stops_the_start_before_the_module_is_touched() {
-    let test = "faults::pin_file_that_others_can_read_stops_the_start_before_the_module_is_touched";
+fn a_pin_file_that_others_can_read_is_refused_before_the_module_is_loaded() {
+    let test = "faults::a_pin_file_that_others_can_read_is_refused_before_the_module_is_loaded";
     in_own_process(test, LABEL, |softhsm| {
         softhsm.write_pin_file("999999", 0o644);
         let error = refusal(&Hsm { module: PathBuf::from("/nowhere"), ..hsm(softhsm) });

@@ -33,8 +33,8 @@ fn rotation(first: &KeyReport, second: &KeyReport) -> KeyRing {
 }
 
 #[test]
-fn keys_follow_one_another_as_the_clock_goes() {
-    in_own_process("life::keys_follow_one_another_as_the_clock_goes", LABEL, |softhsm| {
+fn keys_change_state_at_their_times() {
+    in_own_process("life::keys_change_state_at_their_times", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let first = generate(&hsm);
         let second = signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
@@ -55,8 +55,8 @@ fn keys_follow_one_another_as_the_clock_goes() {
 }
 
 #[test]
-fn a_running_signer_finds_a_key_that_was_made_later() {
-    in_own_process("life::a_running_signer_finds_a_key_that_was_made_later", LABEL, |softhsm| {
+fn a_running_signer_finds_a_key_generated_later() {
+    in_own_process("life::a_running_signer_finds_a_key_generated_later", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let first = generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
@@ -74,8 +74,8 @@ fn a_running_signer_finds_a_key_that_was_made_later() {
 }
 
 #[test]
-fn a_look_that_meets_an_unfit_key_leaves_the_known_ones_at_work() {
-    in_own_process("life::a_look_that_meets_an_unfit_key_leaves_the_known_ones_at_work", LABEL, |softhsm| {
+fn an_unsuitable_key_does_not_affect_the_known_keys() {
+    in_own_process("life::an_unsuitable_key_does_not_affect_the_known_keys", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
@@ -89,8 +89,8 @@ fn a_look_that_meets_an_unfit_key_leaves_the_known_ones_at_work() {
 }
 
 #[test]
-fn a_waiting_key_that_goes_missing_does_not_stop_the_one_that_signs() {
-    in_own_process("life::a_waiting_key_that_goes_missing_does_not_stop_the_one_that_signs", LABEL, |softhsm| {
+fn a_missing_scheduled_key_does_not_stop_the_signing_key() {
+    in_own_process("life::a_missing_scheduled_key_does_not_stop_the_signing_key", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let first = generate(&hsm);
         let second = signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();

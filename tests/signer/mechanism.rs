@@ -11,8 +11,8 @@ use crate::softhsm::{SPY, in_own_process};
 use crate::support::{LABEL, block_on, generate, hsm, open, quick};
 
 #[test]
-fn both_mechanisms_make_the_same_signature_and_openssl_takes_it() {
-    in_own_process("mechanism::both_mechanisms_make_the_same_signature_and_openssl_takes_it", LABEL, |softhsm| {
+fn both_mechanisms_make_the_same_signature_and_openssl_verifies_it() {
+    in_own_process("mechanism::both_mechanisms_make_the_same_signature_and_openssl_verifies_it", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let key = generate(&hsm);
         let at = |name: &str| softhsm.root().join(name).to_str().unwrap().to_owned();
@@ -36,8 +36,8 @@ fn both_mechanisms_make_the_same_signature_and_openssl_takes_it() {
 }
 
 #[test]
-fn the_token_is_asked_for_the_configured_mechanism_and_no_other() {
-    in_own_process("mechanism::the_token_is_asked_for_the_configured_mechanism_and_no_other", LABEL, |softhsm| {
+fn only_the_configured_mechanism_is_used() {
+    in_own_process("mechanism::only_the_configured_mechanism_is_used", LABEL, |softhsm| {
         let hsm = Hsm { module: PathBuf::from(SPY), mechanism: Mechanism::Sha256RsaPkcs, ..hsm(softhsm) };
         let key = generate(&hsm);
         let (signer, _) = open(&hsm, quick());

@@ -63,8 +63,8 @@ fn finalized_module_is_reset_without_a_failed_request() {
 }
 
 #[test]
-fn token_that_goes_and_comes_back_is_used_again() {
-    in_own_process("recovery::token_that_goes_and_comes_back_is_used_again", LABEL, |softhsm| {
+fn a_token_that_returns_is_used_again() {
+    in_own_process("recovery::a_token_that_returns_is_used_again", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
@@ -90,8 +90,8 @@ fn token_that_goes_and_comes_back_is_used_again() {
 }
 
 #[test]
-fn under_load_every_request_is_answered_and_service_is_back_soon_after_the_token() {
-    let test = "recovery::under_load_every_request_is_answered_and_service_is_back_soon_after_the_token";
+fn a_token_outage_under_load_answers_every_request_and_recovers() {
+    let test = "recovery::a_token_outage_under_load_answers_every_request_and_recovers";
     in_own_process(test, LABEL, |softhsm| {
         let hsm = Hsm { sign_timeout: Duration::from_secs(1), ..hsm(softhsm) };
         generate(&hsm);
@@ -157,8 +157,8 @@ pub(crate) async fn requests(
 }
 
 #[test]
-fn token_that_goes_is_noticed_without_a_request() {
-    in_own_process("recovery::token_that_goes_is_noticed_without_a_request", LABEL, |softhsm| {
+fn a_removed_token_is_detected_without_a_request() {
+    in_own_process("recovery::a_removed_token_is_detected_without_a_request", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let (signer, counts) = open(&hsm, Timing { probe_interval: Duration::from_millis(50), ..quick() });
@@ -174,8 +174,8 @@ fn token_that_goes_is_noticed_without_a_request() {
 }
 
 #[test]
-fn other_token_with_the_same_label_is_not_taken_for_the_old_one() {
-    in_own_process("recovery::other_token_with_the_same_label_is_not_taken_for_the_old_one", LABEL, |softhsm| {
+fn another_token_with_the_same_label_is_refused() {
+    in_own_process("recovery::another_token_with_the_same_label_is_refused", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
@@ -194,8 +194,8 @@ fn other_token_with_the_same_label_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn pin_changed_under_the_signer_is_tried_once_and_never_again() {
-    in_own_process("recovery::pin_changed_under_the_signer_is_tried_once_and_never_again", LABEL, |softhsm| {
+fn a_pin_changed_at_runtime_is_tried_only_once() {
+    in_own_process("recovery::a_pin_changed_at_runtime_is_tried_only_once", LABEL, |softhsm| {
         generate(&hsm(softhsm));
         let recorded = Hsm { module: PathBuf::from(SPY), ..hsm(softhsm) };
         let (signer, counts) = open(&recorded, Timing { probe_interval: Duration::from_millis(50), ..quick() });
@@ -218,8 +218,8 @@ fn pin_changed_under_the_signer_is_tried_once_and_never_again() {
 }
 
 #[test]
-fn call_that_hangs_is_noticed_and_the_signer_goes_on_when_it_returns() {
-    in_own_process("recovery::call_that_hangs_is_noticed_and_the_signer_goes_on_when_it_returns", LABEL, |softhsm| {
+fn a_hanging_call_is_detected_and_the_signer_continues_when_it_returns() {
+    in_own_process("recovery::a_hanging_call_is_detected_and_the_signer_continues_when_it_returns", LABEL, |softhsm| {
         let hsm = Hsm { sign_timeout: Duration::from_millis(300), ..hsm(softhsm) };
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());

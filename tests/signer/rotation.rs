@@ -114,8 +114,8 @@ fn no_key_is_generated_before_it_is_due() {
 }
 
 #[test]
-fn a_key_whose_maker_died_is_taken_over_at_the_next_start() {
-    in_own_process("rotation::a_key_whose_maker_died_is_taken_over_at_the_next_start", LABEL, |softhsm| {
+fn a_key_whose_creator_died_is_adopted_at_the_next_start() {
+    in_own_process("rotation::a_key_whose_creator_died_is_adopted_at_the_next_start", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let world = World::new(open(&hsm, quick()).0);
@@ -147,8 +147,8 @@ fn a_key_whose_maker_died_is_taken_over_at_the_next_start() {
 }
 
 #[test]
-fn a_key_that_another_server_made_is_found_and_published() {
-    in_own_process("rotation::a_key_that_another_server_made_is_found_and_published", LABEL, |softhsm| {
+fn a_key_generated_by_another_server_is_published() {
+    in_own_process("rotation::a_key_generated_by_another_server_is_published", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let world = World::new(open(&hsm, quick()).0);

@@ -90,8 +90,8 @@ fn kid_of_another_key_is_refused() {
 }
 
 #[test]
-fn many_requests_at_once_each_get_their_own_signatures() {
-    in_own_process("signing::many_requests_at_once_each_get_their_own_signatures", LABEL, |softhsm| {
+fn concurrent_requests_each_get_their_own_signature() {
+    in_own_process("signing::concurrent_requests_each_get_their_own_signature", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
@@ -139,8 +139,8 @@ fn a_full_queue_refuses_immediately() {
 }
 
 #[test]
-fn request_ends_at_its_deadline_and_its_rest_is_skipped() {
-    in_own_process("signing::request_ends_at_its_deadline_and_its_rest_is_skipped", LABEL, |softhsm| {
+fn a_request_ends_at_its_deadline_and_its_remaining_work_is_skipped() {
+    in_own_process("signing::a_request_ends_at_its_deadline_and_its_remaining_work_is_skipped", LABEL, |softhsm| {
         let hsm = sealgate_config::Hsm {
             sessions: 1,
             queue: 10_000,

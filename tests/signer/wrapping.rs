@@ -33,8 +33,8 @@ fn wrapped(hsm: &Hsm) -> (WrappedKey, Zeroizing<[u8; 32]>) {
 }
 
 #[test]
-fn a_data_key_comes_back_as_it_was_and_only_from_its_wrapped_form() {
-    in_own_process("wrapping::a_data_key_comes_back_as_it_was_and_only_from_its_wrapped_form", LABEL, |softhsm| {
+fn a_data_key_is_recovered_only_from_its_wrapped_form() {
+    in_own_process("wrapping::a_data_key_is_recovered_only_from_its_wrapped_form", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         assert!(signer::data_key(&hsm, &[], fresh()).unwrap().is_none(), "no wrapping key, no data key");
         let id = signer::wrap_init(&hsm, &[0xa1, 0x5e]).unwrap();
@@ -58,8 +58,8 @@ fn a_data_key_comes_back_as_it_was_and_only_from_its_wrapped_form() {
 }
 
 #[test]
-fn a_wrapping_key_of_another_value_is_refused_with_a_clear_line() {
-    in_own_process("wrapping::a_wrapping_key_of_another_value_is_refused_with_a_clear_line", LABEL, |softhsm| {
+fn a_wrapping_key_with_another_value_is_refused_on_one_line() {
+    in_own_process("wrapping::a_wrapping_key_with_another_value_is_refused_on_one_line", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         signer::wrap_init(&hsm, &[1]).unwrap();
         let (kept, _) = wrapped(&hsm);
@@ -92,8 +92,8 @@ fn delete_wrapping_key(hsm: &Hsm) {
 }
 
 #[test]
-fn the_wrapping_key_cannot_leave_and_is_made_once() {
-    in_own_process("wrapping::the_wrapping_key_cannot_leave_and_is_made_once", LABEL, |softhsm| {
+fn the_wrapping_key_is_not_extractable_and_generated_once() {
+    in_own_process("wrapping::the_wrapping_key_is_not_extractable_and_generated_once", LABEL, |softhsm| {
         use cryptoki::object::{Attribute, AttributeType, ObjectClass};
         let hsm = hsm(softhsm);
         generate(&hsm);
@@ -116,8 +116,8 @@ fn the_wrapping_key_cannot_leave_and_is_made_once() {
 }
 
 #[test]
-fn the_store_keeps_its_data_key_over_a_restart() {
-    in_own_process("wrapping::the_store_keeps_its_data_key_over_a_restart", LABEL, |softhsm| {
+fn the_store_keeps_its_data_key_across_a_restart() {
+    in_own_process("wrapping::the_store_keeps_its_data_key_across_a_restart", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         block_on(async {
             let engine = Arc::new(MemoryEngine::new());
@@ -199,8 +199,8 @@ fn concurrent_first_starts_share_one_data_key() {
 /// Two nodes of a cluster, each with its own token: the second cannot unwrap the first one's data
 /// key.
 #[test]
-fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
-    in_own_process("wrapping::nodes_with_different_wrapping_keys_make_one_data_key_in_all", LABEL, |softhsm| {
+fn nodes_with_different_wrapping_keys_share_one_data_key() {
+    in_own_process("wrapping::nodes_with_different_wrapping_keys_share_one_data_key", LABEL, |softhsm| {
         softhsm.add_token("other");
         for shared in [true, false] {
             let one = Hsm { shared, ..hsm(softhsm) };
@@ -238,8 +238,8 @@ fn nodes_with_different_wrapping_keys_make_one_data_key_in_all() {
 ///
 /// A data key that is added later is not used.
 #[test]
-fn a_cluster_keeps_to_the_data_key_that_it_began_with() {
-    in_own_process("wrapping::a_cluster_keeps_to_the_data_key_that_it_began_with", LABEL, |softhsm| {
+fn a_cluster_keeps_its_first_data_key() {
+    in_own_process("wrapping::a_cluster_keeps_its_first_data_key", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         signer::wrap_init(&hsm, &[7]).unwrap();
         let (imported, _) = wrapped(&hsm);

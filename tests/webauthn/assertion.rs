@@ -36,7 +36,7 @@ fn each_algorithm_signs_in_for_each_purpose() {
 }
 
 #[test]
-fn client_data_are_of_this_ceremony_this_challenge_and_this_page() {
+fn client_data_must_match_ceremony_challenge_and_origin() {
     let (authenticator, sound) = es256();
     let credentials = [record(&authenticator, Passkey)];
     for (old, new, expected) in [
@@ -53,7 +53,7 @@ fn client_data_are_of_this_ceremony_this_challenge_and_this_page() {
 }
 
 #[test]
-fn the_authenticator_speaks_of_this_site_and_of_somebody_who_was_there() {
+fn authenticator_data_must_match_the_site_and_confirm_presence() {
     let (authenticator, sound) = es256();
     let passkey = [record(&authenticator, Passkey)];
     let key = [record(&authenticator, SecurityKey)];
@@ -88,7 +88,7 @@ fn the_authenticator_speaks_of_this_site_and_of_somebody_who_was_there() {
 }
 
 #[test]
-fn a_key_that_can_be_copied_stays_one() {
+fn backup_eligibility_of_a_key_cannot_change() {
     let (authenticator, sound) = es256();
     let made = Ceremony { flags: UP | UV | AT | BE, ..authenticator.registration(ORIGIN, RP_ID, &CHALLENGE) };
     let synced = [crate::register(&made.registered(), Passkey).unwrap().credential];
@@ -119,7 +119,7 @@ fn another_users_key_cannot_complete_a_sign_in() {
 }
 
 #[test]
-fn a_sign_in_with_nothing_typed_needs_a_passkey_that_names_its_owner() {
+fn a_sign_in_without_typed_input_needs_a_passkey_with_a_user_handle() {
     let (authenticator, sound) = es256();
     let passkey = [record(&authenticator, Passkey)];
     let key = [record(&authenticator, SecurityKey)];
@@ -145,7 +145,7 @@ fn a_sign_in_with_nothing_typed_needs_a_passkey_that_names_its_owner() {
 }
 
 #[test]
-fn a_signature_is_of_this_key_over_these_data() {
+fn a_signature_must_match_the_key_and_the_data() {
     for algorithm in KeyAlgorithm::OFFERED {
         let authenticator = authenticator(algorithm);
         let sound = authenticator.assertion(ORIGIN, RP_ID, &CHALLENGE);
@@ -173,7 +173,7 @@ fn a_signature_is_of_this_key_over_these_data() {
 /// ECDSA signatures of WebAuthn are DER. The concatenated numbers, as in JOSE, are no valid
 /// signature.
 #[test]
-fn a_fixed_length_ecdsa_signature_is_none() {
+fn a_fixed_length_ecdsa_signature_is_refused() {
     let (authenticator, sound) = es256();
     let (data, text) = (sound.authenticator_data(), sound.client_data.as_bytes());
     let der = authenticator.signature(&data, text);
@@ -190,7 +190,7 @@ fn a_fixed_length_ecdsa_signature_is_none() {
 }
 
 #[test]
-fn a_count_that_does_not_grow_tells_of_a_copy() {
+fn a_counter_that_does_not_increase_indicates_a_copy() {
     let (authenticator, sound) = es256();
     let synced = Ceremony { flags: UP | UV | AT | BE | BS, ..authenticator.registration(ORIGIN, RP_ID, &CHALLENGE) };
     let synced = crate::register(&synced.registered(), Passkey).unwrap().credential;
@@ -220,7 +220,7 @@ fn a_count_that_does_not_grow_tells_of_a_copy() {
 }
 
 #[test]
-fn a_registration_is_no_assertion_and_the_reverse() {
+fn a_registration_is_refused_as_an_assertion_and_the_reverse() {
     let (authenticator, sound) = es256();
     let made = authenticator.registration(ORIGIN, RP_ID, &CHALLENGE).registered();
     let parsed = AssertionResponse::parse(&made.to_string()).map(|_| ());

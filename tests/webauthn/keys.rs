@@ -28,7 +28,7 @@ fn edwards(x: &[u8]) -> Members {
 }
 
 #[test]
-fn a_point_lies_on_its_curve() {
+fn a_point_must_be_on_its_curve() {
     let (x, y) = (hex(X), hex(Y));
     assert_eq!(judged(&map(&point(&x, &y))), Ok(KeyAlgorithm::Es256));
     let mut off = y.clone();
@@ -51,7 +51,7 @@ fn a_point_lies_on_its_curve() {
 }
 
 #[test]
-fn a_key_has_its_members_and_no_others() {
+fn a_key_must_have_exactly_its_members() {
     let sound = point(&hex(X), &hex(Y));
     let with = |at: usize, value: Vec<u8>| {
         let mut members = sound.clone();
@@ -130,7 +130,7 @@ fn an_rsa_key_has_2048_to_4096_bits_and_a_common_exponent() {
 }
 
 #[test]
-fn a_record_with_a_key_that_is_none_cannot_be_read() {
+fn a_record_with_an_invalid_key_cannot_be_read() {
     let kept = record(&authenticator(KeyAlgorithm::Es256), sealgate_domain::webauthn::CredentialKind::Passkey);
     let mut stored = serde_json::to_value(&kept).unwrap();
     assert!(serde_json::from_value::<CredentialRecord>(stored.clone()).is_ok());

@@ -12,7 +12,7 @@ use crate::authenticator::{ED, asserted, registered};
 use crate::{CHALLENGE, ORIGIN, RP_ID, assert_by, authenticator, record, register};
 
 #[test]
-fn no_flipped_bit_and_no_shorter_answer_signs_in() {
+fn modified_or_truncated_answers_are_refused() {
     for algorithm in KeyAlgorithm::OFFERED {
         let authenticator = authenticator(algorithm);
         let sound = authenticator.assertion(ORIGIN, RP_ID, &CHALLENGE);
@@ -49,7 +49,7 @@ fn no_flipped_bit_and_no_shorter_answer_signs_in() {
 }
 
 #[test]
-fn a_registration_with_another_bit_is_refused_or_of_the_same_id() {
+fn a_modified_registration_is_refused_or_has_the_same_id() {
     for algorithm in KeyAlgorithm::OFFERED {
         let authenticator = authenticator(algorithm);
         let sound = authenticator.registration(ORIGIN, RP_ID, &CHALLENGE);
@@ -72,12 +72,12 @@ fn a_registration_with_another_bit_is_refused_or_of_the_same_id() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in ".{0,200}") {
+    fn no_text_causes_a_panic(text in ".{0,200}") {
         prop_assert!(RegistrationResponse::parse(&text).is_err() && AssertionResponse::parse(&text).is_err());
     }
 
     #[test]
-    fn no_bytes_panic_inside_of_a_sound_answer(
+    fn no_bytes_in_a_valid_answer_cause_a_panic(
         client_data in prop::collection::vec(any::<u8>(), 0..200),
         data in prop::collection::vec(any::<u8>(), 0..400),
         signature in prop::collection::vec(any::<u8>(), 0..100),

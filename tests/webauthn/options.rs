@@ -51,7 +51,7 @@ fn a_passkey_stays_on_its_authenticator_and_verifies_its_user() {
 }
 
 #[test]
-fn a_security_key_takes_no_room_and_needs_no_pin() {
+fn a_security_key_needs_no_storage_and_no_pin() {
     let options = creation(CredentialKind::SecurityKey);
     let selection = json!({
         "residentKey": "discouraged", "requireResidentKey": false, "userVerification": "discouraged",
@@ -61,7 +61,7 @@ fn a_security_key_takes_no_room_and_needs_no_pin() {
 }
 
 #[test]
-fn a_sign_in_with_nothing_typed_names_no_credential() {
+fn options_without_an_account_list_no_credential() {
     let options = RequestOptions::of_anybody(&relying_party(), &CHALLENGE, MINUTE);
     let expected = json!({
         "challenge": CHALLENGE.to_string(),
@@ -74,7 +74,7 @@ fn a_sign_in_with_nothing_typed_names_no_credential() {
 }
 
 #[test]
-fn an_account_is_asked_for_the_credentials_that_will_do() {
+fn options_of_an_account_list_its_suitable_credentials() {
     let key = authenticator(KeyAlgorithm::Es256);
     let passkey = sealgate_domain::webauthn::CredentialRecord {
         id: sealgate_domain::webauthn::CredentialId::from_bytes(&[9; 16]).unwrap(),

@@ -21,7 +21,7 @@ fn passkey(answer: &Value) -> Result<CredentialRecord, CeremonyError> {
 }
 
 #[test]
-fn keys_of_each_algorithm_that_is_offered_are_taken_as_they_are() {
+fn keys_of_each_offered_algorithm_are_accepted() {
     for algorithm in KeyAlgorithm::OFFERED {
         let authenticator = authenticator(algorithm);
         let ceremony = authenticator.registration(ORIGIN, RP_ID, &CHALLENGE);
@@ -39,7 +39,7 @@ fn keys_of_each_algorithm_that_is_offered_are_taken_as_they_are() {
 }
 
 #[test]
-fn client_data_are_of_this_ceremony_this_challenge_and_this_page() {
+fn client_data_must_match_ceremony_challenge_and_origin() {
     let (_, sound) = es256();
     let with = |old: &str, new: &str| passkey(&sound.clone().saying(old, new).registered()).map(|_| ());
     let other_challenge = CHALLENGE.to_string().replacen("BQ", "BA", 1);
@@ -82,7 +82,7 @@ fn client_data_are_of_this_ceremony_this_challenge_and_this_page() {
 }
 
 #[test]
-fn the_authenticator_speaks_of_this_site_and_of_somebody_who_was_there() {
+fn authenticator_data_must_match_the_site_and_confirm_presence() {
     let (_, sound) = es256();
     let with_flags = |flags, kind| {
         let made = register(&Ceremony { flags, ..sound.clone() }.registered(), kind);
@@ -111,7 +111,7 @@ fn the_authenticator_speaks_of_this_site_and_of_somebody_who_was_there() {
 }
 
 #[test]
-fn authenticator_data_end_where_they_say() {
+fn authenticator_data_must_have_their_declared_length() {
     let (authenticator, sound) = es256();
     let extensions = |extensions: Vec<u8>, flags| Ceremony { extensions, flags: sound.flags | flags, ..sound.clone() };
     let asked = map(&[(text("credProtect"), int(2)), (text("hmac-secret"), vec![0xf5])]);
@@ -141,7 +141,7 @@ fn authenticator_data_end_where_they_say() {
 }
 
 #[test]
-fn the_attestation_object_has_three_members_and_its_statement_is_left_alone() {
+fn the_attestation_object_has_three_members_and_its_statement_is_ignored() {
     let (_, sound) = es256();
     let data = || bytes(&sound.authenticator_data());
     let none = || (text("fmt"), text("none"));
@@ -174,7 +174,7 @@ fn the_attestation_object_has_three_members_and_its_statement_is_left_alone() {
 }
 
 #[test]
-fn the_credential_id_is_one_and_has_a_length_that_ids_have() {
+fn the_credential_id_must_be_consistent_and_of_permitted_length() {
     let (authenticator, sound) = es256();
     let other = Ceremony { attested: attested(&[7; 16], &[0x1e; 32], &authenticator.cose_key()), ..sound.clone() };
     assert_eq!(passkey(&other.registered()), Err(CeremonyError::OtherId));
@@ -188,7 +188,7 @@ fn the_credential_id_is_one_and_has_a_length_that_ids_have() {
 }
 
 #[test]
-fn the_answer_is_the_json_of_a_credential() {
+fn the_answer_must_be_the_json_of_a_credential() {
     let (_, sound) = es256();
     let sound = sound.registered();
     let with = |pointer: &str, value: Value| {
@@ -234,7 +234,7 @@ fn the_answer_is_the_json_of_a_credential() {
 
 /// Each error belongs to one of three groups, which determine the message.
 #[test]
-fn a_refusal_says_who_can_do_something_about_it() {
+fn a_refusal_names_the_responsible_party() {
     for (error, blame) in [
         (CeremonyError::NotAKey, CeremonyBlame::Client),
         (CeremonyError::NotVerified, CeremonyBlame::Person),

@@ -83,7 +83,7 @@ fn outcome(vector: &Vector) -> Result<(), CeremonyError> {
 }
 
 #[test]
-fn every_vector_is_taken_but_for_frames_of_others_and_algorithms_that_are_not_offered() {
+fn every_vector_is_accepted_except_cross_origin_frames_and_other_algorithms() {
     let vectors = vectors();
     assert_eq!(vectors.len(), 15);
     for vector in &vectors {
@@ -97,7 +97,7 @@ fn every_vector_is_taken_but_for_frames_of_others_and_algorithms_that_are_not_of
 }
 
 #[test]
-fn no_vector_is_taken_with_another_ones_signature() {
+fn no_vector_is_accepted_with_another_vectors_signature() {
     let vectors = vectors();
     for (at, mut vector) in self::vectors().into_iter().enumerate() {
         if outcome(&vector).is_ok() {

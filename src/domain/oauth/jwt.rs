@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in ".{0,200}") {
+        fn no_text_causes_a_panic(text in ".{0,200}") {
             let _ = Unverified::parse(&text);
         }
 

@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_text_causes_a_panic(text in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = object(&text);
         }
     }

@@ -148,7 +148,7 @@ const TOO_NEW: &str =
     "the store has format 8, and this version reads up to 7; use the version of sealgate that wrote it, or a newer one";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
+async fn nodes_are_replaced_one_by_one_without_a_failed_request() {
     let mut cluster = Cluster::start().await;
     let database = cluster.primary.client("").await;
     let client = Arc::clone(&cluster.client);
@@ -239,7 +239,7 @@ async fn nodes_are_replaced_one_by_one_without_a_request_that_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_import_is_written_for_the_nodes_that_will_serve_it() {
+async fn an_import_uses_the_format_of_the_clusters_nodes() {
     let mut before = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     before.add_confidential_client("web");
     before.start();

@@ -67,7 +67,7 @@ async fn fail(cluster: &mut Cluster, failure: &str, chance: &mut Chance) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "minutes of failures under load: make test-cluster"]
-async fn a_cluster_of_which_something_always_fails_loses_and_repeats_nothing() {
+async fn a_cluster_with_continuous_failures_loses_and_repeats_nothing() {
     let mut chance = Chance::seeded("soak");
     let mut cluster = Cluster::start().await;
     let client = Arc::clone(&cluster.client);

@@ -29,7 +29,7 @@ const SHORT: [&str; 8] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_answer_of_the_token_costs_no_code_and_no_refresh_token() {
+async fn no_answer_of_the_token_consumes_a_code_or_refresh_token() {
     let _shared = MACHINE.read().await;
     let world = World::start("").await;
     let (client, shim) = (&world.client, &world.shim);
@@ -93,7 +93,7 @@ async fn a_wrong_signature_never_reaches_a_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pin_that_is_refused_while_the_program_runs_is_tried_once() {
+async fn a_pin_refused_at_runtime_is_tried_once() {
     let _shared = MACHINE.read().await;
     let mut world = World::start("").await;
     let (client, shim) = (&world.client, &world.shim);
@@ -133,7 +133,7 @@ async fn a_wrong_pin_is_tried_once_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_hangs_is_noticed_in_five_seconds_and_the_process_ends_for_a_new_one() {
+async fn a_hanging_device_is_detected_in_five_seconds_and_ends_the_process() {
     let _shared = MACHINE.read().await;
     let mut world = World::start("hang_abort_seconds = 7").await;
     let (client, shim) = (&world.client, &world.shim);
@@ -167,7 +167,7 @@ async fn a_device_that_hangs_is_noticed_in_five_seconds_and_the_process_ends_for
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_device_is_waited_for_and_never_past_the_deadline() {
+async fn a_slow_device_is_awaited_until_the_deadline() {
     let _shared = MACHINE.read().await;
     let world = World::start("sessions = 1").await;
     let (client, shim) = (&world.client, &world.shim);
@@ -187,7 +187,7 @@ async fn a_slow_device_is_waited_for_and_never_past_the_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_of_every_function_under_load_are_outlived() {
+async fn the_server_recovers_from_faults_of_every_function_under_load() {
     let _shared = MACHINE.read().await;
     let world = World::start("sessions = 4").await;
     let (client, shim) = (&world.client, &world.shim);

@@ -69,7 +69,7 @@ pub(crate) async fn outlives(what: &str, client: &Arc<Client>, mut stop: impl Fn
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_goes_under_load_and_comes_back_costs_nothing() {
+async fn a_device_outage_under_load_loses_nothing() {
     let _shared = MACHINE.read().await;
     let world = World::start("").await;
     let stop = || world.shim.vanish(0x32);

@@ -74,7 +74,7 @@ impl Drop for Remote {
 /// The p11-kit client supports few mechanisms, and AES-GCM is not among them. It lists a wrapping
 /// key that was generated in the token, but cannot use it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrapping_key_that_the_module_cannot_use_is_said_to_be_that_before_and_after_its_first_use() {
+async fn an_unusable_wrapping_key_is_reported_before_and_after_its_first_use() {
     let _shared = MACHINE.read().await;
     let mut instance = Instance::prepare(&settings());
     let remote = Remote::new(&instance);
@@ -111,7 +111,7 @@ async fn a_wrapping_key_that_the_module_cannot_use_is_said_to_be_that_before_and
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_cannot_seal_gets_no_key_before_that_is_accepted() {
+async fn a_token_without_aes_gets_a_key_only_with_the_operators_consent() {
     let _shared = MACHINE.read().await;
     let mut instance = Instance::bare(&settings());
     let remote = Remote::new(&instance);
@@ -145,7 +145,7 @@ async fn world() -> (Instance, Remote, Arc<Client>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_remote_token_whose_server_dies_and_comes_back_costs_nothing() {
+async fn a_restart_of_a_remote_tokens_server_loses_nothing() {
     let _shared = MACHINE.read().await;
     let (_instance, remote, client) = world().await;
     let remote = std::cell::RefCell::new(remote);
@@ -154,7 +154,7 @@ async fn a_remote_token_whose_server_dies_and_comes_back_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_remote_token_that_stops_answering_for_a_while_costs_nothing() {
+async fn a_pause_of_a_remote_token_loses_nothing() {
     let _shared = MACHINE.read().await;
     let (_instance, remote, client) = world().await;
     let mut family = client.family().await;

@@ -103,7 +103,7 @@ fn succeed(command: &mut Command, package: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tpm_signs_and_its_loss_under_load_costs_nothing() {
+async fn a_tpm_signs_and_its_outage_under_load_loses_nothing() {
     let _shared = MACHINE.read().await;
     let mut instance = Instance::bare(&settings());
     let tpm = Tpm::new(instance.directory.path());

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_person_is_added_with_a_password_that_is_shown_once() {
+async fn a_user_is_added_with_a_password_that_is_shown_once() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let page = anna.get("/console/users/new").await;
@@ -48,7 +48,7 @@ async fn a_person_is_added_with_a_password_that_is_shown_once() {
 }
 
 #[tokio::test]
-async fn a_username_is_given_once() {
+async fn a_username_can_be_set_only_once() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let new = async |email: &str, username: &str| {
@@ -83,7 +83,7 @@ async fn a_username_is_given_once() {
 }
 
 #[tokio::test]
-async fn an_administrator_looks_after_somebodys_groups_password_sessions_and_access() {
+async fn an_administrator_manages_a_users_groups_password_sessions_and_access() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let path = format!("/console/users/{}", provider.ben.sub);
@@ -122,7 +122,7 @@ async fn an_administrator_looks_after_somebodys_groups_password_sessions_and_acc
 }
 
 #[tokio::test]
-async fn administrators_do_not_shut_themselves_out() {
+async fn administrators_cannot_lock_themselves_out() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let path = format!("/console/users/{}", provider.anna.sub);
@@ -173,7 +173,7 @@ async fn input_of_developers_is_escaped_everywhere() {
 }
 
 #[tokio::test]
-async fn people_are_found_by_the_beginning_of_their_address_or_name() {
+async fn users_are_found_by_the_start_of_their_address_or_name() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     provider.change_user(provider.anna.sub, |user| user.name = "Anna Işık".to_owned()).await;
@@ -192,7 +192,7 @@ async fn people_are_found_by_the_beginning_of_their_address_or_name() {
 }
 
 #[tokio::test]
-async fn a_search_looks_at_so_many_people_and_goes_on_from_there() {
+async fn a_search_is_bounded_and_continues_on_the_next_page() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let store = &provider.sealgate.store;
@@ -215,7 +215,7 @@ async fn a_search_looks_at_so_many_people_and_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn the_list_of_people_says_who_may_do_what_and_who_was_here() {
+async fn the_user_list_shows_roles_and_last_sign_ins() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();

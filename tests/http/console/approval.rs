@@ -52,7 +52,7 @@ async fn changes(provider: &Provider, id: &str) -> Vec<(Actor, String)> {
 }
 
 #[tokio::test]
-async fn a_developers_client_is_vouched_for_once_an_administrator_approves_it() {
+async fn an_administrators_approval_of_a_developers_client_counts() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let (id, path) = of_ben(&ben).await;
@@ -94,7 +94,7 @@ async fn clients_of_administrators_are_approved() {
 }
 
 #[tokio::test]
-async fn a_developer_who_makes_something_else_of_an_approved_client_loses_the_approval() {
+async fn a_relevant_change_by_a_developer_withdraws_the_approval() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let (id, path) = of_ben(&ben).await;
@@ -128,7 +128,7 @@ async fn a_developer_who_makes_something_else_of_an_approved_client_loses_the_ap
 }
 
 #[tokio::test]
-async fn a_client_that_changes_its_own_registration_loses_the_approval() {
+async fn a_change_of_its_own_registration_withdraws_a_clients_approval() {
     let provider = provider().await;
     let id = ClientId::parse("c1").unwrap();
     let approve = |client: &mut Client| {

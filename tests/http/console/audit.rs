@@ -87,7 +87,7 @@ async fn the_audit_log_shows_names_or_ids_of_deleted_objects() {
 }
 
 #[tokio::test]
-async fn the_trail_is_filtered_by_days_of_the_readers_own() {
+async fn the_audit_log_is_filtered_by_days_of_the_readers_time_zone() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     // Midnight UTC of 5 March 2001. In Istanbul, two hours ahead, that day began at 22:00 UTC on
@@ -126,7 +126,7 @@ async fn the_trail_is_filtered_by_days_of_the_readers_own() {
 }
 
 #[tokio::test]
-async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
+async fn the_audit_log_page_is_filtered_by_kind_user_and_client() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let now = provider.sealgate.clock.now();
@@ -171,7 +171,7 @@ async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
 }
 
 #[tokio::test]
-async fn within_a_second_the_trail_keeps_the_order_in_which_things_happened() {
+async fn events_within_a_second_keep_their_order() {
     let provider = provider().await;
     let (trail_of, store, now) = (&provider.sealgate.audit, &provider.sealgate.store, provider.sealgate.clock.now());
     let event = |kind| AuditEvent::new(now, kind, Actor::Stranger).for_subject(provider.ben.sub);
@@ -200,7 +200,7 @@ fn link_of(page: &Reply, id: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn the_trail_is_read_to_its_end_and_back_and_taken_along_as_a_file() {
+async fn the_audit_log_can_be_paged_both_ways_and_exported() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let now = provider.sealgate.clock.now();
@@ -254,7 +254,7 @@ async fn the_trail_is_read_to_its_end_and_back_and_taken_along_as_a_file() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_trail_is_bounded_and_the_page_says_where_all_is() {
+async fn an_export_of_the_audit_log_is_limited_and_the_page_says_so() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let now = provider.sealgate.clock.now();

@@ -11,7 +11,7 @@ use crate::support::{Provider, is_consent};
 const HERE: &str = "http://id.localhost:8080";
 
 #[tokio::test]
-async fn a_trial_at_an_issuer_below_localhost_works_and_leaves_the_client_readable() {
+async fn a_trial_at_an_issuer_below_localhost_keeps_the_client_readable() {
     let provider = Provider::changed(ON, |config| config.issuer = IssuerUrl::parse(HERE).unwrap()).await;
     give(&provider, provider.anna.sub, Some(Role::Developer)).await;
     let anna = signed_in(&provider, ANNA).await;
@@ -36,7 +36,7 @@ async fn a_trial_at_an_issuer_below_localhost_works_and_leaves_the_client_readab
 
 /// A record that could not be read back is not written, and the stored record is unchanged.
 #[tokio::test]
-async fn a_record_that_its_own_reader_refuses_is_not_written() {
+async fn an_unreadable_record_is_not_written() {
     let provider = Provider::new().await;
     let before = stored(&provider, "c1").await.unwrap();
     let id = before.id.clone();

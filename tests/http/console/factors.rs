@@ -32,7 +32,7 @@ async fn events(provider: &Provider, kind: AuditKind) -> Vec<AuditEvent> {
 }
 
 #[tokio::test]
-async fn a_persons_page_shows_what_they_have_and_the_list_what_is_strongest() {
+async fn factors_are_on_the_users_page_and_the_strongest_is_in_the_list() {
     let provider = with_factors().await;
     let anna = signed_in(&provider, ANNA).await;
     let page = anna.get(&page_of(provider.ben.sub)).await;
@@ -90,7 +90,7 @@ async fn a_reset_is_confirmed_and_its_link_shown_once() {
 }
 
 #[tokio::test]
-async fn a_reset_is_for_an_administrator_who_has_just_signed_in() {
+async fn a_factor_reset_requires_a_recent_sign_in() {
     let provider = with_factors().await;
     let anna = signed_in(&provider, ANNA).await;
     let path = page_of(provider.ben.sub);
@@ -116,7 +116,7 @@ async fn a_reset_is_for_an_administrator_who_has_just_signed_in() {
 }
 
 #[tokio::test]
-async fn blocked_codes_are_freed_without_taking_anything_away() {
+async fn unblocking_codes_keeps_all_factors() {
     let provider = with_factors().await;
     let anna = signed_in(&provider, ANNA).await;
     let path = page_of(provider.ben.sub);

@@ -30,7 +30,7 @@ async fn listed(browser: &Browser<'_>) -> String {
 }
 
 #[tokio::test]
-async fn an_administrator_invites_sends_again_and_withdraws() {
+async fn an_administrator_can_invite_resend_and_withdraw() {
     let provider = mailing().await;
     let anna = signed_in(&provider, ANNA).await;
     let form = [("email", NEW), ("name", "Ceren Kaya"), ("groups", "staff"), ("app", "wiki"), ("invite", "yes")];
@@ -65,7 +65,7 @@ async fn an_administrator_invites_sends_again_and_withdraws() {
 }
 
 #[tokio::test]
-async fn a_form_that_cannot_be_sent_says_why_and_a_password_is_the_second_choice() {
+async fn a_failed_invitation_is_explained_and_a_password_can_be_set_instead() {
     let provider = mailing().await;
     let anna = signed_in(&provider, ANNA).await;
     let page =

@@ -88,7 +88,7 @@ async fn every_guarded_form_is_shown_again_after_the_sign_in() {
 /// The change needs no confirmation any more, because another administrator made it. It is not
 /// submitted: the form shows the typed values.
 #[tokio::test]
-async fn a_change_that_is_not_guarded_any_more_is_shown_in_its_form() {
+async fn a_kept_change_that_needs_no_confirmation_is_shown_in_its_form() {
     let provider = guarded().await;
     let anna = signed_in(&provider, ANNA).await;
     let fields = [("action", "save"), ("role_admin", "yes"), ("groups", "typed-group")];

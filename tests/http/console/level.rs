@@ -5,7 +5,7 @@ use sealgate_domain::assurance::AssuranceLevel;
 use super::*;
 
 #[tokio::test]
-async fn only_an_administrator_says_which_sign_in_a_client_demands() {
+async fn only_an_administrator_sets_a_clients_level() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let id = element(&register(&ben, &[]).await, "client-id").unwrap();

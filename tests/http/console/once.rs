@@ -51,7 +51,7 @@ async fn shown_once(browser: &Browser<'_>, path: &str, form: &[(String, String)]
 }
 
 #[tokio::test]
-async fn a_client_is_registered_once_whatever_is_sent_again() {
+async fn a_resent_form_registers_a_client_once() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let page = ben.get("/console/clients/new").await;
@@ -156,7 +156,7 @@ async fn a_generated_password_is_set_once_and_shown_once() {
 }
 
 #[tokio::test]
-async fn the_link_of_a_reset_is_made_once_and_shown_once() {
+async fn a_reset_link_is_created_once_and_shown_once() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let path = format!("/console/users/{}", provider.ben.sub);
@@ -169,7 +169,7 @@ async fn the_link_of_a_reset_is_made_once_and_shown_once() {
 }
 
 #[tokio::test]
-async fn a_secret_is_shown_to_the_session_that_made_it_and_to_a_page_that_is_looked_at() {
+async fn a_secret_is_shown_once_and_only_to_its_session() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let elsewhere = signed_in(&provider, BEN).await;

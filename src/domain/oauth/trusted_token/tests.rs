@@ -269,7 +269,7 @@ fn the_claimed_issuer_is_read_of_three_parts_only() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in ".{0,200}", claims in "\\PC{0,200}") {
+    fn no_text_causes_a_panic(text in ".{0,200}", claims in "\\PC{0,200}") {
         let _ = claimed_issuer(&text);
         let _ = Signed::parse(&text, &terms());
         let token = written(r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#, &claims);
