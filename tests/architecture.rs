@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each heavy dependency and the only files that may name it.
+/// Heavy dependencies, each with the only files that may name it.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("pingora", &["src/edge/", "src/app/server/"]),
     ("cryptoki", &["src/signer/"]),

@@ -1,5 +1,6 @@
-//! What every engine promises, asked of each one; what only the sled engine has: files, a queue, a disk; and what only the
-//! PostgreSQL engine has: several nodes, connections, a server that goes away.
+//! Tests of the store's engines. One suite tests the contract of every engine. Further tests cover
+//! the files, the queue and the disk of the sled engine, and the nodes, connections and failures of
+//! the PostgreSQL engine.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

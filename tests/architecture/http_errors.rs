@@ -19,7 +19,7 @@ fn read(file: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
 }
 
-/// Whether a string literal is a code, not a sentence.
+/// Returns whether a string literal is a code and not a sentence.
 fn is_code(literal: &str) -> bool {
     !literal.is_empty()
         && literal.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')

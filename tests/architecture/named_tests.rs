@@ -48,7 +48,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Test names of a document that were found, and errors for the others.
+/// Result of looking for the test names of a document: the number of names found, and errors for
+/// missing names.
 #[derive(Default)]
 struct Resolved {
     found: usize,

@@ -23,7 +23,7 @@ struct Ports {
     directory: u16,
     management: u16,
     dns: u16,
-    /// Where it expects the listeners of the hosts.
+    /// Port at which the authority expects the hosts' HTTP listeners.
     http: u16,
     tls: u16,
 }
@@ -313,7 +313,7 @@ fn one_node_of_a_cluster_orders_and_every_node_serves() {
     assert!(orders(&first, "issued") > 0);
     assert_eq!(orders(&second, "issued"), 0);
 
-    // The other node continues with the account and the certificates of the first.
+    // The second node continues with the account and the certificates of the first.
     first.kill();
     wait_until("the second node orders", || orders(&second, "issued") > 0);
     wait_until("the second node has a certificate", || is_trusted(second.port, &root, "id.test"));

@@ -198,7 +198,7 @@ fn an_invalid_chain_is_refused_and_the_invalid_certificate_is_named() {
     let error = refusal(&[authority.pem("another"), device.clone(), root_pem.clone()]);
     assert!(error.contains("a key that differs from the published one"), "{error}");
 
-    // It expires in the second of its creation.
+    // The certificate expires in the second of its creation.
     authority.attest("old", "device", "0", &public);
     let error = refusal(&[authority.pem("old"), device.clone(), root_pem.clone()]);
     assert!(error.contains("certificate 1 expired at "), "{error}");

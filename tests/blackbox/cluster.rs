@@ -27,8 +27,8 @@ impl Cluster {
 
     pub(super) async fn start_with(sections: &str) -> Self {
         let mut cluster = Self::prepare(sections, true).await;
-        // One after the other: SoftHSM sometimes shows a process no token while another one logs
-        // in.
+        // The nodes start one after the other, because SoftHSM sometimes shows a process no token
+        // while another process logs in.
         cluster.first.start();
         cluster.second.start();
         cluster
@@ -286,7 +286,7 @@ async fn a_node_without_the_database_refuses_requests_and_recovers() {
     for series in ["sealgate_store_timeline 1", "sealgate_store_reruns_total{cause=\"cancelled_wait\"} 0"] {
         assert!(metrics.lines().any(|line| line == series), "{series}: {metrics}");
     }
-    // The other node is unaffected.
+    // The first node is unaffected.
     assert_eq!(gate(&cluster.first, token).await, 200);
     let revoked = cluster.ask(&cluster.first, "/oauth/revoke", &[("token", token)]).await;
     assert_eq!(revoked.0, 200);

@@ -63,7 +63,7 @@ async fn a_key_set_that_may_be_incomplete_is_not_published() {
     let cut = Instant::now();
     until("the key set is not shown any more", || async {
         let (asked, (status, shown)) = (cut.elapsed(), jwks(&cluster.second).await);
-        // It was read at most two seconds before, and is served for four.
+        // The key set was read at most two seconds before, and is served for four.
         assert!(status == 200 || asked > Duration::from_secs(1), "{status} after {asked:?}");
         assert!(status == 503 || asked < Duration::from_secs(6), "{status} after {asked:?}");
         assert!(status == 503 || shown == before.1);
@@ -156,7 +156,7 @@ fn admit_second(cluster: &mut Cluster) {
     cluster.second.start();
 }
 
-/// Otherwise it would reject the tokens of the other node as forged.
+/// If the node served, it would reject the tokens of the other node as forged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_refuses_requests_if_the_only_other_key_was_replaced_during_its_absence() {
     let mut cluster = Cluster::start_apart("[keys]\npublish_seconds = 2").await;

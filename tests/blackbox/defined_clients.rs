@@ -264,7 +264,7 @@ async fn a_secret_is_rotated_by_the_file_and_tokens_stay_valid() {
     let (status, tokens) = new.refresh(&text(&tokens, "refresh_token")).await;
     assert_eq!(status, 200, "{tokens}");
 
-    // Another content of the same file is a change too.
+    // Changed content of the same file counts as a change.
     write_secret(&instance, "new", SECRET, 0o600);
     assert!(instance.run(&["reload"]).contains("client web: secret"));
     assert_eq!(new.refresh(&text(&tokens, "refresh_token")).await.0, 401);

@@ -30,7 +30,7 @@ fn a_port_in_use_is_reported_before_the_build() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let run = directory.path().join("run");
-    // It would fail otherwise if it built or created anything.
+    // The command would fail if it built or created anything.
     let output = demo(&run, port).env("SEALGATE", "").env("CARGO", "/bin/false").output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));

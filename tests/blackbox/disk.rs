@@ -50,7 +50,7 @@ async fn a_full_disk_stops_only_writes_until_there_is_space() {
     for path in ["/oauth/jwks", "/.well-known/openid-configuration"] {
         assert_eq!(client.get(instance.url(path)).send().await.unwrap().status(), 200, "{path}");
     }
-    // Another browser without cookies, so that only the token counts.
+    // A browser without cookies, so that only the token counts.
     let other = Browser::new(&instance);
     let bearer = |url: String| other.client().get(url).bearer_auth(&access_token);
     assert_eq!(bearer(instance.url("/oauth/userinfo")).send().await.unwrap().status(), 200);

@@ -122,7 +122,7 @@ fn a_healthy_installation_passes_every_check() {
         doctor(&instance, &[]).has("hardening", "warning", "the server runs as root");
     }
 
-    // As text, with one line for each check and a summary.
+    // The text output has one line for each check, and a summary.
     let text = String::from_utf8(instance.try_run(&[&["doctor"], skip].concat(), "").stdout).unwrap();
     assert!(text.lines().all(|line| line.starts_with("ok ") || line.ends_with(" 0 warnings, 0 problems, 0 skipped")));
     assert!(text.contains("\nok       backup        the last backup is 0 hours old\n"), "{text}");
@@ -177,7 +177,7 @@ fn each_fault_of_a_running_installation_is_named_with_a_remedy() {
     report.has("certificate", "problem", "browsers reject the certificate (it is not for dead.localhost): correct");
     assert!(report.of("issuer").is_empty(), "{}", report.found);
 
-    // One check can be left out; only warnings then have another exit status.
+    // A check can be left out. If only warnings remain, the exit status differs.
     let named = doctor(&instance, &["--skip", "dns"]);
     assert!(named.of("dns").is_empty() && !named.of("certificate").is_empty(), "{}", named.found);
     let few = ["upstream", "dns", "certificate", "mail"].map(|check| ["--skip", check]).concat();
@@ -294,7 +294,7 @@ fn unresponsive_addresses_and_servers_do_not_delay_the_report() {
     mode(&socket, 0o600);
     let started = Instant::now();
     let report = doctor(&instance, &[]);
-    // One after another, the applications alone would take two minutes.
+    // If the checks ran one after another, the applications alone would take two minutes.
     assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
     assert_eq!(report.status, Some(2));
     report.has("server", "problem", "did not answer within 5 seconds");

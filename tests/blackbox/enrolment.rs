@@ -121,7 +121,7 @@ async fn a_new_node_is_admitted_by_fingerprints_and_uses_the_clusters_data_key()
     assert!(!second.log().contains("cannot decrypt the cluster's data key"), "{}", second.log());
 }
 
-/// It has a key in the ring and no row among the nodes.
+/// The admitted node has a key in the ring and no row among the nodes.
 #[tokio::test]
 async fn an_admitted_node_that_never_started_can_be_removed() {
     let cluster = Cluster::start().await;

@@ -218,7 +218,7 @@ async fn fail_over(fall: Fall, chance: &mut Chance) -> String {
     });
     let old = cluster.primary.client("").await;
     if fall == Fall::Killed {
-        // It waits for no standby, and therefore acknowledges every commit.
+        // The old primary waits for no standby, and therefore acknowledges every commit.
         old.batch_execute("ALTER SYSTEM RESET synchronous_standby_names").await.unwrap();
         old.batch_execute("SELECT pg_reload_conf()").await.unwrap();
     }

@@ -116,7 +116,7 @@ async fn nothing_that_a_client_forges_gets_by(kind: Kind) {
     let site = Site::start(kind);
     let (browser, _) = site.signed_in("/").await;
     for path in ["/json", "/public/x"] {
-        // All headers at once would be too long; similar names are in the same request.
+        // All headers at once would be too long. Similar names are in the same request.
         for names in FORGED.chunks(11) {
             let mut request = browser.client().get(site.url(path));
             for name in names {
@@ -217,7 +217,7 @@ fn no_host_leads_around_the_rules(kind: Kind) {
     assert_eq!(status(&raw(port, "/json", &wiki)), 401);
     let absolute = |host: &str| format!("http://{host}/json");
     for (target, hosts) in [
-        // The host of the target differs from that of the header.
+        // The host of the target differs from the host of the header.
         (absolute(&wiki), vec![www.as_str()]),
         (absolute("app.localhost"), vec!["www.localhost"]),
         (absolute(&wiki), vec!["elsewhere.test"]),

@@ -66,7 +66,7 @@ async fn an_empty_directory_becomes_a_protected_application_with_one_command() {
     assert_eq!(console.status, 200, "an administrator: {console:?}");
     assert_ne!(Browser::at(port).open(&link).await.status, 200, "the link works once");
 
-    // With the server running, nothing is left to do.
+    // While the server runs, no step is left to do.
     let again = json(directory, &arguments);
     let states = |made: &Value| -> Vec<String> {
         made["steps"].as_array().unwrap().iter().map(|step| step["state"].as_str().unwrap().to_owned()).collect()

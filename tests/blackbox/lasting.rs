@@ -100,7 +100,7 @@ async fn both_end_after(command: impl FnOnce(&Instance)) {
     assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
     let socket = websocket(&instance, &browser).await;
     let stream = events(browser.client().get(instance.app_url("/events"))).await;
-    // Both then count as long-lived streams, whose access is checked periodically.
+    // Both streams then count as long-lived, so their access is checked periodically.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     tokio::task::block_in_place(|| command(&instance));
     let begun = Instant::now();
@@ -149,8 +149,9 @@ async fn app_password(browser: &Browser, instance: &Instance, name: &str) -> Str
     rest.split('<').next().unwrap().to_owned()
 }
 
-/// Opens both kinds of stream with one application password and an event stream with another, and
-/// revokes the first. Asserts that its streams end within a second and the other continues.
+/// Opens both kinds of stream with one application password and an event stream with a second
+/// password, and revokes the first password. Asserts that the streams of the first end within a
+/// second and the stream of the second continues.
 async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &str)) {
     let mut instance = instance();
     let text = fs::read_to_string(instance.config()).unwrap();
@@ -162,13 +163,13 @@ async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &st
     let listed = instance.json(&["app-password", "list", "anna@example.test"]);
     let rows = listed["app_passwords"].as_array().unwrap();
     let id = rows.iter().find(|row| row["name"] == "goes").unwrap()["id"].as_str().unwrap().to_owned();
-    // Another client, without the browser's cookies.
+    // A client without the browser's cookies.
     let program = Browser::new(&instance);
     let open = |request: RequestBuilder, password: &str| request.basic_auth("anna@example.test", Some(password));
     let mut stays = events(open(program.client().get(instance.app_url("/events")), &other)).await;
     let goes = events(open(program.client().get(instance.app_url("/events")), &revoked)).await;
     let socket = handshaken(open(upgrade(&instance, &program), &revoked)).await;
-    // Both then count as long-lived streams, whose access is checked periodically.
+    // Both streams then count as long-lived, so their access is checked periodically.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     revoke(&instance, &browser, &id).await;
     timeout(SOON, async { tokio::join!(closes(socket), ends(goes)) }).await.unwrap();

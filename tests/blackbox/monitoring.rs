@@ -68,7 +68,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
         assert!(!curl(&instance, &["--resolve", &at, &url.replace("http://", "https://")]).is_empty(), "{url}");
     }
 
-    // Not TLS: the connection is rejected.
+    // The connection is rejected, because it does not use TLS.
     curl(&instance, &[&instance.url("/")]);
 
     let named: BTreeSet<_> =
@@ -78,7 +78,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
         let scraped = curl(&instance, &[&instance.admin_url("/metrics")]);
         scraped.lines().filter(|line| !line.starts_with('#')).flat_map(series).collect()
     };
-    // The keys of the other issuer are read after the start.
+    // The keys of the trusted issuer are read after the start.
     wait_until("the keys are read", || there().contains("sealgate_foreign_keys_read_timestamp_seconds"));
     wait_until("people are counted", || there().contains("sealgate_people"));
     wait_until("a connection was turned away", || there().contains("sealgate_connections_turned_away_total"));

@@ -66,8 +66,8 @@ fn reloads_under_load_lose_no_request_and_no_connection() {
     let manners = [&[Manner::Holds; 6][..], &[Manner::Opens; 2]].concat();
     let load = Load::start(address(&instance), host, "/public/x", "first", &manners);
     for round in 0..12_usize {
-        // Another change each time: an application that is added and removed, a limit, a timeout of
-        // the application under load.
+        // Each round makes another change: an application that is added and removed, a limit, a
+        // timeout of the application under load.
         settings.sections = format!("[rate_limits]\ntoken = {}\n", 100 + round);
         if round % 2 == 0 {
             settings.sections += &app("second", "http://127.0.0.1:9");
@@ -229,7 +229,7 @@ async fn an_open_websocket_survives_reloads_until_its_rule_is_removed() {
     let browser = Browser::new(&instance);
     assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
     let mut socket = websocket(&instance, &browser).await;
-    // Another application, and changes of the existing one: a further upstream, another timeout, a
+    // A second application, and changes of the existing one: a further upstream, another timeout, a
     // rule for another path.
     settings.sections = app("second", "http://127.0.0.1:9");
     settings.upstream = Some(format!("{upstream}\", \"http://{}", streams()));

@@ -135,7 +135,7 @@ fn a_failing_rotation_is_reported_and_a_prepared_key_is_used() {
     let said = instance.log().matches("cannot rotate the signing key").count();
     assert_eq!(said, 1, "told once, not at each try");
 
-    // Another login, or the same one later, can create the key.
+    // A second login, or the same login later, can create the key.
     fs::write(instance.config(), own).unwrap();
     let waiting = instance.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
     wait_until("the failure is over", || ready() == "ready\n");

@@ -18,7 +18,7 @@ use crate::support::{Browser, Instance, Settings};
 const CLIENTS: usize = 16;
 /// Time after which a client gives up on an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a process is suspended.
+/// Time for which a process is suspended.
 const SUSPENDED: Duration = Duration::from_secs(4);
 /// Maximum wait of a test.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -32,7 +32,7 @@ struct Clients {
     http: Client,
     refreshed: AtomicUsize,
     unanswered: AtomicUsize,
-    /// Whether each client's next refresh is its last.
+    /// Whether the next refresh of each client is its last.
     is_over: AtomicBool,
 }
 

@@ -16,7 +16,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();
-    // A second key: without the states of both, the other store would open nothing.
+    // The store has two keys. Without the states of both, the other store could not be opened.
     instance.run(&["key", "rotate"]);
     let keys = instance.json(&["key", "list"]);
     let browser = Browser::new(&instance);

@@ -99,7 +99,7 @@ fn the_first_run_creates_everything_and_the_second_run_nothing() {
 
 #[test]
 fn a_run_continues_after_an_earlier_run_was_killed() {
-    // What a run leaves if it is killed after each of its steps.
+    // Files that a run leaves if it is killed after each of its steps.
     let all: [&[&str]; 5] = [
         &["sealgate.toml", "state/store", "state/softhsm", "state/pin"],
         &["sealgate.toml", "state/store", "state/softhsm"],

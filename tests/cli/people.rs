@@ -174,7 +174,7 @@ fn an_htpasswd_file_has_names_and_needs_a_domain() {
     assert_eq!(addresses(&site).len(), 3);
 }
 
-/// Otherwise an import would let users sign in whom the directory has locked out.
+/// If they were imported as enabled, users whom the directory has locked out could sign in.
 #[test]
 fn users_who_are_locked_or_expired_in_the_directory_are_imported_disabled() {
     let site = Site::new();

@@ -20,7 +20,8 @@ pub(crate) const PASSWORD: &str = "correct horse battery";
 pub(crate) const OTHER_PASSWORD: &str = "staple of another colour";
 
 pub(crate) struct Site {
-    /// In the build directory, because the program refuses a store on tmpfs, which `/tmp` may be.
+    /// Directory on a disk: the build directory. The program refuses a store on tmpfs, which `/tmp`
+    /// may be.
     disk: TempDir,
     /// A short path, because the paths of Unix sockets have a length limit.
     short: TempDir,

@@ -521,7 +521,7 @@ fn an_unreachable_level_causes_a_warning() {
     );
     assert!(told[0].contains("(line "), "{told:?}");
     starts(&warnings(&with_acr("acr = [\"phrh\"]", ""))[0], "app[0].acr: \"phrh\" is not a level");
-    // Another issuer has its own `acr` values. Two names that are aliases here may differ there.
+    // A foreign issuer has its own `acr` values. Two names that are aliases here may differ there.
     let issuer =
         "\n[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://login.example.net/\"\naudiences = [\"a\"]\n";
     let text = with_acr("trusted_issuers = [\"corp\"]", "acr = [\"aal2\", \"phr\", \"3\"]") + issuer;

@@ -144,7 +144,7 @@ fn a_client_has_at_most_five_secrets() {
     let secrets = |most| format!("secret_hash = [{}]", (0..most).map(hash).collect::<Vec<_>>().join(", "));
     assert_eq!(parse(&confidential(&secrets(5))).clients[0].client.secrets.len(), 5);
     assert!(fault(&confidential(&secrets(6))).contains("at most 5 valid secrets; remove old ones"));
-    // The same secret twice is one.
+    // A repeated secret counts once.
     let twice = format!("secret_hash = [{0}, {0}]", hash(1));
     assert_eq!(parse(&confidential(&twice)).clients[0].client.secrets.len(), 1);
 }

@@ -56,7 +56,7 @@ fn each_section_reports_which_changes_need_a_restart() {
         ("log.format = \"json\"", &["log.format"]),
         ("login.password_threads = 7", &["login.password_threads"]),
         ("sessions.max_interactions = 7", &["sessions.max_interactions"]),
-        // Its default depends on the other setting.
+        // The default of the second key depends on the first.
         ("tokens.access_token_seconds = 60", &["tokens.access_token_seconds", "keys.keep_seconds"]),
         ("keys.publish_seconds = 60", &["keys.publish_seconds"]),
         ("server.hsts_seconds = 7", &["server.hsts_seconds"]),

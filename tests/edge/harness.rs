@@ -30,7 +30,7 @@ pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_millis(1500);
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_millis(1100);
 pub(crate) const SLOW: Duration = Duration::from_secs(3);
-/// How much later than a deadline an event may occur on a busy machine.
+/// Maximum delay of an event after its deadline on a busy machine.
 pub(crate) const GRACE: Duration = Duration::from_secs(4);
 
 /// A WebSocket handshake.

@@ -170,7 +170,7 @@ fn a_pinned_certificate_cannot_be_replaced() {
         https(parts, 1, tls_server(&other, None), naming(named.certificate.clone()));
         https(parts, 2, tls_server(&plain, None), naming(named.certificate.clone()));
         https(parts, 3, stolen, naming(named.certificate.clone()));
-        // The same server, without the setting.
+        // An upstream with the same server, without the setting.
         https(parts, 4, right, UpstreamTls::default());
     });
     for _ in 0..3 {

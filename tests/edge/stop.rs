@@ -107,8 +107,8 @@ fn a_restart_with_a_passed_socket_fails_no_request() {
             let (over, served) = (Arc::clone(&over), Arc::clone(&served));
             std::thread::spawn(move || {
                 while over.load(Ordering::SeqCst) == 0 {
-                    // Each request uses its own connection. A refused or unanswered one fails the
-                    // test here.
+                    // Each request uses its own connection. The test fails here if a request is
+                    // refused or not answered.
                     let mut client = Client::to(address);
                     client.send(b"GET /local/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
                     assert_eq!(client.reply().status, 200);

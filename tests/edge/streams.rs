@@ -28,7 +28,7 @@ struct Application {
     /// Number of requests received but not yet answered.
     waiting: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
-    /// Each message permits one answer.
+    /// Channel of permissions. Each message permits one answer.
     answers: Sender<()>,
 }
 

@@ -159,7 +159,7 @@ fn a_complete_body_is_refused_with_a_message() {
     assert!(!record.has_ended(), "it is cut off no more");
 }
 
-/// What an application that reads no request body does meanwhile.
+/// Behaviour of an application that reads no request body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Application {
     /// Reads the body when the revocation has had its effect.

@@ -1,4 +1,5 @@
-//! Heartbeats: revocations on one node are known to the others, and no node decides without one.
+//! Heartbeats: a revocation on one node reaches the other nodes, and no node decides without a
+//! heartbeat.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,7 +62,7 @@ async fn settings_client(settings: &PostgresSettings) -> tokio_postgres::Client 
     client
 }
 
-/// Each increments all of them, in a different order.
+/// Each task increments all counters, in a different order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_increments_of_all_counters_do_not_conflict() {
     let settings = empty_store().await;
@@ -108,11 +109,11 @@ async fn without_a_heartbeat_nothing_is_decided_or_read() {
     relay.cut();
     until("it beats again", || async { !is_stale(&*engine) }).await;
     assert_eq!(engine.get(b"k").await.unwrap(), None);
-    // Nothing was revoked meanwhile: earlier decisions may be applied.
+    // Nothing was revoked in the meantime, so earlier decisions may be applied.
     store.ensure_current(&basis).unwrap();
 }
 
-/// As in a process that was suspended between its reads and its answer.
+/// The decision belongs to a process that was suspended between its reads and its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_that_is_outdated_by_a_pause_is_discarded() {
     let settings = PostgresSettings { staleness: Duration::from_millis(300), ..empty_store().await };
@@ -168,7 +169,8 @@ async fn a_node_with_a_wrong_clock_refuses_requests() {
     assert!(!is_stale(&node(&settings(right)).await));
 }
 
-/// As a primary whose standby follows another server: it answers reads, and completes no write.
+/// The server behaves like a primary whose standby follows another server: it answers reads, and
+/// completes no write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_without_a_standby_is_not_trusted() {
     let server = start(&[]).await;
@@ -203,7 +205,7 @@ async fn synchronous_commit_is_fixed_when_a_node_connects() {
     until("it is not believed", || async { is_stale(&engine) }).await;
 }
 
-/// Other increments may have led to the same values of some counters.
+/// Increments by other nodes may have led to the same values of some counters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_settings_are_checked_again_after_a_failover() {
     let primary = start(&[]).await;
@@ -256,7 +258,8 @@ async fn an_unresponsive_standby_does_not_exhaust_connections() {
         assert!(ended.iter().all(Result::is_err), "{ended:?}");
     }
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-    // One heartbeat, since the next waits for its row, and each writer's current commit.
+    // One waiting query is the heartbeat, since the next waits for its row. The others are each
+    // writer's current commit.
     let waiting: i64 = client.query_one(waiting, &[]).await.unwrap().get(0);
     assert!(waiting <= 3, "{waiting}");
     administer(&client, &["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]).await;

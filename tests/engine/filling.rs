@@ -129,7 +129,7 @@ async fn nothing_stays_of_a_new_store_that_breaks_off(site: Site) {
     let new = site.begin().await.unwrap();
     fill(&*new.engine(), 0..200).await;
     drop(new);
-    // The same target accepts the next one.
+    // The same target accepts the next import.
     let mut again = site.begin().await;
     while let Err(fault) = &again {
         assert!(fault.contains("in use"), "{fault}");
@@ -366,7 +366,7 @@ async fn an_import_with_an_unknown_result_reports_it() {
     assert!(matches!(fault, NewStoreFault::Unknown), "{fault}");
     assert!(fault.to_string().contains("repeat it once the database answers"), "{fault}");
     locked.rollback().await.unwrap();
-    // As the error says: if the store is there, the import is refused.
+    // As the error states: if the store exists, the import is refused.
     assert!(matches!(NewPostgresStore::begin(&straight).await, Err(NewStoreFault::Occupied)));
 }
 

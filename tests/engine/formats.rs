@@ -141,7 +141,7 @@ async fn a_node_stops_at_a_format_that_it_does_not_read() {
     until("the newer one knows it", || async { newer.format() == FormatRule::Shared(Some(8)) }).await;
     commit(&*newer, put(b"k", b"v")).await;
     newer.current().unwrap();
-    // As after a failover that has lost it.
+    // The database is in the state after a failover that has lost the change.
     administer(&client, &["UPDATE record SET value = '\\x0137'::bytea WHERE key = 'mformat'"]).await;
     until("it goes on", || async { older.current().is_ok() }).await;
     assert_eq!(older.get(b"k").await.unwrap(), Some(b"v".to_vec()));
@@ -160,7 +160,7 @@ async fn the_format_is_raised_when_all_nodes_read_the_next_one() {
     let client = client(&settings).await;
     administer(&client, &["UPDATE node SET seen = now() - interval '23 hours' WHERE name = 'older'"]).await;
     assert_eq!(names(&raise(&settings).await), ["older"]);
-    // Its name is now used by a newer program.
+    // A newer program now uses the name of the older node.
     let again = node("older", NEWER, &settings).await;
     let raised = raise(&settings).await;
     assert_eq!((raised.from, raised.to, names(&raised)), (7, 8, vec![]));
@@ -199,7 +199,7 @@ async fn race(lock: &str, node_first: bool) {
     let raise = || {
         let settings = PostgresSettings { formats: NEWER, ..settings.clone() };
         tokio::spawn(async move {
-            // It gives up after two seconds, as on a busy machine.
+            // The upgrade gives up after two seconds, as on a busy machine.
             loop {
                 match raise_format(&settings).await {
                     Err(PostgresFault::Unreachable(_)) => {}

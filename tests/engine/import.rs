@@ -172,7 +172,7 @@ async fn duplicate_keys_addresses_and_usernames_are_refused() {
         let twice = of(&mut records, table).clone();
         records.push(twice.clone());
         assert!(import(&records).await.err().unwrap().contains("another record has the same key"), "{table}");
-        // Also in another commit.
+        // The duplicate is also refused in another commit.
         for number in 0..200_u8 {
             let key = base64url(SecretHash::for_secret(&[number]).as_bytes());
             records.insert(1, json!({"table": "revoked_token", "key": key, "version": 1, "value": 1}));
@@ -285,7 +285,7 @@ async fn data_after_the_last_line_is_refused() {
     }
 }
 
-/// It may have been used since the backup.
+/// The token may have been used since the backup.
 #[tokio::test]
 async fn a_backup_restores_no_initial_token() {
     let (store, _engine) = filled().await;

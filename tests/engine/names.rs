@@ -44,7 +44,7 @@ async fn a_name_identifies_one_user() {
     // A change without renaming affects neither.
     store.change_user(ben.sub, call("ben")).await.unwrap();
     assert_eq!(store.user_by_username(&Username::parse("ben").unwrap()).await.unwrap(), None);
-    // Another spelling of the own address is the same address.
+    // Another spelling of the user's own address is the same address.
     assert!(matches!(store.rename_user(anna.sub, to_anna).await.unwrap(), RenameOutcome::Renamed(_)));
     assert_eq!(store.user_by_sign_in_name("anna@example.test").await.unwrap().unwrap().sub, anna.sub);
     store.delete_user(anna.sub, NOW).await.unwrap();

@@ -129,7 +129,7 @@ async fn a_delayed_first_attempt_writes_nothing() {
     assert_eq!(relayed.stored().await.as_deref(), Some(&b"newest"[..]));
 }
 
-/// One writer takes them in queue order, never two of them in one batch.
+/// One writer takes the commits in queue order, and never two of one key in one batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_of_one_key_are_applied_in_queue_order() {
     let engine = node(&PostgresSettings { writers: 1, ..empty_store().await }).await;
@@ -195,8 +195,8 @@ async fn a_cancelled_wait_for_the_standby_is_not_a_commit() {
     until("it waits", || async { waiting(&client).await.len() == 1 }).await;
     let first = waiting(&client).await[0];
     client.execute("SELECT pg_cancel_backend($1)", &[&first]).await.unwrap();
-    // Now the server has reported success, and all can read the data. The node waits for a standby
-    // again.
+    // The server has now reported success, and all clients can read the data. The node waits for a
+    // standby again.
     until("it waits again", || async { waiting(&client).await.iter().any(|pid| *pid != first) }).await;
     assert!(!committing.is_finished());
     assert_eq!(*told.reruns.lock().unwrap(), [RerunCause::CancelledWait]);
@@ -264,7 +264,7 @@ async fn a_database_that_would_lose_or_garble_records_is_refused() {
     assert_says(&refusal(&stranger).await, "nobody");
 }
 
-/// As after a restore of another store at the same address.
+/// The database is in the state after another store was restored at the same address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_with_another_store_is_refused() {
     let relayed = Relayed::start().await;

@@ -29,8 +29,8 @@ async fn pages(engine: &dyn Engine, prefix: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// A pair of records at both ends of the table: without a snapshot, pages would show one without
-/// the other.
+/// Returns a pair of records at both ends of the table. Without a snapshot, pages would show one
+/// record without its counterpart.
 fn pair(number: u32) -> Changes {
     let key = |end: &[u8]| (([end, &number.to_be_bytes()].concat()), b"v".to_vec());
     Changes { put: vec![key(b"a"), key(b"z")], ..Changes::default() }
@@ -91,7 +91,7 @@ async fn a_snapshot_refuses_commits_and_blocks_no_writer() {
     assert_eq!(engine.get(b"k").await.unwrap().as_deref(), Some(&b"w"[..]));
 }
 
-/// An export of a served store, imported into another one.
+/// A served store is exported and imported into another store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_a_served_store_is_consistent() {
     let settings = empty_store().await;

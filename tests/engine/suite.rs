@@ -346,7 +346,7 @@ async fn conflicting_commits_on_absent_keys_succeed_once(engine: Arc<dyn Engine>
             Changes { expect: vec![absent(&keys[1 - own])], ..put(&keys[own], &[number]) }
         })
         .await;
-        // All of one side may succeed, one after another, and none of the other side.
+        // All commits of one side may succeed, one after another, and none of the second side.
         let sides: Vec<u8> = winners.iter().map(|number| number % 2).collect();
         assert!(!sides.is_empty() && sides.iter().all(|side| *side == sides[0]), "{winners:?}");
         let other = engine.get(&keys[usize::from(1 - sides[0])]).await.unwrap();

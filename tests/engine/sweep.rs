@@ -166,7 +166,7 @@ async fn two_sweeping_nodes_remove_each_record_once() {
     fill(&one, RECORDS).await;
     let (nobody, somebody) = (Fence::default(), Fence::default());
     let (here, there) = tokio::join!(sweep_all(&one, &nobody), sweep_all(&other, &somebody));
-    // Each skips records on which the other is working.
+    // Each sweeper skips records on which the second one works.
     let left = sweep_all(&one, &nobody).await;
     assert_eq!(one.expired_pending(&SweepPlace::default(), LATER, RECORDS).await.unwrap(), 0);
     assert!(!other.is_token_revoked("token-1").await.unwrap());
@@ -184,7 +184,7 @@ async fn a_stopped_sweeper_removes_nothing_and_another_continues() {
     let mut place = SweepPlace::default();
     let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
     assert!(swept.removed == 512 && swept.more, "{swept:?}");
-    // From here on it is suspended.
+    // The second node is suspended from this point.
     assert!(second.hold(&other, start).await.unwrap().is_none());
     let taken = second.hold(&other, start + LEASE_LENGTH).await.unwrap().unwrap();
     let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();

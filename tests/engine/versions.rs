@@ -77,10 +77,10 @@ fn session() -> SessionId {
     SessionId::parse("3Z_u45f7Xabc9RocvN5TAA").unwrap()
 }
 
-/// Returns the context classes of a sign-in at the gate.
+/// Returns the context classes of a pending sign-in at the gateway.
 ///
-/// Its key consists of half the hash of the cookie and half that of the state; the file has it in
-/// full.
+/// The key of the record consists of half the hash of the cookie and half the hash of the state.
+/// The file has the whole key.
 async fn acr(engine: &dyn Engine) -> Json {
     let key = from_base64url("Ggjy3km__SwAJPoLrUhHTMUOtYlxW1KJBacxooiNQzg").unwrap();
     let value = engine.get(&[b"t", &key[..]].concat()).await.unwrap().unwrap();
@@ -149,7 +149,7 @@ async fn each_format_step_preserves_the_meaning_of_a_record() {
         // A replaced cookie without its sign-in is invalid.
         let session = store.session(session()).await.unwrap().unwrap().value;
         assert_eq!(session.previous.is_some(), format >= 3, "format {format}");
-        // The time of the password is that of the sign-in.
+        // The time of the password step is the time of the sign-in.
         let signed_in = NOW.plus(std::time::Duration::from_secs(301));
         assert_eq!(session.sign_ins, [SignIn::by_password(anna(), signed_in)], "format {format}");
         assert!(store.user(anna()).await.unwrap().unwrap().email_verified);

@@ -110,7 +110,7 @@ struct Known {
     used_codes: Vec<String>,
     revoked: Vec<String>,
     clients: Vec<(String, String)>,
-    /// Number of password changes of the other user, and whether one more may have happened.
+    /// Number of password changes of the second user, and whether one more may have happened.
     password: u32,
     password_cut_off: bool,
 }
@@ -263,8 +263,8 @@ impl Known {
         self.families.len()
     }
 
-    /// Asserts that the last acknowledged password works, or the one whose acknowledgement the kill
-    /// interrupted.
+    /// Asserts that the last acknowledged password works, or the password whose acknowledgement the
+    /// kill interrupted.
     async fn check_password(&mut self, instance: &Instance) {
         let candidates = [self.password, self.password + 1];
         let possible = if self.password_cut_off { &candidates[..] } else { &candidates[..1] };
@@ -363,7 +363,8 @@ async fn acknowledged_commits_survive_sigkill_under_load() {
         assert!(took < REOPENING, "the database took {took:?} to open");
     }
     println!("the slowest opening took {slowest:?}");
-    // Restart for new rate limits: those of the current minute only suffice for the newest facts.
+    // The restart gives new rate limits. The limits of the current minute only suffice for the
+    // newest facts.
     instance.kill();
     instance.start();
     known.check(&instance, &client, usize::MAX).await;

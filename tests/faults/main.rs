@@ -23,7 +23,7 @@ mod support;
 mod token;
 mod turnover;
 
-/// Lock on the machine. Tests that measure take it exclusively; the others share it.
+/// Lock on the machine. Tests that measure take it exclusively. All other tests share it.
 static MACHINE: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
 
 /// Returns the number of rounds: `FAULT_ROUNDS`, or `short`.

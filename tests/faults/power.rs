@@ -34,7 +34,7 @@ const KEPT: u64 = 40;
 enum Model {
     /// Only synced writes.
     SyncedOnly,
-    /// Also random unsynced writes, some of them torn.
+    /// Random unsynced writes are lost too, and some are torn.
     Scattered,
 }
 

@@ -21,7 +21,7 @@ const STEP: u64 = 64;
 /// Number of concurrent commits.
 const AT_ONCE: u64 = 4;
 
-/// Returns a key. Keys are in random order, like those of codes and grants.
+/// Returns a key. Keys are in random order, like the keys of codes and grants.
 fn key(number: u64) -> Vec<u8> {
     [&b"g"[..], &Sha256::digest(number.to_be_bytes())].concat()
 }

@@ -176,7 +176,8 @@ async fn a_missing_scope_is_named() {
     let reply = world.call("GET", "https://wiki.test/profiles/1", &[("authorization", &token)]).await;
     reply.assert_refused(403, "insufficient_scope");
     let challenge = reply.header("www-authenticate").unwrap();
-    // All scopes that the next authorization request must name: `profile` alone would be rejected.
+    // The challenge names all scopes that the next authorization request needs. `profile` alone
+    // would be rejected.
     assert!(
         challenge.contains("error=\"insufficient_scope\"") && challenge.contains(" scope=\"openid profile\""),
         "{challenge}"

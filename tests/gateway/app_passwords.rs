@@ -171,7 +171,7 @@ async fn wrong_application_passwords_are_refused() {
         format!("Basic {}", STANDARD.encode([0xff, b':', 0xfe])),
         format!("Basic {}", "A".repeat(4000)),
     ] {
-        // Neither a navigation nor a cookie in the request changes that.
+        // A navigation or a cookie in the request does not change the response.
         for fields in
             [vec![], vec![("accept", "text/html"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]]
         {
@@ -179,11 +179,11 @@ async fn wrong_application_passwords_are_refused() {
             assert_challenged(&browser.send("GET", "https://git.test/", &fields, "").await);
         }
     }
-    // Where the rule does not allow it, it counts as no credential.
+    // If the rule does not allow application passwords, the password counts as no credential.
     let right = basic(ANNA, &of_git);
     ask(&world, "https://git.test/web/", &right).await.assert_refused(401, "login_required");
     ask(&world, "https://wiki.test/", &right).await.assert_refused(401, "login_required");
-    // It is never forwarded to the application.
+    // The password is never forwarded to the application.
     assert_eq!(ask(&world, "https://git.test/open/x", &right).await.header("authorization"), None);
     let reply = browser.send("GET", "https://git.test/web/", &[("authorization", &right)], "").await;
     assert_eq!((reply.arrived().0, reply.header("authorization")), ("git", None));

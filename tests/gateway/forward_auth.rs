@@ -171,7 +171,7 @@ async fn a_client_behind_a_proxy_cannot_bypass_the_decision() {
     ] {
         assert_eq!(Asked::about("wiki.test", "/a", &[(name, said)]).status(&world).await, 400, "{name}");
     }
-    // Names that some servers fold to those of the proxy are ignored.
+    // Header names that some servers fold to the proxy's header names are ignored.
     let folded =
         [("x_forwarded_uri", "/public/a"), ("x_forwarded_host", "desk.test"), ("x.forwarded.method", "OPTIONS")];
     assert_eq!(Asked::about("wiki.test", "/a", &folded).status(&world).await, 401);

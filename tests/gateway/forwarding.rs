@@ -127,7 +127,8 @@ async fn a_non_ascii_cookie_hides_no_other_cookie() {
     let reply = browser.fetch("https://wiki.test/").await;
     assert_eq!(reply.header("cookie"), Some("AD=Ayşe; zil=İstanbul ğ"));
     assert_eq!(reply.header("x-forwarded-email"), Some(ANNA));
-    // In ISO-8859-9, and with bytes at the ends that some parsers treat as white space.
+    // The cookie is in ISO-8859-9, and has bytes at its ends that some parsers treat as white
+    // space.
     let own = browser.cookie("wiki.test", "__Host-sealgate").unwrap();
     let theirs = [b"\xa0ad=Ay\xfee\xa0".as_slice(), b"\xff"].join(b"; ".as_slice());
     let line = [theirs.as_slice(), b"; __Host-sealgate=", own.as_bytes()].concat();
@@ -158,7 +159,7 @@ async fn the_applications_own_authorization_is_forwarded_with_a_session() {
     let reply = browser.send("GET", "https://wiki.test/", &[("authorization", "Basic dTpw")], "").await;
     assert_eq!(reply.header("authorization"), Some("Basic dTpw"));
     assert_eq!(reply.header("x-forwarded-email"), Some(ANNA));
-    // It is no credential of this provider.
+    // The header has no credential of this provider.
     let reply = world.call("GET", "https://wiki.test/", &[("authorization", "Basic dTpw")]).await;
     reply.assert_refused(401, "login_required");
 }

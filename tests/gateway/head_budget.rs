@@ -14,8 +14,8 @@ const LIMITED: usize = 3 * 64 * 1024;
 
 /// Hosts of applications with many rules.
 ///
-/// The paths of each begin alike. Their rules have one of seven conditions; those of `alike.test` have
-/// the same.
+/// The paths of each application begin alike. Their rules have one of seven conditions. All rules
+/// of `alike.test` have the same conditions.
 const HOSTS: &[&str] = &["site.test", "alike.test", "mixed.test"];
 
 /// Returns three open applications with closed parts, whose paths may contain every character that

@@ -140,7 +140,7 @@ async fn forged_identity_headers_are_removed() {
         let reply = browser.send("GET", &format!("https://{host}/"), &forged, "").await;
         reply.arrived();
         for (name, value) in &reply.headers {
-            // These headers mean nothing to the other applications.
+            // These headers have no meaning for the other applications.
             let own = host != "intranet.test" && ["x-staff-mail", "x-teams", "x-id"].contains(&name.as_str());
             assert!(own || value != "forged", "{host}: {name}");
         }

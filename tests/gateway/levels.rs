@@ -88,8 +88,8 @@ async fn a_higher_level_opens_lower_rules_and_returns_to_the_page() {
         assert_eq!(sent.sent_with("max_age"), None);
         assert_needs(&browser.fetch(&format!("https://bank.test{path}")).await, &[&format!("acr_values=\"{asked}\"")]);
     }
-    // A passkey was used meanwhile: the provider asks nothing, and paths with lower requirements
-    // are open as well.
+    // A passkey was used before this request, so the provider asks nothing. Paths with lower
+    // requirements are open as well.
     let sent = browser.visit("https://bank.test/keys/x?to=%C5%9F&a=b%2Fc").await;
     done(&world, &browser, &[(Password, 9), (Passkey, 5)]).await;
     assert_eq!(browser.follow("https://bank.test/", sent).await.arrived(), ("bank", "/keys/x?to=%C5%9F&a=b%2Fc"));
@@ -216,8 +216,8 @@ async fn a_token_below_the_level_is_refused_with_the_missing_level() {
     assert_needs(&call("/accounts", &weak).await, &["acr_values=\"2\""]);
 }
 
-/// From no sign-in through the second step to the requested page, then with the second step, then
-/// to a level that it does not reach.
+/// The browser goes from no sign-in through the second step to the requested page. It then requests
+/// a page with the second step, and a level that it does not reach.
 #[tokio::test]
 async fn a_second_step_leads_to_the_requested_page() {
     let world = World::made(BANK, Some(10), |_| ()).await;

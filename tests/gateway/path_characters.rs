@@ -102,7 +102,7 @@ async fn a_path_whose_readings_are_too_long_is_refused() {
 async fn a_path_with_a_reading_under_another_rule_is_refused() {
     let world = World::with(SITE).await;
     let refused = [
-        // For a server that strips parameters.
+        // Read by a server that strips parameters.
         "/files/private;x/report",
         "/files/private;/report",
         "/files/private%3Bx/report",
@@ -113,7 +113,7 @@ async fn a_path_with_a_reading_under_another_rule_is_refused() {
         "/files/Secret.txt;a/b",
         "/files/PRIVATE;x/y",
         "/files/secret.txt.;x",
-        // For a server that decodes before it splits the path.
+        // Read by a server that decodes before it splits the path.
         "/api%2Fadmin/users",
         "/api/admin%2Fusers",
         "/api/%61dmin%2fusers",
@@ -135,7 +135,7 @@ async fn a_path_with_a_reading_under_another_rule_is_refused() {
         "/both/x%2F..;y%2F..%2Fadmin",
         "/both/inner%3B%2Fx",
         "/both%2Finner/x",
-        // For a server that decodes twice.
+        // Read by a server that decodes twice.
         "/job/secret%252Fx",
         "/job/Secret%252fx",
         "/job%252Fsecret/x",

@@ -88,7 +88,7 @@ async fn a_path_with_a_reading_as_a_closed_path_is_refused() {
         "/ACCOUN~1/x",
         "/acc1a2~3/x",
         "/accoun%EF%BD%9E1/x",
-        // Both at once, also in a folder that has no rule of its own.
+        // Both readings at once, also in a folder that has no rule of its own.
         "/files/salari~1/x",
         "/files./salari~1/x",
         "/files::$INDEX_ALLOCATION/SALARI~1/",
@@ -122,7 +122,7 @@ async fn a_path_with_a_reading_as_a_closed_path_is_refused() {
         "/a.b./c",
     ];
     world.lets_through(&sound).await;
-    // The same on a closed path: nothing below it is open.
+    // On a closed path, the result is the same: nothing below the path is open.
     let browser = Browser::new(&world);
     browser.sign_in_at("https://site.test/admin/", ANNA).await;
     let address = "https://site.test/admin/Ay%C5%9Fe%20%C4%B1";

@@ -9,7 +9,7 @@ use crate::world::{ANNA, PASSWORD, World};
 
 const COOKIE: &str = "__Host-sealgate";
 
-/// Returns an attacker's browser with the session cookies of another one.
+/// Returns an attacker's browser with the session cookies of the victim's browser.
 fn thief<'w>(world: &'w World, victim: &Browser<'_>, hosts: &[&str]) -> Browser<'w> {
     let thief = Browser::new(world);
     for host in hosts {
@@ -89,7 +89,7 @@ async fn a_cookie_replaced_by_a_renewed_sign_in_gives_no_access() {
     }
 }
 
-/// It opens no other application, because the provider issues no code for it.
+/// The cookie opens no other application, because the provider issues no code for it.
 #[tokio::test]
 async fn a_cookie_replaced_by_a_renewed_sign_in_opens_no_other_application() {
     let world = World::new().await;

@@ -52,8 +52,8 @@ async fn the_sign_in_uses_the_code_flow_with_pkce_and_a_secret_state() {
     assert!(!first.location().contains("%2Fa"), "the page that was wanted stays here");
 }
 
-/// From the callback, a browser keeps the fragment of an address up to the application's page, where
-/// scripts can read a code in it. Whoever began the sign-in could complete it elsewhere.
+/// A browser keeps the fragment of a URL from the callback to the application's page, where scripts
+/// can read a code in it. An attacker who began the sign-in could complete it elsewhere.
 #[tokio::test]
 async fn an_applications_code_is_never_sent_in_a_fragment_or_a_form() {
     let world = World::with("[form_post]\nenabled = true").await;
@@ -94,8 +94,8 @@ async fn every_tab_returns_to_its_own_page_with_one_session() {
     let first = browser.sign_in(&tabs[2], ANNA).await;
     assert_eq!(first.arrived(), ("wiki", "/tab/2?x"));
     let session = browser.cookie("wiki.test", COOKIE).unwrap();
-    // The other tabs still show the form. Submitting it signs in again, and creates an additional
-    // newer session.
+    // The remaining tabs still show the form. If a user submits it, they sign in again, which
+    // creates an additional newer session.
     for number in [0, 3] {
         world.wait(5);
         let end = browser.sign_in(&tabs[number], ANNA).await;
@@ -204,8 +204,8 @@ async fn a_code_for_one_application_opens_no_other() {
     let reply = browser.visit(&format!("https://wiki.test/.sealgate/callback?code={code}&state={state}")).await;
     assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
     assert_eq!(browser.cookie("wiki.test", COOKIE), None);
-    // A state opens no other application either: the answer to one application's attempt is sent to
-    // the other's callback.
+    // A state opens no second application: the response for one application's sign-in is sent to
+    // the callback of a second one.
     let reply = browser.visit(&answered.location().replace("shop.test", "wiki.test")).await;
     assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
     assert_eq!(browser.cookie("wiki.test", COOKIE), None);
@@ -388,8 +388,8 @@ async fn an_office_of_five_hundred_behind_one_address_signs_in_within_a_minute()
             let file = browser.visit(&format!("https://id.test/oauth/{file}")).await;
             assert_ne!(file.status, 429, "person {person}");
         }
-        // Verifying a password is slow, so only some users enter theirs; the others request the
-        // same number of pages without it.
+        // Verifying a password is slow, so only some users type theirs. The other users request the
+        // same number of pages without a password.
         if person % 50 == 49 {
             assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("wiki", "/a"), "person {person}");
         } else {
@@ -408,7 +408,7 @@ async fn the_403_page_names_the_account_and_offers_another() {
     let refused = browser.sign_in_at("https://wiki.test/staff/rota?week=3", BEN).await;
     refused.assert_page(403);
     assert!(refused.text().contains(BEN), "{}", refused.text());
-    // Another request shows the same page, and no sign-in.
+    // A second request shows the same page, and no sign-in.
     browser.visit("https://wiki.test/staff/rota?week=3").await.assert_page(403);
     let switch = link(refused.text(), "/.sealgate/switch-account");
     let chooser = browser.open(&format!("https://wiki.test{switch}")).await;
@@ -536,7 +536,7 @@ async fn a_resent_sign_in_form_leads_to_the_requested_page_without_a_second_sess
         assert_eq!(browser.submit(&page, fields).await.arrived(), ("wiki", "/a?b=c"));
         assert_eq!(sessions(), before);
     }
-    // Another browser gets neither a session nor the page.
+    // A second browser gets neither a session nor the page.
     let stranger = Browser::new(&world);
     let shown = stranger.submit(&page, &fields).await;
     assert_eq!(shown.answered_with(), 400);

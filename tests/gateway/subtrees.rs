@@ -145,7 +145,8 @@ async fn a_valid_depth_limits_the_checked_rules() {
         let twice = [("depth", "0"), ("depth", "infinity")];
         ben.send(method, &at("/docs/"), &twice, "").await.assert_refused(400, "invalid_request");
     }
-    // A listing shows names and properties of closed members, and no members of those.
+    // A listing shows names and properties of closed members, but not the members of a closed
+    // member.
     for path in ["/", "/documents/", "/documents/of/", "/documents/of", "/docs/", "/docs"] {
         arrives("PROPFIND", path, &[("depth", "1")]).await;
     }
@@ -239,7 +240,8 @@ async fn a_subtree_without_a_rule_for_the_method_is_closed_to_requests_on_its_pa
     anna.send("DELETE", "https://archive.test/other/", &[], "").await.arrived();
 }
 
-/// Some servers read the path as another one with the same rule, but with a closed path below it.
+/// Some servers read the path as a different path with the same rule, but with a closed path below
+/// it.
 #[tokio::test]
 async fn everything_below_each_reading_of_the_path_is_judged() {
     let world = World::with(APPS).await;
@@ -264,7 +266,7 @@ async fn everything_below_each_reading_of_the_path_is_judged() {
         let reply = ben.send("DELETE", &at(path), &[], "").await;
         assert!(reply.arrived.is_none(), "{path}");
         reply.assert_refused(403, "access_denied");
-        // The same as a destination.
+        // The path is refused as a destination, too.
         if !path.contains("%3F") {
             let reply = ben.send("MOVE", &at("/x"), &[("destination", path)], "").await;
             assert!(reply.arrived.is_none(), "{path}");

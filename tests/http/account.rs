@@ -158,7 +158,7 @@ async fn a_forms_token_is_bound_to_the_session_and_the_user() {
     assert_code(&browser.submit(&chooser, &[("account", &provider.anna.sub.to_string())]).await);
     assert_eq!(browser.cookie("__Host-sealgate"), cookie, "the session is the same, its person another");
     browser.post("/account", &fields(&of_ben)).await.assert_error_page();
-    // The same user in another session.
+    // The same user in a second session.
     let of_elsewhere = csrf_of(&elsewhere.get("/account").await);
     browser.post("/account", &fields(&of_elsewhere)).await.assert_error_page();
     assert_eq!(provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap(), provider.anna);
@@ -287,8 +287,8 @@ async fn sessions_are_listed_and_ended_individually_or_together() {
     assert_code(&browser.open(&silent).await);
 }
 
-/// Signing out everywhere else ends the tokens of all applications, also those of the session that
-/// stays. Those of other users stay.
+/// Signing out everywhere else ends the tokens of all applications, also the tokens of the
+/// remaining session. Tokens of other users stay valid.
 #[tokio::test]
 async fn signing_out_everywhere_else_ends_the_tokens_of_all_applications() {
     let provider = Provider::new().await;

@@ -243,8 +243,8 @@ async fn the_owner_of_a_taken_address_is_notified_and_the_requester_is_not() {
     );
     let (code, to) = mailbox::code(&provider.sealgate).await;
     assert_eq!(to, "BEM@example.test");
-    // Another account takes the address meanwhile. The user has verified the address, so the page
-    // may report this.
+    // An account with the address is created before the code is typed. The user has verified the
+    // address, so the page may report this.
     let store = &provider.sealgate.store;
     let taker = Email::parse("bem@example.test").unwrap();
     let _ = store.rename_user(provider.ben.sub, |user| user.email = taker.clone()).await.unwrap();
@@ -259,8 +259,8 @@ async fn the_owner_of_a_taken_address_is_notified_and_the_requester_is_not() {
     assert!(mailbox::take(&provider.sealgate).await.is_empty());
 }
 
-/// Two concurrent wrong codes: the one whose commit conflicts is rejected alike, regardless of who
-/// owns the address.
+/// Two wrong codes are sent concurrently. The request whose commit conflicts gets the same answer,
+/// regardless of who owns the address.
 #[tokio::test]
 async fn concurrent_wrong_codes_reveal_nothing_about_the_address() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;

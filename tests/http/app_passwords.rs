@@ -76,7 +76,7 @@ async fn an_application_password_is_created_shown_once_and_revoked() {
     let again = browser.get(PAGE).await;
     assert!(again.text().contains("git, dizüstü") && again.text().contains("Never used") && shown(&again).is_none());
     assert!(!again.text().contains(&password));
-    // Another user's form cannot revoke it.
+    // A form of another user cannot revoke the password.
     let ben = provider.browser();
     let login = ben.open(PAGE).await;
     let of_ben = ben.submit(&login, &[("email", "ben@example.test"), ("password", PASSWORD)]).await;

@@ -17,8 +17,8 @@ fn kinds(records: &[AuditRecord]) -> Vec<AuditKind> {
     records.iter().map(|record| record.event.kind).collect()
 }
 
-/// Clients refresh all day. The first refresh in an hour is recorded at once, the others as one
-/// record with a count. Refreshes from another address are recorded separately.
+/// Clients refresh all day. The first refresh in an hour is recorded at once, and all further ones
+/// as one record with a count. Refreshes from a different address are recorded separately.
 #[tokio::test]
 async fn refreshes_of_a_grant_are_one_record_an_hour_with_a_count() {
     let provider = Provider::new().await;

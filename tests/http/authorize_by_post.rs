@@ -71,7 +71,7 @@ async fn a_cross_site_form_is_repeated_with_the_browsers_cookies() {
     for headers in [&[across, ("cookie", &cookie)][..], &[("sec-fetch-site", "same-site")], &[]] {
         assert!(!post(headers, query).await.location().starts_with("/oauth/authorize"));
     }
-    // So are requests that do not fit into a redirect URL.
+    // Requests that do not fit into a redirect URL are stored too.
     for body in [format!("{query}&x={}", "x".repeat(9000)), format!("{query}&x=\r\nX: y"), format!("{query}&x=ş")] {
         let reply = post(&[across], &body).await;
         assert!(reply.location().starts_with("/oauth/resume?"));

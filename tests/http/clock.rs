@@ -61,8 +61,8 @@ async fn a_new_consent_is_valid_after_the_clock_is_set_back() {
     }
 }
 
-/// A client is deleted and another one is created under its id, in the same second or an hour
-/// earlier. No user has consented to the new client.
+/// A client is deleted and a new one is created with its id, in the same second or an hour earlier.
+/// No user has consented to the new client.
 #[tokio::test]
 async fn a_later_client_with_the_same_id_inherits_no_consent() {
     for seconds in [0, 3600] {

@@ -1,4 +1,4 @@
-//! Tests two nodes on one store: startup and background work run once, and do not disturb the other
+//! Two nodes on one store. Startup and background work run once, and do not disturb the second
 //! node.
 
 use std::sync::Arc;
@@ -115,7 +115,7 @@ async fn one_of_two_nodes_sends_each_mail_once_and_the_other_continues() {
         assert_eq!(relay.mails_to(person).len(), 1, "{person}");
     }
     until("one of them sends", async || nodes.iter().filter(|(node, ..)| holds(node, "mailing")).count() == 1).await;
-    // The sender stops, and the other node takes over.
+    // The sender stops, and the second node continues.
     let sender = nodes.iter().position(|(node, ..)| holds(node, "mailing")).unwrap();
     let (_, stop, worker) = nodes.remove(sender);
     stop.send(true).unwrap();

@@ -147,7 +147,7 @@ async fn each_page_of_the_console_requires_its_role() {
     for path in &DEVELOPERS[..2] {
         assert_eq!(ben.get(path).await.status, 200, "{path}");
     }
-    // Another owner's client gets the same answer as an unknown one.
+    // A client of another owner gets the same answer as an unknown client.
     for path in &DEVELOPERS[2..] {
         assert_eq!(ben.get(path).await.status, 404, "{path}");
         assert_eq!(ben.get(&path.replace("c1", "none")).await.status, 404, "{path}");
@@ -436,7 +436,7 @@ async fn a_form_token_of_the_console_is_bound_to_the_session_and_the_user() {
     let of_elsewhere = csrf_of(&elsewhere.get("/console/clients/c1").await);
     let delete = |csrf| [("csrf", csrf), ("action", "delete"), ("sure", "yes")];
     anna.post("/console/clients/c1", &delete(&of_elsewhere)).await.assert_error_page();
-    // Both users in one session: Ben's token for a form that Anna may submit too.
+    // Both users are in one session. Ben's token is sent with a form that Anna may submit too.
     let page = anna.open(&provider.c1().authorize(&[("prompt", "login")])).await;
     anna.sign_in(&page, BEN).await;
     let of_ben = csrf_of(&anna.get("/console/clients/new").await);

@@ -65,8 +65,8 @@ async fn meddled() -> (Provider, Arc<AtomicUsize>) {
     (Provider { sealgate, ..provider }, times)
 }
 
-/// However often the session changes meanwhile, the old cookie is signed out, and no session
-/// without a browser is left.
+/// The old cookie is signed out even if the session changes several times during the sign-in. No
+/// session without a browser remains.
 #[tokio::test]
 async fn a_sign_in_concurrent_with_a_session_change_leaves_no_old_session() {
     for times in [1, 3, 100] {

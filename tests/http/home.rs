@@ -94,7 +94,7 @@ async fn the_start_page_lists_only_accessible_applications() {
     };
     assert_eq!(links(home.text()), ["https://wiki.test/", "https://site.test:8443/"]);
     assert!(home.text().contains("Bilgi &#60;Bankası&#62;") && home.text().contains("What we know"), "{home:?}");
-    // It also shows applications that a verified address or a group opens.
+    // The page also shows applications that a verified address or a group opens.
     let anna = with_anna(&provider).await;
     assert_eq!(
         links(anna.get("/").await.text()),

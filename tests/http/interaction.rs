@@ -31,7 +31,7 @@ async fn resp_10_a_forms_token_is_bound_to_the_browser() {
     let (browser, victim) = (provider.browser(), provider.browser());
     let page = browser.open(&provider.c1().authorize(&[])).await;
     victim.open(&provider.c1().authorize(&[])).await;
-    // Copies the request of one browser to the other browser.
+    // Copies the request of one browser to a second browser.
     let key_of = |browser: &Browser<'_>| {
         [b"i".as_slice(), &SecretHash::for_secret(browser.cookie(BROWSER).unwrap().as_bytes()).as_bytes()[..16]]
             .concat()
@@ -430,8 +430,9 @@ async fn back_after_the_sign_in_continues_the_request() {
     assert_eq!(own.get(&form_action(page.text())).await.location(), "/account");
 }
 
-/// The user sends the form of a sign-in again: with a second click, while the client answers slowly,
-/// or with the Back button. The browser discards the first answer, so the client gets another one.
+/// The user sends the form of a sign-in again: with a second click, while the client answers
+/// slowly, or with the Back button. The browser discards the first answer, so the client gets a
+/// second one.
 #[tokio::test]
 async fn a_resent_form_restarts_the_same_request() {
     let provider = Provider::new().await;

@@ -137,7 +137,7 @@ async fn the_sweeper_completes_an_interrupted_revocation() {
     assert_eq!(open_revocations(&provider).await, 0);
 }
 
-/// An unreadable revocation blocks neither a start nor the garbage collection of the others.
+/// An unreadable revocation does not block a start or the garbage collection of other revocations.
 #[tokio::test]
 async fn a_damaged_record_does_not_block_other_revocations() {
     let (provider, meddler) = Provider::meddled().await;
@@ -149,7 +149,7 @@ async fn a_damaged_record_does_not_block_other_revocations() {
     meddler.fail(None);
     let open = provider.engine.scan(b"O", None, 9).await.unwrap();
     let [(key, _)] = open.as_slice() else { panic!("{open:?}") };
-    // Its key sorts before the others.
+    // The key of the damaged record sorts before all others.
     let mut damaged = key.clone();
     damaged[1..17].fill(0);
     let put = |key: &[u8], value: &[u8]| Changes { put: vec![(key.to_vec(), value.to_vec())], ..Changes::default() };

@@ -166,7 +166,7 @@ async fn jwt_09_an_access_token_follows_rfc_9068() {
     assert_ne!(one["jti"], other["jti"]);
 }
 
-/// RFC 9068 §4: neither kind of token is accepted as the other.
+/// RFC 9068 §4: an ID token is not accepted as an access token, and the reverse.
 #[tokio::test]
 async fn jwt_09_an_id_token_is_refused_as_an_access_token() {
     let provider = Provider::new().await;
@@ -177,8 +177,8 @@ async fn jwt_09_an_id_token_is_refused_as_an_access_token() {
     assert!(!provider.get(&logout).await.location().starts_with("https://rp.test"));
 }
 
-/// Two issuers may share a token device, or an issuer may have been renamed. Neither accepts tokens
-/// with the other's name.
+/// Two issuers may share a token device, or an issuer may have been renamed. Neither issuer accepts
+/// tokens with the name of the other.
 #[tokio::test]
 async fn jwt_09_a_token_of_another_issuer_with_our_key_and_grant_is_refused() {
     let provider = Provider::new().await;

@@ -48,8 +48,8 @@ fn kid(token: &str) -> String {
     jwt_header(token)["kid"].as_str().unwrap().to_owned()
 }
 
-/// The removal is committed, and its audit record is being written. The token is used meanwhile and
-/// afterwards.
+/// The removal is committed, and its audit record is being written. The token is used at this time
+/// and afterwards.
 #[tokio::test]
 async fn a_cached_token_ends_with_the_removal_of_its_key() {
     let (provider, meddler, _signer) = with_two_keys("in use").await;
@@ -120,7 +120,7 @@ async fn a_clock_set_back_restores_no_removed_key() {
     assert_eq!(restarted.userinfo(&later.access).await.status, 200);
 }
 
-/// The same on a first start: the only key signs, regardless of the clock.
+/// On a first start, the only key signs, regardless of the clock.
 #[tokio::test]
 async fn a_clock_set_back_keeps_the_active_key() {
     let (provider, _, _signer) = with_own_key("first start").await;

@@ -48,7 +48,8 @@ async fn a_raised_level_applies_at_the_next_refresh() {
         demand(&provider, Some(level)).await;
         assert_too_weak(&provider.c1().refresh(&second.refresh).await);
     }
-    // Nothing was used up: an administrator can undo a requirement that was set by mistake.
+    // The code was not consumed, so an administrator can undo a requirement that was set by
+    // mistake.
     demand(&provider, None).await;
     Tokens::of(&provider.c1().refresh(&second.refresh).await);
 }
@@ -69,7 +70,7 @@ async fn a_required_level_applies_to_codes_and_tokens_of_weaker_sign_ins() {
     let challenge = weak.header("www-authenticate").unwrap();
     assert!(challenge.contains("error=\"insufficient_user_authentication\""), "{challenge}");
     assert!(challenge.contains("acr_values=\"2\""), "{challenge}");
-    // Nothing was used up.
+    // The token was not consumed.
     store.change_user(provider.anna.sub, |user| user.groups.clear()).await.unwrap();
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
     Tokens::of(&provider.c1().redeem(&code).await);
@@ -173,7 +174,7 @@ async fn unreachable_voluntary_levels_give_the_reached_level() {
     }
 }
 
-/// Where no user can reach the level, a page shows the requirement, and the client gets an error.
+/// If no user can reach the level, a page shows the requirement, and the client gets an error.
 #[tokio::test]
 async fn an_unreachable_level_shows_a_page_and_returns_an_error() {
     let provider = Provider::with("[factors]\nenrolment = \"administrator\"").await;

@@ -83,7 +83,7 @@ async fn attackers_cannot_lock_a_user_out_of_a_known_browser() {
     }
     assert!(wait(&guess(&provider.browser(), &provider, ANNA, PASSWORD).await) > 0);
     assert!(wait(&guess(&from(&provider, "203.0.113.1"), &provider, ANNA, PASSWORD).await) > 0);
-    // Both while she is signed in and afterwards.
+    // The browser is known while she is signed in, and afterwards.
     assert_code(&guess(&anna, &provider, ANNA, PASSWORD).await);
     provider.sealgate.store.end_other_sessions_of_user(provider.anna.sub, other()).await.unwrap();
     assert_code(&guess(&anna, &provider, ANNA, PASSWORD).await);
@@ -129,7 +129,8 @@ async fn a_known_browser_is_known_for_its_users_only() {
     assert!(wait(&guess(&planted, &provider, ANNA, PASSWORD).await) > 0);
     planted.set_cookie(KNOWN, &[&"A".repeat(22), "x", ".", &"B".repeat(22)].join("."));
     assert!(wait(&guess(&planted, &provider, ANNA, PASSWORD).await) > 0);
-    // Both users in one browser: it is known for both, and the planted mark did not become Anna's.
+    // Both users sign in in one browser. It is known for both, and the planted mark did not become
+    // Anna's.
     provider.wait(900);
     planted.set_cookie(KNOWN, &ben.cookie(KNOWN).unwrap());
     guess(&planted, &provider, ANNA, PASSWORD).await;

@@ -82,7 +82,7 @@ async fn non_ascii_cookies_do_not_sign_the_user_out() {
     // The session continues, and opens the account.
     let account = browser.get("/account").await;
     assert!(account.status == 200 && account.text().contains("anna@example.test"), "{account:?}");
-    // The same in ISO-8859-9.
+    // The same cookie in ISO-8859-9.
     let cookie = [b"ad=Ay\xfee; __Host-sealgate=", browser.cookie("__Host-sealgate").unwrap().as_bytes()].concat();
     let request = http::Request::get("/account").header("host", "id.test");
     let request = request.header("cookie", http::HeaderValue::from_bytes(&cookie).unwrap());

@@ -13,8 +13,8 @@ use crate::support::{Provider, form_action};
 
 const ANNA: &str = "anna@example.test";
 
-/// Returns the notifications that are due, with count and recipient, and the number of those not
-/// due yet.
+/// Returns the due notifications, with count and recipient, and the number of notifications that
+/// are not due yet.
 async fn told(provider: &Provider) -> (Vec<(Notice, u32, String)>, usize) {
     notices::write(&provider.sealgate).await;
     let (store, ever) = (&provider.sealgate.store, UnixTime::from_seconds(u64::MAX));
@@ -45,8 +45,8 @@ async fn security_changes_are_notified_to_the_owner() {
     assert_eq!(told(&provider).await, (vec![once(Notice::RecoveryCodesMade)], 0));
 }
 
-/// Both bypass the account's second factor: a copied key for the attacker who copied it, an
-/// application password by design.
+/// Both bypass the account's second factor. An attacker who copied a key can use it, and an
+/// application password needs no second factor.
 #[tokio::test]
 async fn a_possibly_copied_key_and_a_new_application_password_are_notified() {
     let provider = Provider::with(MAIL).await;

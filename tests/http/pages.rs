@@ -98,7 +98,7 @@ async fn error_descriptions_are_fixed_sentences_in_the_permitted_characters() {
             assert!(!value.is_empty());
         }
     }
-    // It repeats no input.
+    // The description repeats no input.
     for name in ["prompt", "response_type", "max_age", "id_token_hint", "code_challenge_method"] {
         let reply = provider.get(&provider.c1().authorize(&[(name, "evil-7f3a <script>")])).await;
         assert!(!reply.location().contains("evil"), "{name}: {}", reply.location());

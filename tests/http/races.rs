@@ -93,7 +93,7 @@ async fn a_consent_withdrawn_while_its_code_is_redeemed_leaves_no_tokens() {
     }
 }
 
-/// The same with the session of the sign-in, which ends meanwhile.
+/// The session of the sign-in ends while its code is redeemed.
 #[tokio::test]
 async fn a_session_that_ends_while_its_code_is_redeemed_leaves_no_tokens() {
     for at in [At::BeforeCommit, At::AfterCommit] {
@@ -115,8 +115,8 @@ async fn assert_no_grants(provider: &Provider) {
     assert_eq!(provider.sealgate.store.grants(&filter, None, 10).await.unwrap().grants, []);
 }
 
-/// One tab updates the last use of a session while another tab ends it: the update does not restore
-/// the session.
+/// One tab updates the last use of a session while a second tab ends the session. The update does
+/// not restore it.
 #[tokio::test]
 async fn a_recorded_use_does_not_revive_a_concurrently_ended_session() {
     let (provider, meddler) = Provider::meddled().await;

@@ -288,7 +288,8 @@ async fn rate_03_failed_authentications_do_not_count_against_the_client() {
         let reply = attempt(&provider, &format!("198.51.100.{}", number % 4), "c1", "wrong").await;
         reply.assert_unauthenticated();
     }
-    // Not even from the client's own address, which it may share with others.
+    // A request from the client's own address is refused too, because other clients may share the
+    // address.
     for _ in 0..50 {
         attempt(&provider, "192.0.2.1", "c1", "wrong").await.assert_unauthenticated();
     }
@@ -346,7 +347,7 @@ async fn rate_03_an_attacker_cannot_block_a_public_client() {
         };
         provider.request_from(address, "POST", path, &[FORM], &format!("client_id=p1&{body}")).await
     };
-    // From many addresses, and from the address of the client's users.
+    // Requests come from many addresses, and from the address of the client's users.
     for network in 0..4 {
         for number in 0..52 {
             bogus(&format!("198.51.100.{network}"), number).await;
@@ -358,8 +359,8 @@ async fn rate_03_an_attacker_cannot_block_a_public_client() {
     }
     assert_eq!(limited, 6, "bogus requests are limited by themselves: four of five are for the token endpoint");
     let redeemed = p1.redeem(&code).await;
-    // The client's own limit: the redemption above and that of `tokens` were requests of this
-    // minute.
+    // The redemption above and the one of `tokens` were requests of this minute, and count against
+    // the client's own limit.
     assert_eq!((redeemed.status, redeemed.allowance().remaining), (200, 47));
     let refreshed = p1.refresh(&tokens.refresh).await;
     assert_eq!((refreshed.status, refreshed.allowance().remaining), (200, 46));

@@ -83,7 +83,7 @@ async fn an_answer_decides(first: &Arc<Provider>, second: &Arc<Provider>) {
     let again = Tokens::of(&second.c1().refresh(&tokens.refresh).await);
     assert_eq!(again.refresh, lost.refresh);
     assert_eq!(second.userinfo(&lost.access).await.status, 200);
-    // That answer was in time: the parent is now presented by another holder.
+    // That answer was in time, so a second holder now presents the parent.
     second.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     assert_ended(first, &again).await;
 
@@ -138,8 +138,8 @@ async fn answers_of_a_cleanly_stopped_process_are_not_doubtful() {
     assert_ended(&next, &child).await;
 }
 
-/// The commit is applied and its answer is delayed. The client asks the other node, and gets the
-/// answer of the first one.
+/// The commit is applied and its answer is delayed. The client asks the second node, and gets the
+/// answer of the first.
 #[tokio::test]
 async fn a_late_answer_is_repeated_by_another_node() {
     let (first, second, meddler) = two_nodes().await;
@@ -178,8 +178,8 @@ async fn an_answer_to_a_disconnected_client_is_repeated() {
     }
 }
 
-/// A request that waits at a node for longer than its client proves nothing, however often the
-/// token was rotated meanwhile.
+/// A request that waits at a node for longer than its client proves nothing, even if the token was
+/// rotated in the meantime.
 #[tokio::test]
 async fn a_request_that_waited_too_long_ends_no_grant() {
     let (first, second, meddler) = two_nodes().await;

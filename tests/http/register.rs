@@ -347,7 +347,7 @@ async fn an_update_keeps_the_default_scope_and_cannot_set_it() {
     assert_eq!(own.client(&provider).redeem(&code).await.json()["scope"], "openid email");
 }
 
-/// Otherwise an attacker could show the name of another host.
+/// A link to any other host could show the name of a trusted host.
 #[tokio::test]
 async fn the_consent_page_links_to_terms_and_policy_of_the_client() {
     let provider = open().await;
@@ -395,7 +395,7 @@ const WIKI: &str = r#"
     access = "signed_in"
 "#;
 
-/// Otherwise the user would first learn of it from the application's 403.
+/// Without this note, the user would first learn of it from the application's 403.
 #[tokio::test]
 async fn administrators_are_notified_once_of_a_client_that_needs_approval() {
     let notify = "[registration]\nmode = \"open\"\nnotify = [\"ben@example.test\", \"gone@example.test\"]\n";
@@ -668,7 +668,7 @@ async fn a_client_has_no_redirect_uri_on_a_host_of_this_server_without_an_admini
     let id = ClientId::parse(own.text("client_id")).unwrap();
     let update = |uri: &str| json!({"client_id": id, "redirect_uris": [REDIRECT_URI, uri]}).to_string();
     own.manage(&provider, "PUT", &update(uris[0])).await.assert_error(400, "invalid_redirect_uri");
-    // What an administrator has added stays.
+    // A redirect URI that an administrator has added stays.
     let added = RedirectUri::parse(uris[0]).unwrap();
     let change = |client: &mut client::Client| client.redirect_uris.push(added.clone());
     provider.sealgate.store.change_client(&id, change).await.unwrap().unwrap();

@@ -556,7 +556,7 @@ async fn concurrent_proofs_of_an_address_create_one_account() {
         assert_eq!(provider.sealgate.store.users(None, 10).await.unwrap().len(), 3);
         assert_eq!(count(&provider, PENDING).await, 0);
     }
-    // The same form twice, and a passkey that belongs to another user.
+    // The same form is sent twice. The passkey belongs to another user.
     let provider = open().await;
     let browser = provider.browser();
     let page = prove(&provider, &browser, NEW).await;
@@ -678,7 +678,7 @@ async fn hijack_2_no_session_from_before_the_verification_remains_valid() {
             "{path}: {page:?}"
         );
     }
-    // Not even with the code that was sent to the victim.
+    // The attacker's browser gets no account even with the code that was sent to the victim.
     assert_taken(&thief.submit(&waiting, &[("code", &code)]).await);
     assert!(thief.cookie(SESSION).is_none());
 }
@@ -779,7 +779,7 @@ async fn hijack_5_an_address_of_another_issuer_is_not_verified() {
     for state in [UserState::Enabled, UserState::Disabled] {
         provider.wait(3600);
         let page = prove(&provider, &browser, NEW).await;
-        // An administrator adds an account with the address meanwhile.
+        // An administrator creates an account with the address before the user finishes.
         let (sub, email) = (Subject::from_random([77; 16]), Email::parse(NEW).unwrap());
         let added = User { sub, email, password: None, state, ..provider.ben.clone() };
         assert_eq!(provider.sealgate.store.add_user(&added).await.unwrap(), AddOutcome::Added);

@@ -226,8 +226,8 @@ async fn every_reset_request_gets_the_same_response_and_record() {
     assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
 }
 
-/// Otherwise an attacker could block a user's resets. The request does not check whether the
-/// browser belongs to the account's owner.
+/// With one count for all, an attacker could block a user's resets. The request does not check
+/// whether the browser belongs to the account's owner.
 #[tokio::test]
 async fn a_known_browser_has_its_own_count() {
     let provider = mailing().await;
@@ -370,8 +370,8 @@ async fn a_late_lookup_changes_nothing() {
     assert_eq!(work(&provider).await.len(), 1);
 }
 
-/// Messages are sent one after the other. The time at which a user's own message arrives must not
-/// reveal whether the address requested before it has an account.
+/// Messages are sent one after the other. The arrival time of a user's own message must not reveal
+/// whether the address of the previous request has an account.
 #[tokio::test]
 async fn the_time_of_a_message_does_not_reveal_accounts() {
     let provider = mailing().await;
@@ -426,7 +426,7 @@ async fn a_reset_link_works_once_and_only_for_the_unchanged_account() {
     let browser = provider.browser();
     let page = open(&browser, &first).await;
     assert_form(&page);
-    // Another tab with the same link.
+    // A second tab with the same link.
     let tab = browser.get("/oauth/reset").await;
     assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
     assert_over(&browser.submit(&tab, &[("new-password", "another lantern under the bridge")]).await);

@@ -38,7 +38,7 @@ async fn a_token_read_before_its_revocation_is_not_cached() {
     }
 }
 
-/// The same with a cached token that is checked again.
+/// A cached token is checked again while it is revoked.
 #[tokio::test]
 async fn a_token_checked_again_is_not_cached_beyond_a_revocation() {
     let (provider, meddler) = Provider::meddled().await;
@@ -89,7 +89,7 @@ async fn a_revocation_that_timed_out_takes_effect_when_applied() {
     }
 }
 
-/// The same for a disabled account.
+/// The disabling of an account times out and is applied later.
 #[tokio::test]
 async fn a_disabling_that_timed_out_takes_effect_when_applied() {
     let (provider, meddler) = Provider::meddled().await;

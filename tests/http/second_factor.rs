@@ -174,7 +174,7 @@ async fn one_of_64_concurrent_uses_of_a_code_succeeds() {
     assert_eq!(signed_in_at_once(&provider, &halves, &code).await, 1);
 }
 
-/// The same where both requests read the record before either writes it. The order is fixed here.
+/// Both requests read the record before either writes it. The order is fixed here.
 #[tokio::test]
 async fn two_simultaneous_uses_of_a_code_succeed_once() {
     let (provider, meddler) = Provider::meddled().await;
@@ -211,7 +211,7 @@ async fn a_recovery_code_is_valid_once_and_replaces_a_lost_app() {
     assert_eq!(signed_in_at_once(&provider, &halves, &typed).await, 1);
     let left = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
     assert_eq!(left.recovery.as_ref().unwrap().left(), 9);
-    // On the account's own pages the code replaces the lost app: the owner adds another one.
+    // On the account's own pages, the code replaces the lost app, so the owner can add a new one.
     provider.wait(3600);
     let (browser, page) = half(&provider, &[]).await;
     let page = browser.open(&way(&page, "recovery")).await;
@@ -276,7 +276,7 @@ async fn another_users_key_cannot_complete_the_second_step() {
     let his = answer(&page, &ben_key, |ceremony| ceremony);
     let page = key_step(&browser, &page, &his).await;
     let refused = between(page.text(), "role=\"alert\"", "</").unwrap().to_owned();
-    // Not even a key that claims to be hers. All answers show the same page.
+    // A key that claims to be hers is refused too. All answers show the same page.
     for bend in [0, 1, 2] {
         let (browser, page) = half(&provider, &[]).await;
         let bent = match bend {

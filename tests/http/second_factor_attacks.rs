@@ -97,7 +97,7 @@ async fn a_pending_sign_in_cannot_be_completed_by_its_starter() {
         }
     };
     opens(&planted).await;
-    // The same if the attacker has a pending sign-in of their own in that browser.
+    // The attack fails too if the attacker has a pending sign-in of their own in that browser.
     let planted = thief.open(&provider.c1().authorize(&[])).await;
     let half = thief.sign_in(&planted, "ben@example.test").await;
     assert!(form_action(half.text()).contains("/oauth/enrol?"), "{half:?}");
@@ -194,8 +194,8 @@ async fn an_app_where_a_key_is_required_leads_to_an_explanation() {
     assert!(end.returned("code").is_some() || is_consent(&end), "{end:?}");
 }
 
-/// Where administrators control first factors, an attacker with the password cannot add one:
-/// neither in the sign-in nor on the account page.
+/// If administrators control first factors, an attacker with the password cannot add one, neither
+/// in the sign-in nor on the account page.
 #[tokio::test]
 async fn a_stolen_password_cannot_enrol_a_factor_without_the_administrators_link() {
     let provider = Provider::with("[factors]\nenrolment = \"administrator\"\n").await;
@@ -215,7 +215,7 @@ async fn a_stolen_password_cannot_enrol_a_factor_without_the_administrators_link
     assert!(found.is_none_or(|found| found.value.pending.is_empty()));
 }
 
-/// A user with a factor can add another one.
+/// A user with a factor can add a further factor.
 #[tokio::test]
 async fn a_further_factor_needs_no_administrators_link() {
     let provider = Provider::new().await;
@@ -292,7 +292,7 @@ async fn a_session_that_ends_during_a_step_up_stays_ended() {
     let page = old.open("/account").await;
     assert!(is_login(&page), "{page:?}");
 
-    // The same with a factor that is added on the account page.
+    // The factor can be added on the account page, too.
     let browser = provider.browser();
     let page = browser.open(&provider.c1().authorize(&[("acr_values", "3")])).await;
     let page = browser.sign_in(&page, ANNA).await;

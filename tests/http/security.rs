@@ -97,7 +97,7 @@ async fn an_app_becomes_a_factor_with_its_first_code() {
     )
     .await;
     assert!(done.text().contains("<bdi>iş telefonu</bdi>") && done.text().contains("class=\"done\""), "{done:?}");
-    // The secret is no longer shown, and a second app gets another one.
+    // The secret is no longer shown, and a second app gets a new secret.
     assert!(!done.text().contains(&first) && secret(&browser.open(APP).await) != first);
     assert_eq!(apps(&provider).await, 1);
     // Submitting the form again adds nothing.
@@ -137,8 +137,8 @@ async fn an_enrolment_expires_after_fifteen_minutes_and_belongs_to_its_session()
     let browser = with_anna(&provider).await;
     let page = browser.open(APP).await;
     let first = secret(&page);
-    // Another browser of the same user shows another secret, and its form does not confirm this
-    // one.
+    // A second browser of the same user shows a different secret, and its form does not confirm
+    // this one.
     let other = with_anna(&provider).await;
     let theirs = other.open(APP).await;
     assert_ne!(secret(&theirs), first);

@@ -154,7 +154,7 @@ async fn sess_10_the_chooser_lists_signed_in_users_and_another_account() {
     let subjects = [provider.ben.sub.to_string(), provider.anna.sub.to_string(), String::new()];
     assert_eq!(accounts(&page), subjects);
 
-    // Anna is signed in, so she types no password, and `auth_time` is that of her sign-in.
+    // Anna is signed in, so she types no password, and `auth_time` is the time of her sign-in.
     let chosen = id_claims(&provider, &browser.submit(&page, &[("account", &subjects[1])]).await).await;
     assert_eq!(chosen["sub"], subjects[1]);
     assert_eq!(chosen["iat"].as_u64().unwrap(), chosen["auth_time"].as_u64().unwrap() + 10);
@@ -314,7 +314,7 @@ async fn a_hint_for_another_user_never_returns_the_signed_in_user() {
     let page = browser.sign_in(&page, "ben@example.test").await;
     browser.allow(&page).await;
     open(&provider, &browser, &[hint, ("prompt", "none")]).await.assert_error_redirect("login_required");
-    // With pages shown, Anna can sign in.
+    // If pages may be shown, Anna can sign in.
     let page = open(&provider, &browser, &[hint]).await;
     assert_login(&page);
     let other = browser.sign_in(&page, "ben@example.test").await;

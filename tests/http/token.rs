@@ -180,8 +180,8 @@ async fn tok_11_the_redirect_uri_is_required() {
 async fn tok_12_another_client_cannot_use_or_spoil_a_code() {
     let provider = Provider::new().await;
     let browser = provider.browser();
-    // The other conditions of a redemption hold for them as well: consent, scope, redirect URI and
-    // verifier.
+    // The other conditions of a redemption also apply to these clients: consent, scope, redirect
+    // URI and verifier.
     for client in [provider.c2(), provider.p1()] {
         Tokens::of(&client.redeem(&client.code_in(&browser, &[]).await).await);
     }

@@ -44,8 +44,9 @@ struct Difference {
     why: &'static str,
 }
 
-/// In no case do we accept a proof (signature, challenge, origin, relying party, presence or
-/// verification of the user) that they reject.
+/// Cases in which Sealgate and the reference differ. In no case does Sealgate accept a proof
+/// (signature, challenge, origin, relying party, presence or verification of the user) that the
+/// reference rejects.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         what: "client data",

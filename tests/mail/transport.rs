@@ -167,7 +167,7 @@ async fn the_mail_password_is_sent_only_to_the_verified_server() {
     assert_eq!(server.wait_for_mail_to("anna@example.net").await.user.as_deref(), Some("id"));
     assert!(!format!("{transport:?}").contains("hunter2"));
 
-    // Another password without a restart, then a missing password file.
+    // The password changes without a restart. Then the password file is missing.
     write_secret(&file, "hunter22");
     let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
     assert!(line.contains("does not take mail.username and the password (535 5.7.8 authentication failed)"), "{line}");
@@ -276,7 +276,7 @@ async fn an_endless_reply_is_cut_off() {
         server.is_now(Illness { endless: Some(command), ..Illness::default() });
         assert_eq!(fault(&transport).await, SendError::Later(cut_off.to_owned()), "{command}");
     }
-    // The same before TLS.
+    // The same server errors before TLS.
     let server = MailServer::speaking(Speaks::StartTls);
     server.is_now(Illness { endless: Some("EHLO"), ..Illness::default() });
     let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };

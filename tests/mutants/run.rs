@@ -39,7 +39,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Copies tracked and untracked files that git does not ignore, and the build artifacts.
     pub(crate) fn new(root: &Path) -> Self {
-        // Not in /tmp, which may be in memory: the copy takes several gigabytes.
+        // The copy is not in /tmp, because that may be in memory. It takes several gigabytes.
         fs::create_dir_all(root.join("target")).unwrap();
         let place = tempfile::Builder::new().prefix("mutants-").tempdir_in(root.join("target")).unwrap();
         let (tree, target) = (place.path().join("tree"), place.path().join("target"));

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
-    /// What the program would do without the guard.
+    /// Name of the mutant: the behaviour of the program without the guard.
     pub(crate) name: String,
     /// Path of the source file.
     pub(crate) file: String,
@@ -19,7 +19,7 @@ pub(crate) struct Mutant {
     pub(crate) new: String,
     /// Target whose tests must fail: `lib`, or a target in `tests`.
     pub(crate) test: String,
-    /// Names of those tests, or parts of names.
+    /// Names of the tests that must fail, or parts of these names.
     pub(crate) filters: Vec<String>,
     /// Reason why no test fails, if that is correct.
     pub(crate) survives: Option<String>,

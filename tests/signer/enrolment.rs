@@ -139,7 +139,7 @@ fn a_new_node_encrypts_with_the_received_data_key() {
         let second = world.start().await.unwrap().unwrap();
         let sealed = world.sealer().await.seal(b"p", [1; 12], b"hunter2").unwrap();
         assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
-        // Now the node's own token unwraps it, and the request is gone.
+        // The node's own token now unwraps the data key, and the request is gone.
         let again = world.start().await.unwrap().unwrap();
         assert_eq!(again.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
         assert!(world.store().await.node_request("b").await.unwrap().is_none());

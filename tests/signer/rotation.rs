@@ -22,7 +22,7 @@ use crate::configuration::Configuration;
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, open, quick};
 
-/// When the only key is due for rotation, minus the time of publication.
+/// Time at which the only key is due for rotation, minus the time of publication.
 const DUE: Duration = Duration::from_secs(1_000_000 - 90_000);
 
 struct World {

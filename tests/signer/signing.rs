@@ -24,7 +24,7 @@ fn signature_verifies_with_the_published_jwk() {
         let signatures =
             block_on(signer.sign(keys.active().kid(), vec![b"access".to_vec(), b"identity".to_vec()])).unwrap();
 
-        // Like a relying party: only from the JWK's text.
+        // The key is read as by a relying party: only from the text of the JWK.
         let set = serde_json::to_value(keys.jwk_set()).unwrap();
         let jwk = &set["keys"][0];
         let number = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap()).unwrap();
@@ -132,7 +132,7 @@ fn a_full_queue_refuses_immediately() {
         assert_eq!(counts.failures(ErrorClass::Busy), 1);
         // The jobs of the refused request occupy the queue until they are skipped.
         wait_until(Duration::from_secs(1), "the queue has room again", || sign_one(&signer, b"message").is_ok());
-        // At most the current job of the refused request was signed; the queued ones were skipped.
+        // At most the current job of the refused request was signed. Its queued jobs were skipped.
         assert!(counts.signed() <= 4, "{}", counts.signed());
         assert!(signer.ready());
     });

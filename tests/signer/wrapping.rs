@@ -63,13 +63,13 @@ fn a_wrapping_key_with_another_value_is_refused_on_one_line() {
         let hsm = hsm(softhsm);
         signer::wrap_init(&hsm, &[1]).unwrap();
         let (kept, _) = wrapped(&hsm);
-        // The same token label and CKA_ID, another key.
+        // The new key has the same token label and CKA_ID, and a different value.
         delete_wrapping_key(&hsm);
         signer::wrap_init(&hsm, &[1]).unwrap();
         let Err(error) = signer::data_key(&hsm, std::slice::from_ref(&kept), fresh()) else { panic!("it opened") };
         let error = refusal(&error);
         assert!(error.contains("\"sealgate-wrap\"") && error.contains("restore the right token or store"), "{error}");
-        // Another ID: it gets a separate data key.
+        // A key with a different ID gets a separate data key.
         delete_wrapping_key(&hsm);
         signer::wrap_init(&hsm, &[2]).unwrap();
         let made = signer::data_key(&hsm, &[kept], fresh()).unwrap().unwrap();
@@ -135,7 +135,7 @@ fn the_store_keeps_its_data_key_across_a_restart() {
     });
 }
 
-/// Engine whose first read of data keys misses the one stored concurrently by another node.
+/// Engine whose first read of data keys misses a key that another node stores concurrently.
 struct Behind {
     engine: Arc<MemoryEngine>,
     looked: AtomicBool,

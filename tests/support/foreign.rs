@@ -1,4 +1,4 @@
-//! Another issuer: its keys, its tokens, and a server that publishes the keys, correctly or not.
+//! Foreign issuer: its keys, its tokens, and a server that publishes the keys, correctly or not.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
@@ -120,11 +120,11 @@ pub(crate) fn key_set(keys: &[&Key]) -> Value {
 /// Response of a publisher.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// These bytes for any path, with additional header lines.
+    /// The server sends these bytes for any path, with additional header lines.
     Bytes(String, Vec<u8>),
     /// A value for each path; 404 for other paths.
     ByPath(Vec<(String, Value)>),
-    /// This status line and only a `Location` field.
+    /// The server sends this status line and only a `Location` header.
     Status(&'static str, String),
     /// The header section, then an endless body with one byte per second.
     Trickle,

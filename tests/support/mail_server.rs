@@ -33,22 +33,23 @@ pub(crate) enum Speaks {
 #[expect(clippy::struct_excessive_bools, reason = "each is an illness of its own")]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Illness {
-    /// It accepts connections and sends nothing.
+    /// Whether the server accepts connections and sends nothing.
     pub(crate) silent: bool,
-    /// It waits before each byte that it sends.
+    /// Delay before each byte that the server sends.
     pub(crate) slow: Option<Duration>,
-    /// Its other answers, by command: `GREETING`, `EHLO`, `AUTH`, `MAIL`, `RCPT`, `DATA`, `END` (of
-    /// the e-mail).
+    /// Answers that differ from the default, by command: `GREETING`, `EHLO`, `AUTH`, `MAIL`,
+    /// `RCPT`, `DATA`, `END` (of the e-mail).
     pub(crate) answers: Vec<(&'static str, String)>,
-    /// Its answer to `RCPT` of one address.
+    /// Answer to `RCPT` of one address.
     pub(crate) recipient: Option<(&'static str, String)>,
-    /// It closes the connection after the e-mail, before it answers. It stores the e-mail.
+    /// Whether the server stores the e-mail and closes the connection before it answers.
     pub(crate) closes_after_data: bool,
-    /// It offers no STARTTLS.
+    /// Whether the server offers no STARTTLS.
     pub(crate) hides_tls: bool,
-    /// Its answer to this command has no end.
+    /// Command to which the server sends an endless answer.
     pub(crate) endless: Option<&'static str>,
-    /// It sends another answer right after that to STARTTLS, still in plaintext.
+    /// Whether the server sends a second answer right after its answer to STARTTLS, still in
+    /// plaintext.
     pub(crate) injects: bool,
 }
 
@@ -65,7 +66,7 @@ impl Illness {
 /// A received e-mail.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
-    /// From the envelope, in the order of the commands.
+    /// Sender and recipients from the envelope, in the order of the commands.
     pub(crate) from: String,
     pub(crate) to: Vec<String>,
     pub(crate) hello: String,
@@ -258,7 +259,7 @@ struct Session {
     account: Option<(String, String)>,
 }
 
-/// How a session continues after its commands.
+/// Continuation of a session after its commands.
 enum End {
     Over,
     StartTls,

@@ -57,13 +57,13 @@ fn is_root() -> bool {
 /// Creates a directory for a server. Removes the directories of test programs that have ended.
 fn place() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    // Not below target: the package's user may have no access to it.
+    // The directory is not below target, because the package's user may have no access to target.
     let tmp = std::env::temp_dir();
     for entry in fs::read_dir(&tmp).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
         let process = name.strip_prefix("sealgate-postgres-").and_then(|name| name.split('-').next());
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            // Another test program may be removing it too.
+            // A second test program may be removing the directory too.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

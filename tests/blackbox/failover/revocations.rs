@@ -23,8 +23,8 @@ struct Seen {
     answers: Mutex<BTreeMap<u16, usize>>,
     /// Longest time between the answer to the revocation and the sending of an accepted request.
     latest: Mutex<Duration>,
-    /// Requests that were sent more than a second after the answer to the revocation, and those of
-    /// them that waited as long at a node.
+    /// Number of requests that were sent more than a second after the answer to the revocation. The
+    /// second number counts the requests that also waited that long at a node.
     sent_late: AtomicUsize,
     waited: AtomicUsize,
     faults: Mutex<Vec<String>>,
@@ -32,7 +32,7 @@ struct Seen {
     slowest: Mutex<Duration>,
 }
 
-/// One token: when its revocation was sent and answered.
+/// Revocation of a token: the times when it was sent and answered.
 #[derive(Default)]
 struct Revocation {
     sent: Option<Instant>,
@@ -100,7 +100,7 @@ async fn ask(client: Arc<Client>, node: usize, token: String, at: Arc<Mutex<Revo
     }
 }
 
-/// Creates tokens at the first node, presents them to the others, and revokes them.
+/// Creates tokens at the first node, presents them to the other nodes, and revokes them.
 async fn revoke(client: Arc<Client>, seen: Arc<Seen>, stop: Arc<AtomicBool>, before: Duration) {
     let mut watchers = JoinSet::new();
     while !stop.load(Ordering::SeqCst) {

@@ -208,7 +208,7 @@ async fn nodes_are_replaced_one_by_one_without_a_failed_request() {
     let again = block_in_place(|| cluster.nodes[1].run(&["store", "upgrade"]));
     assert_eq!(again, "the store has format 8 already\n");
 
-    // The older node is rejected, and the others are unaffected.
+    // The older node is rejected, and the newer nodes are unaffected.
     let out = load.balancer.nodes[2].write().await;
     block_in_place(|| {
         let node = &mut cluster.nodes[2];

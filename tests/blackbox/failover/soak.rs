@@ -75,7 +75,7 @@ async fn a_cluster_with_continuous_failures_loses_and_repeats_nothing() {
     let load = Load::start(&client, &mut chance).await;
     let began = Instant::now();
     let mut failures = 0;
-    // Each of them at least once.
+    // Each failure occurs at least once.
     while began.elapsed() < length() || failures < FAILURES.len() {
         let failure = FAILURES[failures % FAILURES.len()];
         unused_code = client.code(client.any()).await.or(unused_code);

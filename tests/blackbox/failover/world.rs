@@ -75,8 +75,8 @@ impl Cluster {
         let second = Instance::beside(&first, &settings("b", relay.port, Some(first.port)));
         let third = Instance::beside(&first, &settings("c", primary.port, Some(first.port)));
         let mut nodes = vec![first, second, third];
-        // One after the other: SoftHSM may show no token to a process that opens it while another
-        // process logs in.
+        // The nodes start one after the other, because SoftHSM may show no token to a process that
+        // opens it while another process logs in.
         for node in &mut nodes {
             node.start();
         }
@@ -137,7 +137,7 @@ pub(super) struct Client {
     host: String,
     pub(super) secret: String,
     pub(super) answered: Mutex<Answered>,
-    /// Whether a missing answer means that a node was killed, and is no failure.
+    /// Whether nodes may be killed. A missing answer is then no failure.
     pub(super) nodes_may_die: AtomicBool,
 }
 

@@ -67,7 +67,8 @@ impl Site {
         let mut command = match kind {
             Kind::Nginx => {
                 let (first, second) = both(NGINX, NGINX.splitn(3, "server {").last().unwrap());
-                // With a cache for all answers that do not forbid it, whatever their headers.
+                // The cache stores all responses that do not forbid it, regardless of their
+                // headers.
                 let cache = cache(directory.path()) + "proxy_ignore_headers Cache-Control Set-Cookie Vary;\n";
                 nginx(directory.path(), &format!("{cache}{first}server {{{second}"))
             }

@@ -17,7 +17,7 @@ use super::site::{Kind, Site, status};
 const PATIENCE: Duration = Duration::from_secs(10);
 const KIB: usize = 1024;
 
-/// What the test knows of the application.
+/// State of the application that the test checks.
 struct Application {
     url: String,
     /// Makes an open event stream send this text.
@@ -55,7 +55,7 @@ fn serve(mut out: TcpStream, said: &Mutex<Receiver<String>>, begins: &Sender<()>
         let mut lines = head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
     };
-    // It accepts every protocol, and says which.
+    // The application accepts every protocol, and reports the offered one.
     let offered = head.lines().filter_map(|line| line.split_once(": "));
     let offered = offered.filter(|(name, _)| name.eq_ignore_ascii_case("upgrade")).map(|(_, value)| value);
     let protocols = offered.collect::<Vec<_>>().join(", ");

@@ -77,10 +77,10 @@ impl Connection {
     }
 }
 
-/// How a client uses its connections.
+/// Use of connections by a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// One connection for all requests; its end is a failure.
+    /// One connection serves all requests. Its end is a failure.
     Holds,
     /// A connection that is kept as long as the server keeps it. If a used connection ends before
     /// the first byte of an answer, the request is repeated once, as HTTP allows (RFC 9112 §9.3.1).

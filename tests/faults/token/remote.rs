@@ -136,8 +136,8 @@ async fn world() -> (Instance, Remote, Arc<Client>) {
     // Remove the key that this client cannot use.
     instance.softhsm.pkcs11_tool("sealgate", &["--delete-object", "--type", "secrkey", "--label", "sealgate-wrap"]);
     assert!(std::path::Path::new(CLIENT).exists(), "{CLIENT} is absent; install p11-kit-modules");
-    // One call at a time: if p11-kit's server dies during two calls and the one whose response has
-    // begun fails, its client blocks one thread forever.
+    // Only one call at a time. If p11-kit's server dies during two calls, and the call whose
+    // response has begun fails, the client blocks one thread forever.
     configure_hsm(&instance, CLIENT.as_ref(), "sessions = 1");
     instance.start();
     let client = Arc::new(Client::new(&instance, &secret).await);

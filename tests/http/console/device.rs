@@ -28,7 +28,8 @@ async fn a_trial_at_an_issuer_below_localhost_keeps_the_client_readable() {
     assert!(anna.get(&back).await.text().contains("It works."));
     let client = stored(&provider, &id).await.unwrap();
     assert_eq!(client.redirect_uris.len(), 2);
-    // The client's form keeps the redirect URI that the console has added, and shows the others.
+    // The client's form keeps the redirect URI that the console has added, and shows only the
+    // client's own URIs.
     assert_eq!(anna.get(&format!("/console/clients/{id}")).await.status, 200);
     press(&anna, &path, &[("action", "switch-off")]).await;
     assert_eq!(stored(&provider, &id).await.unwrap().redirect_uris.len(), 1);

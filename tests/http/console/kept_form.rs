@@ -172,19 +172,19 @@ async fn a_kept_form_is_for_its_user_session_and_browser_only() {
     assert_eq!(kept(&provider), 1);
     assert!(is_confirmation(&anna.open(&address).await));
 
-    // Another page does not show it.
+    // A different page does not show the form.
     let login = late().await;
     let address = address_after(&anna, &login, ANNA).await.replace("/users/new", "/clients/new");
     let page = anna.open(&address).await;
     assert!(page.status == 200 && !page.text().contains("value=\"New\""), "{page:?}");
 
-    // Another user signs in in the same browser.
+    // A different user signs in in the same browser.
     let login = late().await;
     let address = address_after(&anna, &login, BEN).await;
     let page = anna.open(&address).await;
     assert!(page.status == 200 && !page.text().contains("new@example.test"), "{page:?}");
 
-    // Another session of the same user in the same browser.
+    // A new session of the same user in the same browser.
     let anna = signed_in(&provider, ANNA).await;
     let login = sent_late(&provider, &anna, "/console/users/new", &new).await;
     for session in provider.sealgate.store.sessions_of_user(provider.anna.sub, None, 9).await.unwrap().sessions {
