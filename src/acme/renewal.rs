@@ -11,8 +11,8 @@ const DAY: i64 = 24 * HOUR;
 /// Others are renewed after two thirds.
 const SHORT_LIFETIME: i64 = 10 * DAY;
 
-/// Shortest time in seconds between the start of a certificate and its renewal, whatever the
-/// authority suggests.
+/// Minimum time in seconds between the start of a certificate and its renewal, even if the
+/// authority suggests an earlier time.
 const MIN_USE: i64 = HOUR;
 
 /// Validity period of a certificate, in seconds since 1970.

@@ -30,7 +30,7 @@ pub struct HostState {
     /// certificate.
     #[serde(default)]
     pub directory: String,
-    /// Profile with which the certificate was ordered; empty for the default profile.
+    /// Profile of the certificate's order. Empty for the default profile.
     #[serde(default)]
     pub profile: String,
     /// Number of failures since the last certificate was issued.

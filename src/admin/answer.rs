@@ -1,7 +1,7 @@
 //! Answers of commands.
 //!
-//! Names are those of OAuth and OpenID Connect. Answers never contain hashes of passwords, secrets
-//! or cookies.
+//! Members are named as in OAuth and OpenID Connect. Answers never contain hashes of passwords,
+//! secrets or cookies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -37,9 +37,9 @@ use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_domain::username::Username;
 use sealgate_store::AuditRecord;
 
-/// The answer to a command.
+/// Answer to a command.
 ///
-/// A secret in it is wiped when it is dropped, and never printed by `Debug`.
+/// A secret in the answer is zeroized when it is dropped, and `Debug` never prints it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -234,7 +234,8 @@ pub struct ImportAnswer {
     pub(super) dry_run: bool,
     pub(super) people: usize,
     pub(super) without_password: usize,
-    /// Users who are locked, disabled or expired in the other system, and are added disabled.
+    /// Number of users who are locked, disabled or expired in the other system. They are added
+    /// disabled.
     pub(super) disabled: usize,
     /// Entries that are not users.
     pub(super) skipped: usize,

@@ -18,9 +18,9 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// A new client.
+/// New client.
 ///
-/// URIs and scope are checked when it is added, so that every error is reported at once.
+/// URIs and scope are checked when the client is added, so that every error is reported at once.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewClient {

@@ -369,13 +369,13 @@ pub enum GrantCommand {
 #[group(required = true, multiple = true)]
 #[serde(deny_unknown_fields)]
 pub struct GrantsOf {
-    /// Of this user
+    /// Only grants of this user
     #[arg(long, value_name = "USER", value_parser = arguments::person)]
     pub(super) user: Option<Person>,
-    /// Of this client
+    /// Only grants of this client
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
-    /// Of this session
+    /// Only grants of this session
     #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
     pub(super) session: Option<SessionId>,
 }
@@ -479,7 +479,7 @@ pub enum KeyCommand {
     /// fails
     #[command(skip)]
     Begin {
-        /// Its future `CKA_ID`, hexadecimal
+        /// Future `CKA_ID` of the key, hexadecimal
         id: String,
         /// Key ids of the keys in the token
         others: Vec<String>,
@@ -497,7 +497,7 @@ pub enum KeyCommand {
         /// Key ID (see `sealgate key list`)
         #[arg(value_name = "KID", allow_hyphen_values = true)]
         kid: String,
-        /// Its `CKA_ID`, hexadecimal
+        /// `CKA_ID` of the key, hexadecimal
         #[arg(skip)]
         id: String,
         /// Key ids of the other keys in the token
@@ -530,8 +530,8 @@ pub enum KeyCommand {
         /// Remove a compromised key at once: everything it signed is refused, and another key starts to sign
         #[arg(long)]
         now: bool,
-        /// Key ids in the token, one of which may sign immediately. `None` if the token could not
-        /// be read; any key may then sign
+        /// Key ids in the token. One of these keys may sign immediately. `None` if the token could
+        /// not be read; any key may then sign
         #[arg(skip)]
         in_token: Option<Vec<String>>,
     },
@@ -556,7 +556,7 @@ pub struct AuditCommand {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventFilter {
-    /// Of this user
+    /// Only events of this user
     #[arg(long, value_name = "USER", value_parser = arguments::person)]
     pub(super) user: Option<Person>,
     /// About this client

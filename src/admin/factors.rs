@@ -40,8 +40,8 @@ pub(super) async fn reset(directory: &Directory<'_>, person: &Person) -> Result<
         gone
     });
     let gone = made(change.await?)?;
-    // Revoke access after the change, so that sessions that began with an old factor meanwhile end
-    // too.
+    // Access is revoked after the change, so that sessions which began with an old factor in the
+    // meantime end too.
     let ended = directory.store.carry_out(&revocation).await?;
     for factor in &gone {
         directory.record(directory.event(AuditKind::FactorRemoved).for_subject(user.sub).with_detail(factor)).await;

@@ -97,7 +97,7 @@ are not users are skipped. htpasswd: give the domain of the addresses with --ema
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
-    /// Where they are read from
+    /// Source of the users
     #[command(flatten)]
     #[serde(skip)]
     pub source: PeopleSource,

@@ -1,7 +1,7 @@
 //! Invitations of users.
 //!
-//! An invitation is an account without a credential, and a link with which the user chooses one.
-//! The link is mailed, or printed for the operator. Administrators therefore do not choose
+//! An invitation is an account without a credential, with a link at which the user chooses a
+//! credential. The link is mailed, or printed for the operator. So administrators do not choose
 //! passwords for users.
 
 use super::answer::{Answer, ShownSecret, UserAnswer};
@@ -95,8 +95,7 @@ async fn record_sent(directory: &Directory<'_>, sub: Subject, is_printed: bool) 
     directory.record(if is_printed { event.with_detail("link printed") } else { event }).await;
 }
 
-/// Sends or prints a new link to a user without a credential, whatever the state of the previous
-/// link.
+/// Sends or prints a new link to a user without a credential. The previous link may have any state.
 pub(super) async fn resend(
     directory: &Directory<'_>,
     person: &Person,

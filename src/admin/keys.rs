@@ -34,8 +34,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    // Apply the change before the audit event is written, so that a compromised key verifies
-    // nothing meanwhile.
+    // The change is applied before the audit event is written, so that a compromised key verifies
+    // nothing during the write.
     directory.keys.follow(ring.clone());
     if let KeyCommand::Begin { .. } = command {
         // Only the announcement changes the visible schedule, so there is no audit event.

@@ -112,7 +112,7 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
     }
 }
 
-/// Executes commands on a running server until `stop` is true, then waits for those in progress.
+/// Executes commands on a running server until `stop` is true, then waits for the running commands.
 /// Removes the socket.
 pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn Reload>, stop: watch::Receiver<bool>) {
     let started_at = sealgate.clock.now();
@@ -157,7 +157,7 @@ fn work(sealgate: &Sealgate) -> ServerWork {
     }
 }
 
-/// Like [`serve`], with any executor of commands.
+/// Executes commands like [`serve`], with any executor.
 pub async fn serve_with<E, F>(socket: AdminSocket, execute: E, mut stop: watch::Receiver<bool>)
 where
     E: Fn(Command) -> F + Send + Sync + 'static,

@@ -41,7 +41,7 @@ pub struct NewUser {
     /// Group, visible to applications; can be repeated
     #[arg(long = "group", value_name = "GROUP")]
     pub groups: Vec<String>,
-    /// What they sign in with
+    /// First credential of the user
     #[command(flatten)]
     pub password: NewPassword,
 }
@@ -56,7 +56,7 @@ verified, also with such a link.
 With --from, invites the users in a CSV file: all of them, or none with a report by line. Try it with --dry-run first. The first \
 line names the columns: email and name, and any of username, groups (separated by commas), phone_number, app, language (tr or en).";
 
-/// Invitation as given on the command line: one user, or those of a file.
+/// Invitation as given on the command line: one user, or the users of a file.
 #[derive(Debug, Clone, Args)]
 pub struct InviteArguments {
     /// E-mail address; receives the invitation, and the user signs in with it
@@ -118,7 +118,7 @@ impl From<InviteArguments> for Invited {
                     Invitee { email, username, name, phone, picture, roles, groups, app, language, print_link };
                 Self::One(Box::new(invitee))
             }
-            // The parser requires the other arguments without a file, so there is a file.
+            // Without a file, the parser requires the other arguments. So there is a file.
             (from, ..) => {
                 let file = PeopleFile::default();
                 Self::Many(from.unwrap_or_default(), Box::new(Invitees { file, groups, app, language, dry_run }))
@@ -132,7 +132,7 @@ impl From<InviteArguments> for Invited {
 #[serde(deny_unknown_fields)]
 pub struct Invitees {
     pub file: PeopleFile,
-    /// Groups in addition to those of each line.
+    /// Groups of all users, in addition to the groups of each line.
     pub(super) groups: Vec<String>,
     /// Application for lines without one.
     pub(super) app: Option<String>,

@@ -299,8 +299,8 @@ pub enum Person {
 }
 
 impl Person {
-    /// Parses a `sub`, an e-mail address if it contains `@`, or a username. The forms do not
-    /// overlap.
+    /// Parses a `sub`, an e-mail address if the text contains `@`, or a username. No text has two
+    /// of these forms.
     pub fn parse(text: &str) -> Option<Self> {
         if text.contains('@') {
             return Email::parse(text).map(Self::Email);

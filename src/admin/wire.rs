@@ -22,7 +22,7 @@ pub(super) const MAX_COMMAND_LENGTH: usize = 16 << 20;
 /// Initial capacity of the buffer, bytes; sufficient for nearly every command.
 const INITIAL_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Maximum time that each side waits for bytes of the other.
+/// Maximum time that each side waits for bytes of the peer.
 pub(super) const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for the execution of a command.

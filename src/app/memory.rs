@@ -8,10 +8,10 @@ use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
 };
 
-/// mimalloc, called directly.
+/// Allocator that calls mimalloc directly.
 ///
-/// The crate `mimalloc` always requests aligned blocks. mimalloc over-allocates and trims those of
-/// more than 1 KiB and those whose size is not a power of two, which costs thousands of
+/// The crate `mimalloc` always requests aligned blocks. mimalloc over-allocates and trims such
+/// blocks if they have more than 1 KiB or their size is not a power of two. That costs thousands of
 /// instructions per request.
 pub struct Allocator;
 

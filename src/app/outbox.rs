@@ -1,10 +1,11 @@
 //! Background task that sends queued e-mails.
 //!
-//! It sends one e-mail at a time, each with a deadline. A slow or failing mail server affects only
-//! this task. Of several nodes on one store, one sends. A sender also leases each e-mail, so that
-//! two concurrent senders do not send it twice.
+//! The task sends one e-mail at a time, each with a deadline. A slow or failing mail server affects
+//! only this task. If several nodes share a store, one of them sends. A sender also leases each
+//! e-mail, so that two concurrent senders do not send it twice.
 //!
-//! Awaited e-mails are those that a user waits for, such as reset links. They are sent first.
+//! An e-mail is awaited if a user waits for it, such as a reset link. Awaited e-mails are sent
+//! first.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,13 +38,13 @@ const BATCH: usize = 32;
 /// e-mails.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Of this many consecutive e-mails, one is not awaited, if there is one.
+/// Number of consecutive e-mails of which one is not awaited, if there is such an e-mail.
 const TURN: usize = 4;
 
 /// Number of users in a row with an ambiguous response after which sending pauses.
 const MAX_UNCLEAR_IN_A_ROW: usize = 5;
 
-/// First pause after the mail server was unusable. It doubles up to [`MAX_PAUSE`] while that
+/// First pause after the mail server was unusable. It doubles up to [`MAX_PAUSE`] while the failure
 /// continues.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const MAX_PAUSE: Duration = Duration::from_mins(10);
@@ -171,7 +172,7 @@ impl OutboxWorker {
             let is_backlog = due.len() >= BATCH;
             let mut sent = 0;
             for mail in due {
-                // A user may wait for an e-mail that was queued meanwhile.
+                // A user may wait for an e-mail that was queued during the last delivery.
                 if is_backlog && sent > 0 && self.may_look_behind() {
                     break;
                 }
@@ -180,7 +181,7 @@ impl OutboxWorker {
                 }
                 if !is_usable {
                     if self.is_paused() || !self.is_usable(&relay).await {
-                        // Check the other e-mails for work that needs no mail server.
+                        // Check the remaining e-mails for work that needs no mail server.
                         continue;
                     }
                     is_usable = true;
@@ -452,8 +453,8 @@ impl OutboxWorker {
     }
 }
 
-/// Interleaves awaited e-mails, which go first, with the others, so that the others are not
-/// starved.
+/// Interleaves awaited e-mails with all others, so that the others are not starved. Awaited e-mails
+/// go first.
 fn in_turn<T>(awaited: Vec<T>, others: Vec<T>) -> Vec<T> {
     let (mut awaited, mut others) = (awaited.into_iter(), others.into_iter());
     let mut all = Vec::with_capacity(awaited.len() + others.len());

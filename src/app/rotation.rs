@@ -117,7 +117,7 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
     }
 }
 
-/// Activates a key of this node's token, once verifiers have it and the other serving nodes trust
+/// Activates a key of this node's token when verifiers know it and the other serving nodes trust
 /// it.
 async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: UnixTime) -> Result<(), String> {
     let (store, times, kid) = (&sealgate.store, sealgate.config.keys.times, &waiting.kid);

@@ -69,11 +69,11 @@ fn fresh(entropy: &dyn Entropy) -> FreshRandom {
     FreshRandom { key: Zeroizing::new(random(entropy)), nonce: random(entropy) }
 }
 
-/// Loads the data key, if the token has a wrapping key. The first time, generates, wraps and stores
-/// a data key.
+/// Loads the data key, if the token has a wrapping key. On the first call for a store, generates,
+/// wraps and stores a data key.
 ///
 /// Blocks on the token. Call it before the signer is opened. Nodes that share a store use the same
-/// data key, because each must unseal the records of the others.
+/// data key, because each node must decrypt the records of the other nodes.
 pub async fn open(
     hsm: &config::Hsm,
     store: &Store,
@@ -144,7 +144,7 @@ async fn try_to_open(
 
 /// Unwraps the cluster's data key.
 ///
-/// Never generates one, because the other nodes could not unseal records that it sealed.
+/// Never generates a data key, because the other nodes could not decrypt records under it.
 fn open_of_cluster(
     hsm: &config::Hsm,
     kept: &[WrappedKey],

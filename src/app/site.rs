@@ -245,7 +245,7 @@ impl Front for Site {
 
 impl Policy for Site {
     fn epoch(&self) -> u64 {
-        // Both numbers only grow, so their sum changes whenever one of them does.
+        // Both numbers only grow, so their sum changes when one of them changes.
         self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().key_set().generation())
     }
 

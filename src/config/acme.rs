@@ -17,7 +17,7 @@ pub struct AcmeConfig {
     pub profile: Option<String>,
     pub challenge: AcmeChallenge,
     /// PEM file of certificate authorities to trust for connections to the directory, in addition
-    /// to those of the machine.
+    /// to the authorities of the machine.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub ca_file: Option<PathBuf>,
     /// Directory with the ACME account and the certificates.
@@ -25,7 +25,7 @@ pub struct AcmeConfig {
     pub path: PathBuf,
 }
 
-/// Method by which the authority validates a host.
+/// Method of validating a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum AcmeChallenge {
     /// A TLS handshake on port 443 (RFC 8737).

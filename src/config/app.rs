@@ -309,13 +309,12 @@ pub struct Route {
     pub audience: Option<String>,
     /// Scopes that bearer tokens must have.
     pub scopes: Vec<String>,
-    /// Permitted groups, of which the user must be in at least one. Without any, every user is
-    /// permitted.
+    /// Permitted groups. The user must be in at least one. If empty, every user is permitted.
     pub groups: Vec<String>,
     /// Permitted users. Without any, every user is permitted.
     pub users: Vec<RulePerson>,
-    /// Permitted authentication context classes, of which the sign-in must have at least one.
-    /// Without any, every sign-in is permitted.
+    /// Permitted authentication context classes. The sign-in must have at least one. If empty,
+    /// every sign-in is permitted.
     ///
     /// Sealgate's own values are levels, which a higher level satisfies too. Values of a trusted
     /// issuer are compared exactly.

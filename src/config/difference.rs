@@ -62,7 +62,7 @@ const SECTIONS: &[Keys] = &[
     ("", &["trusted_issuer"], &[]),
 ];
 
-/// Keys of an application, all of which a reload applies.
+/// Keys of an application. A reload applies all of them.
 const APP: &[&str] = &[
     "name",
     "title",

@@ -328,7 +328,7 @@ pub fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, St
     read_longer_secret_file(path, what, MAX_SECRET_LENGTH)
 }
 
-/// Like [`read_secret_file`], for secrets of at most `max_length` bytes.
+/// Reads a secret file like [`read_secret_file`], with a secret of at most `max_length` bytes.
 pub fn read_longer_secret_file(path: &Path, what: &str, max_length: usize) -> Result<Zeroizing<String>, String> {
     // Without `O_NONBLOCK`, opening a pipe without a writer would block.
     let file = File::options()

@@ -42,7 +42,7 @@ impl FactorsConfig {
         LevelPolicy { level: self.level_for(user), may_postpone: !self.enrolment_is_due(now) }
     }
 
-    /// Returns the highest level among that for all users and those for this user's groups.
+    /// Returns the highest of the level for all users and the levels for this user's groups.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
         groups.copied().fold(self.level, AssuranceLevel::max)

@@ -52,9 +52,9 @@ impl<'t> ConfigReader<'t> {
         errors.is_empty().then(|| self.whole(root.into_inner()))
     }
 
-    /// Returns the readable parts of the file, even if it is not valid TOML.
+    /// Returns the readable parts of the file, even if the file is not valid TOML.
     ///
-    /// For callers that need one value and do not report errors.
+    /// Used by callers that need one value and do not report errors.
     pub(super) fn recovered(&self) -> Section<'_, 't> {
         self.whole(DeTable::parse_recoverable(self.text).0.into_inner())
     }

@@ -28,8 +28,8 @@ pub struct MailConfig {
     pub timeout: Duration,
     /// Maximum number of messages per minute.
     pub per_minute: u32,
-    /// PEM file of authorities that may sign the server's certificate, in addition to those of the
-    /// machine.
+    /// PEM file of authorities that may sign the server's certificate, in addition to the
+    /// authorities of the machine.
     #[serde(serialize_with = "super::serialize::as_debug", skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
 }

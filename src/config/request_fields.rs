@@ -366,7 +366,7 @@ pub fn is_plain(name: &str) -> bool {
 /// Optimised for names that are not in the set: each field of each request is looked up, and few
 /// match.
 struct Names {
-    /// For each first letter, a bit for each second letter that occurs.
+    /// One bit set for each first letter, with a bit for each second letter that occurs.
     ///
     /// A letter is represented by its lower five bits. Another character may have the same bits, so
     /// a bit only excludes names.

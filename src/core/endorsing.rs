@@ -160,7 +160,7 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
                  others",
                 untaken.join(", ")
             );
-            // The other nodes may be starting too.
+            // The nodes that must accept the key may be starting too.
             return Err(NotServing { lines: vec![fault], may_pass: true });
         }
         tokio::time::sleep(PAUSE).await;

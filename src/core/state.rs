@@ -168,7 +168,7 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
                     tracing::warn!("{fault}");
                     is_told = true;
                 }
-                // Endorse the other nodes' keys already: they wait for this node's endorsement.
+                // Endorse the other nodes' keys now, because these nodes wait for the endorsement.
                 endorsing::endorse(store, signer, clock.as_ref(), store.key_ring().await?).await?;
                 tokio::time::sleep(SETTLING_PAUSE).await;
             }
@@ -311,9 +311,10 @@ impl Sealgate {
         Ok(())
     }
 
-    /// Lets the signer follow this ring at once.
+    /// Makes the signer use this ring at once.
     ///
-    /// The next use reads the ring again, because another node may have changed it meanwhile.
+    /// The next use reads the ring again, because another node may have changed the ring in the
+    /// meantime.
     pub fn follow_ring(&self, ring: KeyRing) {
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
         self.keys_followed.counter.store(u64::MAX, Ordering::Release);

@@ -47,7 +47,7 @@ pub use crate::proxy::transport_security::Redirect;
 pub use crate::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::Resolver;
 
-/// Decides on requests and answers those that are not forwarded.
+/// Interface that decides on requests, and answers requests that are not forwarded.
 ///
 /// The extensions of each `head` contain the [`Origin`].
 #[async_trait]
@@ -71,7 +71,7 @@ pub trait Front: EdgeObserver + Policy + 'static {
 ///
 /// The methods run while requests are processed and must not block.
 pub trait EdgeObserver: Send + Sync {
-    /// Called once for each exchange, when it ends.
+    /// Reports the end of an exchange. Called once for each exchange.
     fn finished(&self, exchange: &Finished<'_>);
 
     fn connection(&self, _event: ConnectionEvent) {}

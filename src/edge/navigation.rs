@@ -19,8 +19,8 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// Fields with which current and older browsers mark requests that they send before the user opens
-/// the page.
+/// Fields that mark a request which a browser sends before the user opens the page, in current and
+/// older browsers.
 const PRELOAD_FIELDS: [HeaderName; 4] = [
     HeaderName::from_static("sec-purpose"),
     HeaderName::from_static("purpose"),

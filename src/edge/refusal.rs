@@ -76,8 +76,8 @@ fn page(status: StatusCode, english: &str, request_id: &str) -> String {
     )
 }
 
-/// Style of this page, copied from the stylesheet of the other pages. It is inline because the
-/// requested host may not serve the stylesheet.
+/// Style of this page, copied from the stylesheet of the pages. It is inline because the requested
+/// host may not serve the stylesheet.
 const STYLE: &str = ":root{color-scheme:light dark;--page:#edf1f0;--card:#fff;--text:#15211f;--quiet:#4f5d5a;--line:#d8dfdd}\
     @media(prefers-color-scheme:dark){:root{--page:#0e1514;--card:#17201e;--text:#e7edeb;--quiet:#a6b4b0;--line:#2c3936}}\
     body{display:grid;align-content:center;min-height:100vh;margin:0;background:var(--page);color:var(--text);\

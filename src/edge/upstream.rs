@@ -153,7 +153,7 @@ impl Upstreams {
             }
         }
         drop(pending);
-        // Nothing is sent. The channel closes when all callbacks have dropped their sender.
+        // No message is sent. The channel closes when all callbacks have dropped their sender.
         let _ = answered.recv_timeout(FIRST_LOOKUP);
         for upstreams in all {
             for (index, source) in upstreams.sources.iter().enumerate() {

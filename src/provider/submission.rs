@@ -39,7 +39,7 @@ pub(super) enum Effect {
     /// The work is done. `page` is the path of the next page, without the issuer's prefix. That
     /// page shows `secret` once.
     Done { page: String, secret: Option<Secret> },
-    /// Nothing was changed. The form is answered with this response.
+    /// The form changed nothing and is answered with this response.
     Refused(Response),
 }
 

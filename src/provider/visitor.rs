@@ -141,15 +141,15 @@ impl Visitor {
         change: impl Fn(&mut Session) + Send + Sync,
     ) -> Result<Option<HeaderValue>, Failure> {
         let id = self.session.value.id;
-        // End the other sessions first. A live one could create a new grant while the old grants
-        // are being ended.
+        // End the other sessions first. A live session could create a new grant while the old
+        // grants are being ended.
         store.end_other_sessions_of_user(self.user.sub, id).await?;
         let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
         let next = |session: &Session| {
             let mut next = session.clone();
             change(&mut next);
             (next.id, next.cookie, next.previous) = (cookie.id, cookie.hash(), None);
-            // If another request changed the cookie meanwhile, that request may be an attacker's.
+            // If another request has changed the cookie, that request may be an attacker's.
             (session.cookie == self.session.value.cookie).then_some(next)
         };
         if store.move_session(id, revocation, next).await? {

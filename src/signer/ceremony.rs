@@ -58,7 +58,7 @@ pub struct Check {
     pub removed: Vec<KeyReport>,
 }
 
-/// One key of a [`Check`].
+/// Key of a [`Check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedKey {
     #[serde(flatten)]
@@ -164,7 +164,7 @@ pub(super) fn make(
         .map_err(|faults| SignerOpenError::UnfitKey { label: terms.label.clone(), id: id.to_vec(), faults })
 }
 
-/// Returns every private RSA key in the token, whatever its label.
+/// Returns every private RSA key in the token, with any label.
 ///
 /// # Errors
 /// The errors of opening a signer that concern the token.

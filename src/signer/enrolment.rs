@@ -35,7 +35,7 @@ pub struct EnrolmentKeys {
     pub signing: PublicJwk,
     /// Public key of the enrolment pair.
     pub enrolment: PublicJwk,
-    /// OAEP hash with which the token can decrypt.
+    /// OAEP hash that the token supports for decryption.
     pub hash: OaepHash,
 }
 

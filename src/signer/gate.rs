@@ -233,7 +233,8 @@ impl Gate {
         self.supervise_long(Duration::ZERO)
     }
 
-    /// Like [`Self::supervise`], for calls that may take `allowed` before they count as hung.
+    /// Supervises calls like [`Self::supervise`]. The calls may take `allowed` before they count as
+    /// hung.
     pub(super) fn supervise_long(&self, allowed: Duration) -> Option<Supervising<'_>> {
         let mut state = self.lock();
         state.alone = state.inside.len() == 1;
@@ -295,7 +296,7 @@ impl Gate {
         self.announce(state);
     }
 
-    /// Refuses all calls from now on, for this reason.
+    /// Refuses all further calls, for this reason.
     pub(super) fn shut(&self, reason: &str) {
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Closed) {
@@ -356,7 +357,8 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock. Even if it did, each field would be consistent.
+        // No code panics while it holds the lock. Even after a panic, each field would be
+        // consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

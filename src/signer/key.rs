@@ -187,7 +187,7 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
         if before.clone().any(|other| other.id == key.id) {
             return Err(SignerOpenError::SameId { token, label, id: key.id.clone() });
         }
-        // C_CopyObject made this copy. A process that may use the copy can sign as this key.
+        // `C_CopyObject` made this copy. A process that may use the copy can sign with the key.
         if let Some(other) = before.find(|other| other.report.kid == key.report.kid) {
             let kid = key.report.kid.to_string();
             return Err(SignerOpenError::SameKey { token, kid, ids: vec![other.id.clone(), key.id.clone()] });

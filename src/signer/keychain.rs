@@ -126,7 +126,7 @@ impl Keychain {
         self.read(|inner| Some(vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
-    /// Publishes and signs according to this key ring from now on.
+    /// Changes to this key ring. The keychain publishes and signs according to it.
     pub(super) fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.plan = Some(Plan { ring, clock });

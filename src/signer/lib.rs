@@ -93,7 +93,8 @@ pub trait Signer: Send + Sync {
     /// One line. Returns within five minutes, because small tokens search for primes that long.
     async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String>;
 
-    /// Publishes and signs according to this key ring from now on, at the times of this clock.
+    /// Changes to this key ring. The signer publishes and signs according to it, at the times of
+    /// this clock.
     fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>);
 
     /// Returns this node's entries for the key ring, about its own keys and those of other nodes.

@@ -290,7 +290,7 @@ impl Watchdog {
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
             let hopeless = self.gate.stuck(self.timing.hang_abort);
-            // One hung call is enough: its thread and session are lost, and the signer cannot
+            // One hung call is sufficient: its thread and session are lost, and the signer cannot
             // become ready again in this process.
             if hopeless != HungCalls::default() {
                 tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");

@@ -132,7 +132,7 @@ impl Worker {
         match fault.class {
             ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
             ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
-            // Neither a new session nor a new login helped, so a reset is required.
+            // A new session and a new login have not helped, so a reset is required.
             _ => self.gate.report(epoch, ErrorClass::Device),
         }
         Err(Unserved::Answer(SignError::Unavailable(fault.text)))

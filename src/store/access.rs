@@ -114,9 +114,9 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
-        // No cached decision depends on the other tables. Codes, forms and consents are read each
-        // time, and access under a consent ends with its grant. Removing a revocation restores no
-        // access, because its token has expired.
+        // No cached decision depends on the remaining tables. Codes, forms and consents are read
+        // each time, and access under a consent ends with its grant. Removing a revocation restores
+        // no access, because its token has expired.
         Some(
             Table::RevokedToken
             | Table::Code
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(moves(&delete(token)), []);
     }
 
-    /// Without the previous record, or if it is unreadable, [`Counter::Everything`] is incremented.
+    /// If the previous record is missing or unreadable, [`Counter::Everything`] is incremented.
     #[test]
     fn unknown_previous_records_move_every_counter() {
         let session = vec![Table::Session as u8, 1];

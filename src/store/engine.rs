@@ -47,7 +47,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Appends the other changes to these.
+    /// Appends the changes of `more`.
     pub(super) fn merge(&mut self, more: Changes) {
         self.expect.extend(more.expect);
         self.put.extend(more.put);
@@ -80,8 +80,8 @@ impl Changes {
 
 /// Counter that a commit increments if it may revoke access.
 ///
-/// There are several, so that a change to one user does not invalidate the cached decisions on all
-/// users.
+/// There are several counters, so that a change to one user does not invalidate the cached
+/// decisions on all users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// Records of all users whose identifiers end in this byte.
@@ -136,7 +136,7 @@ impl Current {
     }
 }
 
-/// All counters, as this process has last read them.
+/// Values of all counters at this process's last read.
 ///
 /// Caches are correct because of the order of these steps. The engine increments a counter after
 /// the change is readable, and before it acknowledges the commit. A reader takes the sum of the
@@ -162,7 +162,8 @@ impl Counters {
         for slot in moves.iter().filter_map(|counter| self.slots.get(counter.slot())) {
             slot.fetch_add(1, Ordering::AcqRel);
         }
-        // Last, so that a caller that sees the new total also finds the new values of the counters.
+        // The total is incremented last. A reader of the new total also finds the new values of the
+        // counters.
         self.total.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -214,10 +215,10 @@ pub enum Outcome {
     Conflict,
 }
 
-/// Who decides on the format of the store.
+/// Rule for the format of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatRule {
-    /// This process alone, when it opens the store.
+    /// This process alone decides, when it opens the store.
     Own,
     /// The nodes that share the store have agreed on this format. `None` before the first write.
     Shared(Option<u32>),
@@ -324,7 +325,7 @@ pub trait Engine: Send + Sync {
     /// `Busy`, `Timeout`, `Unknown`, `Unwritable`, `Unavailable`, `Damaged`.
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
 
-    /// Returns the counters, as this process has last read them.
+    /// Returns the values of the counters at this process's last read.
     fn counters(&self) -> &Counters;
 
     /// Returns the time until which decisions may use the state that this process has read and
@@ -453,7 +454,8 @@ pub struct Heartbeat {
     pub at: f64,
     /// Number of nodes.
     pub nodes: u32,
-    /// Seconds by which the store's clock is ahead of this machine's.
+    /// Difference of the store's clock from this machine's in seconds, positive if the store's
+    /// clock is ahead.
     pub clock_offset: f64,
 }
 

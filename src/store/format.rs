@@ -74,7 +74,7 @@ impl Store {
                 Some(format) if format.value == u32::from(newest()) => return Ok(()),
                 Some(format) => format.unchanged(),
                 None if self.engine.scan(b"", None, 1).await?.is_empty() => Expect::Absent(table::format()),
-                // Another node may have written the format meanwhile.
+                // Another node may have written the format since the read.
                 None if self.format().await?.is_some() => continue,
                 None => return Err(StoreError::Broken("it has records, but no format version".to_owned())),
             };

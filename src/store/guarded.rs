@@ -1,14 +1,14 @@
 //! Conditions of commits on behalf of a user.
 //!
 //! A request decides with the session and the user that it has read. Before it commits, the session
-//! and all of the user's access may be ended. Records that the request adds afterwards would
-//! outlive that. So Sealgate's own pages get a [`Store`] with a [`CommitGuard`]. Each commit
-//! through it expects the current records of session and user, whatever else the page changes.
+//! or all of the user's access may be ended. Records that the request adds afterwards would remain.
+//! So Sealgate's own pages get a [`Store`] with a [`CommitGuard`]. Each commit through this store
+//! expects the current records of session and user, whatever records the page changes.
 //!
-//! Ending all access takes several commits. The first opens a [`Revocation`](super::Revocation),
-//! the next ones end the sessions, and then the records that were made in them are removed. From
-//! the first commit on, the guard of a page fails. It finds the open revocation, or that the user,
-//! the changed record or the session is no longer the same.
+//! Ending all access takes several commits. The first opens a [`Revocation`](super::Revocation).
+//! The next ones end the sessions. Then the records that the sessions have added are removed. From
+//! the first commit on, the guard of a page fails, because it finds the open revocation or a
+//! changed record of the user or the session.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -56,8 +56,8 @@ use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineEr
 use crate::cluster::shared_counts::SharedCounts;
 use crate::format::FormatRange;
 
-/// Number of threads for connections. They are separate, so that commits complete whatever happens
-/// to the callers' runtimes.
+/// Number of threads for connections. They are separate, so that commits complete even if the
+/// callers' runtimes stop.
 const THREADS: usize = 2;
 /// Maximum time for which a start waits for a primary, because a failover may be in progress.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -33,7 +33,7 @@ const RECOVERY_LABEL: &[u8] = b"sealgate recovery codes 1";
 /// Label for deriving the key of verification codes' hashes.
 const CODE_LABEL: &[u8] = b"sealgate verification codes 1";
 
-/// Label for deriving the ID of a data key, by which nodes compare their data keys.
+/// Label for deriving the ID of a data key. Nodes compare their data keys by this ID.
 const DATA_KEY_LABEL: &[u8] = b"sealgate data key id 1";
 
 /// Length of the key ID in a sealed record, in bytes.

@@ -273,7 +273,7 @@ impl Default for Options {
     }
 }
 
-/// Where a copy is verified.
+/// Process that verifies a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyVerifier {
     Here,

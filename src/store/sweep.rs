@@ -81,12 +81,12 @@ impl SweepPlace {
 
 /// Changes for one due entry of the expiry index.
 struct Judged {
-    /// Position of the entry among those that were read.
+    /// Position of the entry among the entries read.
     number: usize,
     expect: Vec<Expect>,
     put: Vec<(Key, Value)>,
     delete: Vec<Key>,
-    /// Table of the record if the record is removed; `None` if it is kept.
+    /// Table of a removed record. `None` if the record is kept.
     removed: Option<u8>,
 }
 
@@ -222,7 +222,7 @@ impl Store {
         }
         let alone = apart.iter().map(|one| together(std::slice::from_ref(*one))).collect();
         for (one, outcome) in apart.iter().zip(self.commit_all(alone).await?) {
-            // A record that has changed meanwhile is due again in the next pass.
+            // A record that has changed is due again in the next pass.
             if outcome == Committed::Yes {
                 self.swept_one(one, swept, done);
             }

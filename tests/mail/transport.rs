@@ -175,7 +175,7 @@ async fn the_mail_password_is_sent_only_to_the_verified_server() {
     let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
     assert!(line.contains("mail.password_file: ") && line.contains("cannot be read"), "{line}");
 
-    // A server that requires authentication, and one that does not offer it.
+    // A server that requires authentication, and a server that does not offer it.
     let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
     assert!(line.contains("530 5.7.0 authentication required"), "{line}");
     write_secret(&file, "hunter2");

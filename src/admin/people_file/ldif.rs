@@ -140,7 +140,7 @@ impl Entry {
     }
 
     fn take(&mut self, line: usize, attribute: &str, value: &str) {
-        // Of several values, the first is used.
+        // If there are several values, the first is used.
         let first = |kept: &mut String| {
             if kept.is_empty() {
                 value.clone_into(kept);
@@ -297,7 +297,7 @@ mod tests {
         read(PeopleFormat::Ldif, text)
     }
 
-    /// As `slapcat` writes them: folded, and base64 for text beyond ASCII.
+    /// LDIF as `slapcat` writes it: folded lines, and base64 for text beyond ASCII.
     const DIRECTORY: &str = "version: 1\n\n# the tree\n# folded\n  comment\ndn: dc=example,dc=test\nobjectClass: dcObject\ndc: example\n\n\
         dn: uid=anna,ou=people,dc=exam\n ple,dc=test\nobjectClass: top\nobjectClass: inetOrgPerson\nuid: Anna\ncn;lang-tr: x\n\
         cn:: QW5uYSDDlno=\nsn:: w5Z6\nmail: anna@exam\n ple.test\nmail: second@example.test\njpegPhoto:< file:///etc/shadow\n\

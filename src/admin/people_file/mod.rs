@@ -115,10 +115,10 @@ pub(crate) struct PersonRow {
     pub(crate) username: String,
     pub(crate) phone_number: String,
     pub(crate) groups: Vec<String>,
-    /// For an invitation: the application to open afterwards.
+    /// Application that an invitation opens afterwards.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) app: String,
-    /// For an invitation: language of the mail.
+    /// Language of an invitation's mail.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) language: String,
     /// Whether the account is locked or disabled in the other system.

@@ -43,7 +43,7 @@ pub(super) struct Keeping {
 struct Shared {
     duty: Arc<Mutex<LeasedTask>>,
     orders: SharedOrders,
-    /// Digests of the files as this process wrote them.
+    /// Digests of the files that this process has written.
     written: BTreeMap<String, Vec<u8>>,
 }
 

@@ -15,9 +15,10 @@ use sealgate_domain::user::Email;
 /// Maximum length of a profile's name in bytes.
 const MAX_PROFILE_LENGTH: usize = 64;
 
-/// Parses the section. Adds the certificates of its hosts to those of the listeners.
+/// Parses the section. Adds the certificates of its hosts to the listeners' certificates.
 ///
-/// Without `hosts`, `all_hosts` get a certificate: those of the issuer and of each application.
+/// Without `hosts`, each of `all_hosts` gets a certificate: the hosts of the issuer and of all
+/// applications.
 pub(super) fn acme(
     mut section: Section<'_, '_>,
     files: &Files,

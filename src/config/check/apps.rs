@@ -190,7 +190,7 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
     Some(routes)
 }
 
-/// Paths and methods of earlier rules of the application. `None` stands for all methods that no
+/// Paths and methods of earlier rules of the application. `None` is the set of all methods that no
 /// other rule of the path has.
 #[derive(Default)]
 struct TakenRules {

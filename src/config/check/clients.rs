@@ -1,4 +1,4 @@
-//! Checks of the clients that the file defines. Their rules are those of the command line.
+//! Checks of the clients that the file defines. The rules are the same as on the command line.
 
 use super::super::file::Section;
 use super::factors;

@@ -46,7 +46,7 @@ struct Counted {
 }
 
 impl Routine {
-    /// Counts the event. Returns false if it must be a record of its own.
+    /// Counts the event. Returns false if the event needs a separate record.
     pub(super) fn count(&mut self, event: &AuditEvent) -> bool {
         let Some(grant) = event.grant.filter(|_| event.kind == AuditKind::TokensRefreshed && event.detail.is_none())
         else {

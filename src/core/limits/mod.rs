@@ -33,7 +33,7 @@ pub enum LimitScope {
     Cluster,
 }
 
-/// Counted guess. Must be given back if it was correct or could not be checked.
+/// Counted guess. The caller must give it back if the guess was correct or could not be checked.
 #[derive(Debug)]
 #[must_use]
 pub enum Guess {

@@ -49,7 +49,7 @@ pub enum Recipient {
     Sender,
 }
 
-/// Differences between the pages on the issuer's host and those on an application's host.
+/// Differences between pages on the issuer's host and pages on an application's host.
 pub struct PageHost {
     /// Returns the folder of the stylesheet, script and logo.
     pub assets: fn(&Config) -> String,

@@ -41,8 +41,8 @@ impl LoadedCertificate {
         self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    /// Returns whether a wildcard of the certificate matches the name. A wildcard stands for
-    /// exactly the first label (RFC 6125 §6.4.3).
+    /// Returns whether a wildcard of the certificate matches the name. A wildcard matches exactly
+    /// the first label (RFC 6125 §6.4.3).
     pub(crate) fn covers(&self, name: &str) -> bool {
         let Some((_, parent)) = name.split_once('.') else { return false };
         self.names.iter().any(|own| own.strip_prefix("*.").is_some_and(|own| own.eq_ignore_ascii_case(parent)))

@@ -54,8 +54,8 @@ impl AsyncRead for GatheringStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.read_ahead.is_empty() {
             let outcome = Pin::new(&mut self.io).poll_read(cx, buf);
-            // As in [`super::connection`]: an exchange that waits for input has nothing more to
-            // write.
+            // An exchange that waits for input has nothing more to write, as in
+            // [`super::connection`].
             if outcome.is_pending()
                 && !self.shared
                 && !self.io.buffer().is_empty()
@@ -82,7 +82,7 @@ impl AsyncWrite for GatheringStream {
     ///
     /// Over HTTP/2, each response requests a flush. If something was written since the last
     /// request, the task first yields to other tasks, which may add their responses. The buffer is
-    /// flushed when nothing was added meanwhile, or when it is full.
+    /// flushed when no response was added, or when it is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.shared && std::mem::take(&mut self.has_new_data) && !self.io.buffer().is_empty() {
             cx.waker().wake_by_ref();

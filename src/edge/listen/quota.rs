@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const HEADS_PER_PEER: usize = 256;
 const HEADS: usize = 2048;
 
-/// Counts connections and HTTP/2 requests, and refuses those that exceed a limit.
+/// Counter of connections and HTTP/2 requests. Refuses those that exceed a limit.
 pub struct Quota {
     all: Arc<Semaphore>,
     capacity: u32,

@@ -116,7 +116,7 @@ impl Tls {
             (terms, checked_at) = (current, now);
             let rest = client.and_then(|client| client.next_expiry(now)).map(|end| end - now.as_secs());
             let pause = match rest {
-                // Nothing expires. Only new settings can change the result.
+                // No certificate expires. Only new settings can change the result.
                 None => Duration::MAX,
                 Some(1) => FINAL_EXPIRY_CHECK_INTERVAL,
                 Some(rest) => Duration::from_secs(rest - 1).min(MAX_EXPIRY_CHECK_INTERVAL),

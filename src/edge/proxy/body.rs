@@ -191,7 +191,7 @@ pub(crate) async fn respond(
     session.write_response_body(sent, true).await.map_err(Error::into_down)
 }
 
-/// Returns whether responses with this status never have a body, whatever the method.
+/// Returns whether responses with this status never have a body, for every method.
 pub(crate) fn is_bodiless(status: StatusCode) -> bool {
     status.is_informational() || status == StatusCode::NO_CONTENT
 }

@@ -24,10 +24,10 @@ const VARY_FIELDS: [&str; 2] = ["Cookie", "Authorization"];
 /// [`VARY_FIELDS`] as the value of a `Vary` field.
 const VARY_VALUE: HeaderValue = HeaderValue::from_static("Cookie, Authorization");
 
-/// Restricts the caching of a response to browsers. The application still decides how long.
+/// Restricts the caching of a response to browsers. The application still sets the duration.
 ///
-/// A 304 is changed in the same way, because its fields replace those of the stored response (RFC
-/// 9111 §3.2).
+/// A 304 is changed in the same way, because its fields replace the fields of the stored response
+/// (RFC 9111 §3.2).
 pub(crate) fn keep_private(fields: &mut HeaderMap) {
     let shared =
         |name: &&HeaderName| SHARED_CACHE_FIELDS.contains(&name.as_str()) || name.as_str().ends_with(TARGETED_SUFFIX);

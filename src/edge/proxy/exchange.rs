@@ -84,7 +84,7 @@ struct Registration {
 impl Exchange {
     pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
         let started = Instant::now();
-        // Read before the front decides. If access changes meanwhile, the front's epoch exceeds
+        // Read before the front decides. If access changes afterwards, the front's epoch exceeds
         // this value.
         let last_decision = LastDecision { snapshot: None, epoch: snapshot.front.epoch(), at: started };
         Self {
@@ -196,7 +196,7 @@ impl Exchange {
     /// again.
     pub(crate) async fn validity(&mut self, session: &Session, snapshots: &Snapshots, long: Duration) -> Validity {
         let snapshot = snapshots.current();
-        // Read before the front decides. If access changes meanwhile, the front's epoch exceeds
+        // Read before the front decides. If access changes afterwards, the front's epoch exceeds
         // this value.
         let epoch = snapshot.front.epoch();
         let same = Arc::ptr_eq(self.last_decision.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);

@@ -108,8 +108,8 @@ pub struct Cancellable<A> {
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> {
-    // Not an `async fn`, because that would move the session, several kilobytes, into another
-    // future.
+    // This is not an `async fn`, because an `async fn` would move the session, several kilobytes,
+    // into another future.
     fn process_new_http<'this, 'stop, 'all>(
         self: &'this Arc<Self>,
         mut session: ServerSession,
@@ -225,8 +225,8 @@ impl LongLived {
         LongLivedTicket { long_lived: Arc::clone(self), id }
     }
 
-    /// Returns the exchanges to check in this tick: all, or the new ones and those whose turn it
-    /// is.
+    /// Returns the exchanges to check in this tick: all exchanges, or the new ones and the ones
+    /// whose turn it is.
     fn due(&self, all: bool) -> Vec<(u64, Arc<Admitted>)> {
         let mut open = self.open();
         let found = |(id, exchange): (&u64, &OpenExchange)| (*id, Arc::clone(&exchange.admitted));
@@ -293,7 +293,8 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
             _ = stop.wait_for(|stop| *stop) => return,
             () = sleep(rest) => {}
         }
-        // Read before the front decides. If access changes meanwhile, the epoch exceeds this value.
+        // Read before the front decides. If access changes afterwards, the epoch exceeds this
+        // value.
         let snapshot = snapshots.current();
         let epoch = snapshot.front.epoch();
         let moved = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);

@@ -95,7 +95,8 @@ impl QueuedBody {
 /// Asks the current front until it can decide. `None` if access has ended.
 async fn ask(admitted: Arc<Admitted>, snapshots: Arc<Snapshots>) -> Option<Decision> {
     loop {
-        // Read before the front decides. If access changes meanwhile, the epoch exceeds this value.
+        // Read before the front decides. If access changes afterwards, the epoch exceeds this
+        // value.
         let snapshot = snapshots.current();
         let (epoch, at) = (snapshot.front.epoch(), Instant::now());
         match timeout(DECISION_TIMEOUT, snapshot.validity(&admitted.head, &admitted.app)).await {

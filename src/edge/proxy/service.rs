@@ -58,7 +58,7 @@ const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
 const ACCESS_ENDED: &str = "Access was revoked during the request.";
 
-/// Number of fields to reserve in addition to those of the front: request ids, `Host`, client
+/// Number of fields to reserve in addition to the front's fields: request ids, `Host`, client
 /// certificate.
 const FURTHER_FIELDS: usize = 6;
 
@@ -350,8 +350,8 @@ impl ProxyHttp for Proxy {
         if let Some(pinned) = &exchange.pinned {
             pinned.restrict(&mut peer);
         }
-        // Few requests have a connection-specific field. For the others, Pingora need not search
-        // for each of these fields.
+        // Few requests have a connection-specific field. For all other requests, Pingora need not
+        // search for each of these fields.
         if !session.req_header().headers.keys().any(is_of_one_connection) {
             peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
         }
@@ -490,7 +490,7 @@ impl ProxyHttp for Proxy {
             )
             .into_up());
         }
-        // The response may have taken long, and access may have ended meanwhile.
+        // The response may have taken long, and access may have ended since.
         if exchange.validity(session, &self.snapshots, LONG_LIVED_AGE).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
@@ -519,7 +519,7 @@ impl ProxyHttp for Proxy {
             if let Some((upstream, public_origin)) = &translated {
                 NameTranslation { upstream, public_origin }.apply(fields);
             }
-            // Also for a 101, because browsers accept cookies from a WebSocket handshake.
+            // A 101 is included, because browsers accept cookies from a WebSocket handshake.
             sift_cookies(fields, |line| exchange.snapshot.front.may_set_cookie(line));
             if !switches {
                 strip_hop_by_hop(fields);
@@ -599,7 +599,7 @@ impl ProxyHttp for Proxy {
     ) -> Box<Error> {
         let may_present_named = exchange.server.as_ref().is_some_and(|server| server.may_present_named(peer, &error))
             && !std::mem::replace(&mut exchange.has_changed_verification, true);
-        // The request was not sent, so it is safe to retry at another server, whatever the method.
+        // The request was not sent, so a retry at another server is safe for every method.
         let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.snapshot.upstreams.get(forward.app));
         error.set_retry(may_present_named || upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
@@ -616,7 +616,7 @@ impl ProxyHttp for Proxy {
         let silence = exchange.silence_error().filter(|_| *error.esource() == ErrorSource::Upstream);
         exchange.end_silence();
         let mut error = silence.unwrap_or(error).more_context(format!("Peer: {peer}"));
-        // Like Pingora's default: a request must not take effect twice.
+        // A request must not take effect twice. Pingora's default is the same.
         if !session.req_header().method.is_idempotent() || session.as_ref().retry_buffer_truncated() {
             error.set_retry(false);
         } else {
@@ -636,7 +636,7 @@ impl ProxyHttp for Proxy {
             let mut response = unanswered(session, status, exchange).await.unwrap_or_else(|| {
                 refusal(status, why(error), &session.req_header().headers, &exchange.origin.request_id)
             });
-            // These fields include those of CORS. Without them, a page of another origin could not
+            // These fields include CORS fields. Without them, a page of another origin could not
             // read the error.
             if let Some(forward) = &exchange.forward {
                 let changes = &forward.rewrite.answer;

@@ -1,4 +1,4 @@
-//! One server of an application: its address, connection settings and health.
+//! Server of an application: its address, connection settings and health.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,10 +18,11 @@ use sealgate_config::{App, Upstream};
 
 /// Time for which an idle upstream connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Returns the settings with which Pingora changes a request head, before the proxy's own changes.
+/// Returns the settings for Pingora's changes to a request head. The proxy makes its own changes
+/// afterwards.
 ///
-/// They decide which fields of a client reach an application (RFC 9110 §7.6.1). All are listed,
-/// because Pingora's defaults may change.
+/// The settings decide which fields of a client reach an application (RFC 9110 §7.6.1). All
+/// settings are listed, because Pingora's defaults may change.
 const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolicy {
     HttpUpstreamRequestPolicy {
         strip_hop_by_hop: true,
@@ -54,7 +55,7 @@ pub(crate) struct UpstreamServer {
     pub(crate) host: Option<HeaderValue>,
     /// Maximum time in which the server sends nothing, before and during a response.
     pub(crate) read_timeout: Duration,
-    /// The same maximum for a WebSocket or an event stream.
+    /// Timeout as in `read_timeout`, for a WebSocket or an event stream.
     pub(crate) stream_timeout: Duration,
     /// Number of consecutive failed checks.
     failures: AtomicU32,
@@ -75,7 +76,7 @@ impl UpstreamServer {
         let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
         if tls.is_some() && name.is_empty() {
-            // For an empty name, Pingora would skip the verification of the certificate.
+            // If the name were empty, Pingora would skip the verification of the certificate.
             return Err("there is no host name to verify its certificate against".to_owned());
         }
         let mut peer = match &address {

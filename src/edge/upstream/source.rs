@@ -15,7 +15,7 @@ use sealgate_config::{App, Upstream, authority};
 pub(super) struct UpstreamSource {
     pub(super) configured: Arc<Upstream>,
     pub(super) place: UpstreamPlace,
-    /// Name that its certificate must have; `None` if it does not use TLS.
+    /// Name that the server's certificate must have. `None` if the server does not use TLS.
     pub(super) tls: Option<String>,
     /// `Host` of the upstream.
     pub(super) host: HeaderValue,

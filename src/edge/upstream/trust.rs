@@ -1,8 +1,8 @@
-//! Certificate authorities by which an application's upstreams are verified, and the proxy's client
+//! Certificate authorities for verifying an application's upstreams, and the proxy's client
 //! certificate.
 //!
-//! Converts the configuration to Pingora's types. A server's certificate is always verified; no
-//! setting can disable that.
+//! This module converts the configuration to Pingora's types. A server's certificate is always
+//! verified; no setting can disable that.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use sealgate_system::named_certificate::{is_for_name, verify_named};
 
 #[derive(Clone, Default)]
 pub(super) struct UpstreamTrust {
-    /// The only trusted authorities; `None` means those of the operating system.
+    /// The only trusted authorities. `None` means the authorities of the operating system.
     authorities: Option<Arc<CaType>>,
-    /// The same certificates. An upstream may also present one of them itself.
+    /// Certificates of the authorities' file. An upstream may also present one of them itself.
     named: Vec<CertificateDer<'static>>,
     client: Option<Arc<CertKey>>,
     /// Group of these connections in Pingora's pool.

@@ -75,7 +75,7 @@ pub(super) async fn address_page(ctx: &RequestContext<'_>) -> Result<Response, F
     match take_code(ctx, &visitor, form.one("code")?.unwrap_or_default()).await? {
         Ok(done) => Ok(Response::see_other(&visitor::done(ctx, PAGE, done))),
         Err(problem) => {
-            // Reload the account, which another request may have changed meanwhile.
+            // Reload the account, because another request may have changed it.
             let visitor = Visitor::with_factor(ctx, PAGE).await?;
             show(ctx, &visitor, Some(problem)).await
         }

@@ -183,7 +183,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
         session.renew(sign_in, session.cookie, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };
-    // Another revocation may end this session meanwhile. `for_server` commits nevertheless.
+    // Another revocation may have ended this session. `for_server` commits nevertheless.
     let store = &ctx.sealgate.store.for_server();
     let cookie = visitor.keep_this_session_only(ctx, store, None, change).await?;
     store.forget_browsers(subject, None).await?;

@@ -73,8 +73,8 @@ async fn end_others(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Optio
     let revocation = store.new_revocation(subject, EndReason::Revoked, ctx.now);
     let cookie = visitor.keep_this_session_only(ctx, store, Some(&revocation), |_| ()).await?;
     // Each session has now ended or changed its id, so the earlier sessions create no new grants.
-    // End the grants of the current session too: an attacker with a copy of its cookie may have
-    // signed in to a client. `for_server` commits even if the current session has ended meanwhile.
+    // End the grants of the current session too, because an attacker with a copy of its cookie may
+    // have signed in to a client. `for_server` commits even if the current session has ended.
     let store = &store.for_server();
     store.end_grants_of_user(subject, EndReason::Revoked, ctx.now).await?;
     let known = guesses::find_known_browser(ctx, Some(&visitor.user)).await?;

@@ -1,4 +1,4 @@
-//! The form with a client's settings, and its validation. The rules are those of the registration
+//! Form with a client's settings, and its validation. The rules are the same as at the registration
 //! endpoint.
 
 use sealgate_core::web::context::RequestContext;
@@ -149,7 +149,8 @@ pub(super) fn check(
 }
 
 impl ValidForm {
-    /// Replaces the client's settings by those of the form. Keeps the console's redirect URI `own`.
+    /// Replaces the client's settings by the settings of the form. Keeps the console's redirect URI
+    /// `own`.
     pub(super) fn replace(&self, client: &mut Client, own: &str) {
         let trial = client.redirect_uris.iter().find(|uri| uri.as_str() == own).cloned();
         client.name.clone_from(&self.name);

@@ -98,8 +98,8 @@ fn is_own(console_user: &ConsoleUser, user: &User) -> bool {
 
 /// Returns the guarded change that an action makes, if any.
 ///
-/// On their own page, administrators may use one guarded action only: to revoke their access.
-/// [`user_page`] refuses the others.
+/// On their own page, administrators may use only one guarded action: to revoke their access.
+/// [`user_page`] refuses all other guarded actions.
 fn guarded(action: Option<&str>, own: bool) -> Option<GuardedChange> {
     let change = action.and_then(confirmation::of_user_action);
     change.filter(|change| !own || *change == GuardedChange::RevokeAccess)

@@ -119,7 +119,8 @@ async fn passkey(
     }
     let with_key = |now: &Invited| {
         let factors = now.factors.as_ref().map(|loaded| &loaded.value)?;
-        // A reset of the factors, or a factor added or removed meanwhile, ends pending enrolments.
+        // If the factors were reset, or a factor was added or removed since, the pending enrolment
+        // has ended.
         if factors.generation != verified.generation {
             return None;
         }

@@ -23,8 +23,8 @@ const ADDRESS_LIMITS: [(&str, Rule); 2] = [
     ("mail_day", Rule { limit: 10, window: Duration::from_hours(24) }),
 ];
 
-/// Limit of reset mails that a browser known to the account may request after [`TO_ONE`] is used
-/// up.
+/// Limit of reset mails that a browser known to the account may request after the account's limit
+/// is used up.
 const KNOWN_BROWSER_LIMIT: Rule = Rule { limit: 3, window: Duration::from_hours(24) };
 
 /// Limit of the mails that unauthenticated requests from one network may cause.
@@ -66,14 +66,14 @@ pub(crate) async fn allows_unauthenticated_mail(ctx: &RequestContext<'_>, to: &E
     network_allows(ctx).await && account_allows(ctx, &account).await && total_allows(ctx).await
 }
 
-/// Charges the limits for the mail of a password reset. `marks` are those of the browser that
+/// Charges the limits for the mail of a password reset. `marks` are the marks of the browser that
 /// requests it.
 ///
 /// Returns `None` if the limits are exceeded. Otherwise returns the marks that must be checked when
-/// the mail is sent; none if no check is needed.
+/// the mail is sent, or no marks if no check is needed.
 ///
-/// Once the account's limit is used up, each browser known to the account has a small limit of its
-/// own. Whether the account knows the browser is checked only when the mail is sent.
+/// After the account's limit is used up, each browser known to the account has a separate small
+/// limit. Whether the account knows the browser is checked only when the mail is sent.
 pub(crate) async fn charge_reset_mail(
     ctx: &RequestContext<'_>,
     account: &SecretHash,

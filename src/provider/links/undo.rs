@@ -1,13 +1,13 @@
-//! `/oauth/undo`: the link "this was not me" that the old e-mail address gets when the address of
-//! an account changes.
+//! `/oauth/undo`: page of the link "this was not me". The old e-mail address gets the link when the
+//! address of an account changes.
 //!
 //! The link restores the old address and revokes all other access: sessions, grants, links and the
 //! password, which the attacker may know. A reset link is sent to the restored address.
 //!
-//! The link only proves access to the old mailbox, so second steps remain. If a passkey was added
-//! meanwhile, the server cannot tell whether the reader of the mail or the holder of the passkey
-//! owns the account. It disables the account until an administrator has decided. It does the same
-//! if another account has the old address.
+//! The link proves access only to the old mailbox, so second steps remain. If a passkey was added
+//! after the change, the server cannot tell whether the reader of the mail or the holder of the
+//! passkey owns the account. The server then disables the account until an administrator has
+//! decided. It does the same if another account has the old address.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ pub(crate) async fn account_chooser_page(ctx: &RequestContext<'_>) -> Result<Res
     let chosen = form.one("account")?.and_then(Subject::parse);
     match chosen.filter(|subject| session.value.sign_in_of(*subject).is_some()) {
         Some(subject) => choose(ctx, &waiting, &session, subject).await,
-        // The user chose "Another account", or signed out of the chosen account meanwhile.
+        // The user chose "Another account", or has signed out of the chosen account in another tab.
         None => Ok(Response::see_other(&waiting.address(ctx, "login"))),
     }
 }

@@ -48,8 +48,8 @@ pub(crate) async fn consent_page(ctx: &RequestContext<'_>) -> Result<Response, F
     }
 }
 
-/// Returns the form name for the CSRF token. It includes the user: the page showed this user's
-/// data, so its form must not consent for another user who signed in in a second tab meanwhile.
+/// Returns the form name for the CSRF token. The name includes the user. The page showed this
+/// user's data, so its form must not consent for another user who signed in in a second tab.
 fn form_of(user: &User) -> String {
     format!("{PAGE} {}", user.sub)
 }

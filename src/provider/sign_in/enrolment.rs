@@ -219,8 +219,8 @@ impl Enrolling<'_, '_> {
             CredentialKind::SecurityKey => FactorKind::SecurityKey,
         };
         self.add(kind, |factors| {
-            // A reset of the factors, or a factor added or removed meanwhile, ends pending
-            // enrolments.
+            // If the factors were reset, or a factor was added or removed since, the pending
+            // enrolment has ended.
             if factors.generation != generation {
                 return Err(EnrolProblem::Expired);
             }

@@ -216,7 +216,7 @@ async fn prove(
         if written == Committed::Conflict {
             match find(ctx, &waiting).await? {
                 Some(again) if !waiting.interaction().progress.signed_in => candidate = again,
-                // The same form was sent twice, and the other request completed the step.
+                // The same form was sent twice, and the earlier request completed the step.
                 _ => return Ok((false, Response::see_other(&waiting.address(ctx, RESUME)))),
             }
             continue;

@@ -139,14 +139,14 @@ async fn try_rehash(
     password: SecretString,
 ) -> Result<Option<User>, Failure> {
     let new = ctx.sealgate.passwords.hash(password, ctx.random()).await?;
-    // Keep a password that another request has set meanwhile.
+    // Keep a password that another request has set since the check.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
             user.password = Some(new.clone());
         }
     };
     let changed = ctx.sealgate.store.change_user(user.sub, replace).await?;
-    // If the password was changed meanwhile, the typed password no longer matches the account.
+    // If the password was changed since, the typed password no longer matches the account.
     Ok(changed.filter(|changed| changed.password.as_ref() == Some(&new)))
 }
 

@@ -109,7 +109,7 @@ async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) ->
     let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
     let waiting = waiting.read_again(ctx).await?;
     if written == Committed::Conflict {
-        // The same assertion was sent twice, or another tab continued the sign-in; one of the
+        // The same assertion was sent twice, or another tab continued the sign-in. One of the
         // requests completed the step.
         let again = waiting.address(ctx, RESUME);
         return Ok((waiting, Proceeded::Missing(again)));

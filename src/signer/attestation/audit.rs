@@ -26,7 +26,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Returns all errors, including those of single keys, one line each.
+    /// Returns all errors, including errors of single keys, one line each.
     pub fn all_faults(&self) -> Vec<String> {
         let of_key =
             |key: &KeyVerdict| key.faults.iter().map(|why| format!("key {}: {why}", key.kid)).collect::<Vec<_>>();

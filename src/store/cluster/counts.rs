@@ -44,7 +44,7 @@ pub struct PeopleCount {
     pub totp: u64,
     pub security_key: u64,
     pub passkey: u64,
-    /// How many of all these users have a pending reset link.
+    /// Number of users among all of these who have a pending reset link.
     pub reset: u64,
     /// Time of the count.
     pub at: UnixTime,

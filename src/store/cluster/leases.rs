@@ -83,7 +83,7 @@ impl Fence {
 pub struct Lease {
     name: LeaseName,
     holder: String,
-    /// The record as this process wrote it, and a time just before that write.
+    /// Record as this process wrote it, and a time just before that write.
     held: Option<(Loaded<LeaseRecord>, Instant)>,
     /// The record as another process wrote it, and the time at which it was first seen.
     seen: Option<(Value, Instant)>,

@@ -57,7 +57,7 @@ const HASHED: usize = 33;
 
 /// Accepted record, with its index entries.
 pub(crate) struct Entry {
-    /// Keys that must be unique: those of the record, of the user's e-mail address and of the
+    /// Keys that must be unique: the keys of the record, of the user's e-mail address and of the
     /// username.
     pub(crate) claims: Vec<Key>,
     pub(crate) put: Vec<(Key, Value)>,

@@ -307,12 +307,12 @@ pub(crate) fn relying_party() -> Key {
     key(Table::Meta, &[b"relying_party"])
 }
 
-/// Key of the seed with which the keys of rate limits are hashed.
+/// Key of the seed for hashing the keys of rate limits.
 pub(crate) fn limit_seed() -> Key {
     key(Table::Meta, &[b"limit_seed"])
 }
 
-/// Key of the ID of the data key with which all nodes of a cluster seal.
+/// Key of the ID of the data key that all nodes of a cluster use for encryption.
 pub(crate) fn data_key_id() -> Key {
     key(Table::Meta, &[b"data_key_id"])
 }

@@ -24,8 +24,8 @@ pub struct Position(Option<Key>);
 impl Store {
     /// Returns the records after a position, and the next position. `None` at the end.
     ///
-    /// The store must not change meanwhile, or be a snapshot. Most metadata, stored forms and
-    /// e-mails are omitted.
+    /// The store must be a snapshot, or must not change during the export. Most metadata, stored
+    /// forms and e-mails are omitted.
     pub async fn export(&self, from: &Position) -> Result<Option<(Vec<ExportRecord>, Position)>, StoreError> {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };

@@ -24,7 +24,7 @@ pub(super) const BATCH_KEYS: usize = 640;
 const BATCH_BYTES: usize = 1 << 20;
 /// Number of lock numbers to which keys are hashed. Must be the same in all versions of all nodes.
 pub(super) const STRIPES: u16 = 4096;
-/// First lock number of the counters, each of which has its own lock.
+/// First lock number of the counters. Each counter has a separate lock.
 const COUNTER_LOCKS: u16 = STRIPES;
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
@@ -37,11 +37,11 @@ pub(super) const LOCK: &str = "SELECT count(CASE \
      WHEN exclusive THEN pg_advisory_xact_lock('record'::regclass::oid::integer, stripe)::text \
      ELSE pg_advisory_xact_lock_shared('record'::regclass::oid::integer, stripe)::text END) \
      FROM unnest($1::integer[], $2::boolean[]) AS s(stripe, exclusive)";
-/// Applies a batch. Refuses each operation whose expectations do not hold. A null value stands for
-/// an absent record.
+/// Applies a batch. Refuses each operation whose expectations do not hold. A null value means an
+/// absent record.
 ///
-/// The whole statement sees the tables as they were before. It inserts the row of the batch if
-/// something is written, and in every repeated run.
+/// The whole statement uses the tables as they were before. It inserts the row of the batch if a
+/// record is written, and in every repeated run.
 pub(super) const APPLY: &str = "WITH \
      refused AS (SELECT DISTINCT e.operation FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) \
          AS e(operation, key, value) LEFT JOIN record r ON r.key = e.key WHERE r.value IS DISTINCT FROM e.value), \

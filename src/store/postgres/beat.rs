@@ -352,7 +352,8 @@ impl HeartbeatTask {
             tracing::error!(rows = counters.len(), wanted = Counter::COUNT, "the table counter is damaged");
             return Beaten::Failed;
         }
-        // First the counters: a reader that sees the new heartbeat must find them incremented.
+        // The counters are incremented first. A reader that finds the new heartbeat must find the
+        // new counters.
         self.note_moves(counters);
         let at = clock - took.as_secs_f64() / 2.0;
         let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));

@@ -77,7 +77,7 @@ impl Link {
         self.driver.abort();
     }
 
-    /// Waits until the connection has ended, for whatever reason.
+    /// Waits until the connection has ended.
     pub(super) async fn ended(&self) {
         let mut ended = self.ended.clone();
         // An error means that the connection's task has ended.
@@ -275,7 +275,7 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
         answer.map(first_row).map_err(|error| fault_of(&error))
     };
     let version = row(version)?.and_then(|row| row.get(0).map(str::to_owned)).unwrap_or_default();
-    // Checked first, because other products fail at the other queries.
+    // Checked first, because other database products fail at the other queries.
     if !is_postgresql(&version) {
         return Err(PostgresFault::OtherProduct(version.chars().take(60).collect()));
     }

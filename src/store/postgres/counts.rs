@@ -1,7 +1,7 @@
 //! Counts that nodes share over one database.
 //!
 //! There are two kinds: blocks of rate limits ([`shares`]) and password guesses ([`guesses`]). Each
-//! kind has its own connection, so that it waits neither for commits nor for the other kind.
+//! kind has its own connection, so that it waits neither for commits nor for the second kind.
 //! Without a connection, requests fail immediately, because a late count is useless.
 
 use std::future::Future;
@@ -101,7 +101,7 @@ pub(super) const SWEEP_ROWS: i64 = 256;
 /// Timeout of a removal, which may wait for locks.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One kind of shared counts.
+/// Kind of shared counts.
 pub(super) trait CountWork: Send {
     type Job: Send;
     type Prepared: Send;
@@ -215,8 +215,8 @@ impl<W: CountWork> Counting<W> {
     }
 }
 
-/// Waits for `work` and refuses requests meanwhile, because there is no connection. `None` when the
-/// queue is closed.
+/// Waits for `work`. Refuses requests during that time, because there is no connection. Returns
+/// `None` when the queue is closed.
 async fn refusing<W: CountWork, T>(queue: &Receiver<W::Job>, work: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(work);
     loop {

@@ -58,7 +58,7 @@ pub enum NewStoreFault {
          until it ends"
     )]
     InUse,
-    /// Nothing was imported.
+    /// The import failed, and no record was imported.
     #[error("the database did not commit the import ({0}); nothing was imported, repeat the import")]
     NotKept(String),
     /// The outcome of the import is unknown.

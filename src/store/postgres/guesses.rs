@@ -108,7 +108,7 @@ impl GuessJob {
     }
 }
 
-/// Rows as read, and the keys of those that have changed.
+/// Rows as read, and the keys of the changed rows.
 #[derive(Debug, Default)]
 struct Rows {
     failures: BTreeMap<CountKey, Failures>,

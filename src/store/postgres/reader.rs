@@ -183,7 +183,7 @@ impl ReadQueries for Readers {
                 Ok(Ok(rows)) => match (self.last_beat.check(), self.servers.is_current(&link.link)) {
                     (Ok(_), true) => return Ok(rows),
                     (Err(_), true) => continue,
-                    // A server that was replaced meanwhile may have answered.
+                    // A server that has been replaced may have answered.
                     (_, false) => link.link.abandon(),
                 },
                 Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {

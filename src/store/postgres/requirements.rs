@@ -1,6 +1,7 @@
 //! Requirements that a server must meet so that acknowledged data is durable.
 //!
-//! Also parses `synchronous_standby_names`: how many standbys a commit waits for, and out of which.
+//! This module also parses `synchronous_standby_names`: the number of standbys that a commit waits
+//! for, and the list of standbys.
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 

@@ -91,7 +91,7 @@ impl PostgresSettings {
     }
 }
 
-/// One server of the URL, with everything needed to connect.
+/// Server of the URL, with all settings for a connection.
 #[derive(Clone)]
 pub(super) struct DatabaseServer {
     /// `HOST:PORT`, for logs.
@@ -132,7 +132,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
         let Host::Tcp(host) = host else {
             return Err(PostgresFault::Url("it names a Unix socket; write 127.0.0.1"));
         };
-        // One port applies to all hosts, as in libpq.
+        // A single port applies to all hosts, as in libpq.
         let ports = given.get_ports();
         let port = ports.get(index).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
         let name = format!("{host}:{port}");
@@ -150,7 +150,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
     Ok(servers)
 }
 
-/// Requires TLS, whatever the URL says. Plain text is allowed only on this machine.
+/// Requires TLS, even if the URL disables it. Plain text is allowed only on this machine.
 fn protection(
     host: &str,
     client: Option<&ClientConfig>,

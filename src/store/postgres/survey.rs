@@ -79,8 +79,8 @@ pub struct Survey {
     pub formats: FormatSurvey,
     /// Whether the role owns a table, which is not necessary.
     pub owns_tables: bool,
-    /// Seconds by which the database's clock is ahead of this machine's; `None` if it was not
-    /// compared.
+    /// Difference of the database's clock from this machine's in seconds, positive if the
+    /// database's clock is ahead. `None` if the clocks were not compared.
     pub clock_offset_seconds: Option<f64>,
     /// Median of twenty round trips, in seconds.
     pub round_trip_seconds: f64,

@@ -35,7 +35,7 @@ const SESSION: &str = "SET idle_in_transaction_session_timeout = '10min'; SET tc
      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 /// The snapshot is that of the first statement.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
-/// Inserts the row by which the outcome of a commit can be found. Its number is 0, because batches
+/// Inserts a row that shows the outcome of a commit. The number of the row is 0, because batches
 /// start at 1.
 pub(super) const LEAVE: &str = "INSERT INTO batch (writer, number, refused) VALUES ($1, 0, $2)";
 

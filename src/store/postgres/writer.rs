@@ -70,7 +70,7 @@ enum Ran {
     Earlier,
     /// The server rolled the batch back because of a concurrent transaction.
     Again,
-    /// Nothing was written, and another run would not help.
+    /// No record was written, and another run would not help.
     Failed(EngineError),
     /// The batch may have been applied.
     Unknown(RerunCause, String),

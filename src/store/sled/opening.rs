@@ -22,7 +22,7 @@ use sealgate_config as config;
 
 /// Layout of the tree that `records` describes, with the state for verification.
 const FORMAT: &[u8] = &[2];
-/// The same layout without that state.
+/// Layout like [`FORMAT`], without the state for verification.
 const OLDER_FORMAT: &[u8] = &[1];
 /// Maximum time to wait until another process releases the store.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
@@ -51,7 +51,7 @@ pub enum OpenError {
     #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
     Locked {
         path: PathBuf,
-        /// ID of the other process, from the lock file.
+        /// ID of the process that has the lock, from the lock file.
         process: Option<u32>,
     },
     /// The files are not a complete database.
@@ -97,7 +97,7 @@ pub enum Loss {
     },
     #[error("the {found} entries that can be read differ from the {saved} entries that were saved")]
     Altered { found: u64, saved: u64 },
-    /// The digest with which the entries must be compared is missing.
+    /// The digest for comparing the entries is missing.
     #[error("its digest is missing")]
     Stateless,
     /// The watermark file is missing, or both of its entries are damaged.

@@ -38,7 +38,7 @@ impl NewStore {
         name.push(".new");
         let path = place.with_file_name(name);
         if path.exists() {
-            // A killed process has left this directory, unless that process still runs.
+            // A killed process has left this directory, or the process still runs.
             let _lock = opening::take_lock(&path)?;
             fs::remove_dir_all(&path).map_err(fault(&path))?;
         }
@@ -77,7 +77,7 @@ impl NewStore {
         Ok(new)
     }
 
-    /// Returns the settings with which the store is opened while it is built.
+    /// Returns the settings for opening the store while it is built.
     pub fn settings(&self) -> &config::SledConfig {
         &self.building
     }

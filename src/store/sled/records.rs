@@ -30,7 +30,7 @@ const CUT: u8 = 1;
 
 /// Maximum length of an unsplit value and of a piece, in bytes.
 const PIECE_BYTES: usize = 2048;
-/// Maximum number of attempts to read a record that is rewritten meanwhile. Each rewrite includes a
+/// Maximum number of attempts to read a record that is being rewritten. Each rewrite includes a
 /// flush to disk, so more attempts mean an error.
 const READ_ATTEMPTS: usize = 8;
 
@@ -91,7 +91,7 @@ impl Records {
                 Some(value) => Some(value),
                 None => self.get(&key)?,
             };
-            // A record that was removed meanwhile is omitted.
+            // A record that was removed since the scan is omitted.
             records.extend(value.map(|value| (key, value)));
         }
         Ok(records)

@@ -177,7 +177,7 @@ impl Watermark {
     }
 }
 
-/// Reads both entries. `None` stands for an unreadable one.
+/// Reads both entries. `None` means an unreadable entry.
 fn slots(file: &File) -> io::Result<[Option<u64>; 2]> {
     let mut slots = [None; 2];
     for (slot, at) in slots.iter_mut().zip([0, SLOT_DISTANCE]) {
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Absent);
         let mut watermark = Watermark::open(directory.path(), Mark::Absent).unwrap();
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(0));
-        // The entries are written in turn, whatever their numbers.
+        // The entries are written alternately, independent of their numbers.
         for sequence in [1, 3, 5] {
             watermark.raise(sequence).unwrap();
             assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(sequence));

@@ -125,7 +125,7 @@ impl Writer {
         (commits, following)
     }
 
-    /// Copies the files. No commit is written meanwhile.
+    /// Copies the files. No commit is written during the copy.
     ///
     /// A reader may still make sled rewrite a page at the end of the log. A copy with a part of
     /// that page looks like a store after a crash, and can be opened.
@@ -184,9 +184,9 @@ impl Writer {
         } else {
             self.write_down(overlay)?;
         }
-        // Readers see the changes from here on. Earlier, a reader could cache old records with the
-        // new counters. After the flush would be too late: while a disk hangs, revoked access would
-        // remain cached.
+        // After this call, readers see the changes. An earlier call could let a reader cache old
+        // records with the new counters. A call after the flush would be too late: while a disk
+        // hangs, revoked access would remain cached.
         self.counters.advance(moves);
         self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
         // After the flush, because the tree must never be older than the watermark.

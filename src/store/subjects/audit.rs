@@ -139,7 +139,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Returns the events with these IDs. `None` stands for one that was removed or is damaged.
+    /// Returns the events with these IDs. `None` means that the event was removed or is damaged.
     async fn audit_events(&self, ids: &[AuditId]) -> Result<Vec<Option<AuditEvent>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::audit(*id)).collect();
         let found = self.engine.get_many(&keys).await?;

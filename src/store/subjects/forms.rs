@@ -204,7 +204,7 @@ impl Store {
         for (age, _) in ages.iter().cycle().skip(start).take(ages.len()) {
             let Some((key, expires_at)) = table::form_of_age(age) else { continue };
             let Some(loaded) = self.load::<FormRecord>(key.clone()).await? else {
-                // The form was fetched meanwhile, or its entry remained by mistake. It must not
+                // The form was fetched since, or its entry remained by mistake. The entry must not
                 // prevent evictions.
                 self.write(Changes { delete: vec![age.clone()], ..Changes::default() }).await?;
                 continue;

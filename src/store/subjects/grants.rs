@@ -175,8 +175,8 @@ impl Store {
         }
     }
 
-    /// Reads `limit` grants after `after`, in order of their IDs. Returns those that are active and
-    /// match the filter.
+    /// Reads `limit` grants after `after`, in order of their IDs. Returns the active grants among
+    /// them that match the filter.
     pub async fn grants(
         &self,
         filter: &GrantFilter,

@@ -59,7 +59,7 @@ pub struct SignInAttempt {
     /// PKCE verifier (RFC 7636). It is useless without the code, which only the browser gets.
     pub verifier: String,
     pub expires_at: UnixTime,
-    /// Context classes, one of which the sign-in must reach. If empty, every level is sufficient.
+    /// Context classes. The sign-in must reach one of them. If empty, every level is sufficient.
     pub acr: Vec<String>,
     /// Token of the form that was stored for this sign-in. Only this browser can use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,11 +165,11 @@ impl Store {
         Err(StoreError::TooManyInteractions)
     }
 
-    /// Returns the changes that remove each of the oldest records, if they have no progress
-    /// meanwhile.
+    /// Returns the changes that remove each of the oldest records, provided that the record has
+    /// made no progress.
     ///
-    /// The expiry index has them in the order of minute and table. Entries of other tables are
-    /// skipped without reading them.
+    /// The expiry index has the records in the order of minute and table. Entries of other tables
+    /// are skipped without reading their records.
     async fn oldest(&self, now: UnixTime) -> Result<Vec<Changes>, StoreError> {
         let (mut idle, mut pending, mut after) = (Vec::new(), Vec::new(), None::<Key>);
         for _ in 0..MAX_EXAMINED {

@@ -174,7 +174,7 @@ impl Store {
     }
 
     /// Replaces a queued e-mail, possibly with another due time. `None` if another sender has
-    /// leased it meanwhile.
+    /// leased the e-mail.
     pub async fn move_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -231,8 +231,8 @@ impl Store {
         self.commit_without_mail(changes, &[]).await
     }
 
-    /// Moves an e-mail to the undeliverable ones. Removes the oldest of those if there are too
-    /// many.
+    /// Moves an e-mail to the undeliverable ones. Removes the oldest undeliverable e-mail if there
+    /// are too many.
     pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
         let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_TOMBSTONES).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
@@ -322,7 +322,7 @@ impl Store {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.value.clone());
             for mail in page.iter().filter(|mail| mail.value.subject == Some(subject) && mail.value.kind == kind) {
-                // A conflict means that the e-mail was sent or removed meanwhile.
+                // A conflict means that another process has sent or removed the e-mail.
                 let _ = self.commit_without_mail(removal(mail), &[]).await?;
             }
         }

@@ -179,8 +179,8 @@ fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> R
             changes.expect.extend(next.expect);
             changes.put.extend(next.put);
         }
-        // Also if there was an entry: the client may have been approved when that entry was due,
-        // and unapproved since.
+        // An existing entry does not matter: the client may have been approved when the entry was
+        // due, and unapproved since.
         changes.put.push((table::expiry(until, &key), Vec::new()));
     }
     Ok((count, changes))

@@ -59,7 +59,7 @@ impl Store {
     /// If the store fails. What was ended remains so, and garbage collection completes the rest.
     pub async fn carry_out(&self, revocation: &Revocation) -> Result<Ended, StoreError> {
         let (user, at) = (revocation.subject, revocation.at);
-        // The session that has caused the revocation may be among those that end.
+        // The revocation may end the session that has caused it.
         let store = self.for_server();
         // In this order: a pending sign-in could become a session, and a session could create a
         // grant.

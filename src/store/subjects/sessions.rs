@@ -27,7 +27,7 @@ const TOUCH: Duration = Duration::from_mins(1);
 /// Page of a user's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPage {
-    /// The sessions, including those that have expired.
+    /// Sessions, including expired ones.
     pub sessions: Vec<Session>,
     /// Session after which the next page starts; `None` on the last page.
     pub next: Option<SessionId>,
@@ -158,7 +158,7 @@ impl Store {
     }
 
     /// Ends the user's sessions, except for `kept`. Repeats the search until it finds none, because
-    /// it can miss a session that moves to another ID meanwhile.
+    /// it can miss a session that moves to another ID during the search.
     async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
         let mut ended = 0;
         for _ in 0..MAX_CONFLICTS {

@@ -40,7 +40,7 @@ pub enum SubmissionState {
 pub struct SubmissionResult {
     /// Path of the page that shows the result.
     pub page: String,
-    /// The secret. `None` if there is none, or if it was already shown.
+    /// Secret. `None` if there is none, or if it was already shown.
     pub secret: Option<Secret>,
     /// Whether there was a secret that was already shown.
     pub was_shown: bool,
@@ -59,7 +59,8 @@ struct SubmissionRecord {
 }
 
 impl Store {
-    /// Assigns a submission to this request if it is the first one. Otherwise returns its state.
+    /// Assigns a submission to this request if the request is the first one with the submission.
+    /// Otherwise returns the state of the submission.
     ///
     /// # Errors
     /// If the store fails.
@@ -72,7 +73,7 @@ impl Store {
         if self.commit(changes).await? == Committed::Yes {
             return Ok(SubmissionState::First);
         }
-        // If the other request has abandoned the submission meanwhile, the caller tries again.
+        // If the other request has abandoned the submission, the caller tries again.
         let found = self.submission(id).await?.and_then(|loaded| loaded.value.page);
         Ok(found.map_or(SubmissionState::Running, SubmissionState::Done))
     }

@@ -76,14 +76,14 @@ pub fn start(log: &Log) -> Result<SetFilter, String> {
     Ok(set_filter)
 }
 
-/// Returns a filter for lines that are never written, whatever the configured filter is.
+/// Returns a filter for lines that are never written. It applies to every configured filter.
 ///
 /// Below INFO, the libraries log heads and bodies, which contain cookies, tokens and codes. Only
-/// the program's own lines are written there.
+/// the program's own lines are written at these levels.
 ///
-/// TLS warnings of the libraries are excluded too: a client that sends an IP address as host name,
+/// TLS warnings of the libraries are excluded too. A client that sends an IP address as host name,
 /// or disconnects early, would cause a line for each connection. The code that opens outgoing
-/// connections logs their failures itself.
+/// connections logs failures of those connections itself.
 fn unconditional_filter() -> FilterFn {
     filter_fn(|line| {
         let is_tls_warning = is_of_tls(line.target()) && *line.level() > Level::ERROR;

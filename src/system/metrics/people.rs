@@ -51,7 +51,7 @@ pub(super) struct FactorSeries {
 pub enum FactorOutcome {
     Succeeded,
     Failed,
-    /// Not verified: the delay after earlier failures had not passed.
+    /// The attempt was not verified, because the delay after earlier failures had not passed.
     Throttled,
     /// Rejected: the factor is blocked until an administrator unblocks it.
     Blocked,

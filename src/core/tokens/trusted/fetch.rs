@@ -23,7 +23,7 @@ const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
 pub(super) struct Fetched {
     pub(super) jwks: Vec<TrustedJwk>,
-    /// Time for which the response may be cached, if it has one.
+    /// Time for which the response may be cached, if the response states one.
     pub(super) max_age: Option<Duration>,
 }
 
@@ -68,7 +68,8 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     let metadata = strict_json::object(&document.body)
         .ok_or_else(|| format!("the metadata of {issuer} is not a JSON object, or repeats a member"))?;
     let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
-    // Otherwise a writer of files at that address could impersonate the issuer (RFC 8414 §3.3).
+    // Without this check, an attacker who can write files at that address could impersonate the
+    // issuer (RFC 8414 §3.3).
     if text("issuer") != Some(issuer) {
         return Err(format!(
             "the metadata of {issuer} names another issuer; write the issuer exactly as in its metadata"
