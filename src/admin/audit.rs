@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_no_formulas_and_do_not_end_a_row() {
+    fn csv_fields_contain_no_formulas_and_no_row_ends() {
         let row = |fields: &[&str]| {
             let mut row = Vec::new();
             write_fields(&mut row, fields.iter().map(|field| Cow::Borrowed(*field))).unwrap();

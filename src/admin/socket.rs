@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonsense_is_refused_without_repeating_it() {
+    async fn invalid_input_is_refused_without_repeating_it() {
         let running = Running::start(fine);
         let reply = exchange(&running.path(), b"{\"user\":{\"set_password\":\"hunter2hunter2\"}}\n").await;
         let reply = String::from_utf8(reply).unwrap();

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_is_read_whole_or_not_at_all() {
+    async fn a_line_is_read_completely_or_refused() {
         let mut sent = &b"{}\nrest"[..];
         assert_eq!(read_line(&mut sent, 100).await.unwrap().unwrap().as_slice(), b"{}");
         let mut unended = &b"{}"[..];

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_added_application_takes_no_rule_of_another() {
+    fn an_added_application_does_not_take_over_rules() {
         let rule = "[app.identity_headers]\nX-Name = \"name\"\n\n[[app.route]]\npath = \"/static/\"\n";
         let mut document: DocumentMut = format!("{FILE}\n{rule}").parse().unwrap();
         add_app(&mut document, &chat()).unwrap();

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_command_the_terminal() {
+    fn a_name_cannot_contain_terminal_control_characters() {
         assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\n"), "a\\u{1b}[2Jb\\u{202e}c\\u{a}");
         assert_eq!(printable("Şule 😀"), "Şule 😀");
     }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_without_its_end() {
+    fn only_the_first_line_is_read_without_its_line_end() {
         for (input, line) in
             [("pass word\nrest", "pass word"), ("ends\r\n", "ends"), ("bare", "bare"), ("", ""), ("\n", "")]
         {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_not_read_for_ever() {
+    fn a_line_without_an_end_is_read_up_to_the_limit() {
         assert!(first_line(&mut io::repeat(b'x')).is_err());
     }
 }

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn contrast_is_that_of_wcag() {
+    fn contrast_follows_wcag() {
         assert!((BLACK.contrast(WHITE) - 21.0).abs() < 0.001);
         let grey = Colour::parse("#767676").unwrap();
         assert!((grey.contrast(WHITE) - 4.54).abs() < 0.01);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logo_is_known_by_its_content() {
+    fn the_type_of_a_logo_is_detected_from_its_content() {
         let svg = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>";
         assert_eq!(Logo::read(svg.into()).unwrap().picture, Picture::Svg);
         assert_eq!(Logo::read(b"\x89PNG\r\n\x1a\nrest".to_vec()).unwrap().picture, Picture::Png);

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn everyday_names_are_on_no_list() {
+    fn common_header_names_are_on_no_list() {
         for name in EVERYDAY {
             assert!(is_plain(name) && !describes_origin(name) && !names_identity(name), "{name}");
             assert!(!METHOD_OVERRIDES.contains(name), "{name}");

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_names_its_person_and_is_read_back() {
+    fn a_token_contains_its_user_and_can_be_parsed() {
         let (link, token) = LinkToken::new(anna().sub, [7; LINK_BYTES]);
         assert_eq!(token.expose().len(), 54);
         assert_eq!(LinkToken::parse(token.expose()), Some(link.clone()));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_worth_nothing_once_the_account_is_another() {
+    fn a_link_is_invalid_after_the_account_has_changed() {
         let links = with_resets(&[1]);
         let changed = User { password: Some(PasswordHash::new("$argon2id$2".to_owned())), ..anna() };
         let moved = User { email: Email::parse("a@example.test").unwrap(), ..anna() };
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invitation_is_open_until_it_is_accepted_expires_or_the_account_is_another() {
+    fn an_invitation_is_open_until_acceptance_expiry_or_an_account_change() {
         let invited = User { password: None, email_verified: false, ..anna() };
         let with = |invitation| AccountLinks { invitation: Some(invitation), ..AccountLinks::none(invited.sub) };
         let invitation = Invitation::new(&invited, hash(1), None, None, at(10));
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_once_in_its_session_and_for_five_tries() {
+    fn a_code_is_valid_once_in_its_session_for_five_tries() {
         let begun = |failures| AccountLinks {
             verification: Some(PendingVerification {
                 code: hash(1),
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn further_links_are_for_the_first_address_until_its_end() {
+    fn further_undo_links_are_for_the_first_address() {
         let mut links = AccountLinks::none(anna().sub);
         let first = undo(1, 100);
         assert_eq!(links.add_undo(first.clone(), at(1)), first.address);
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_change_of_address_can_be_taken_back_however_many_follow() {
+    fn the_first_change_of_address_can_be_undone_after_later_changes() {
         let mut links = AccountLinks::none(anna().sub);
         for number in 0..20 {
             links.add_undo(undo(number, 100), at(1));

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_reported_before_it_is_ready_and_holds_up_no_other() {
+    fn a_late_answer_is_reported_before_it_is_ready_and_delays_no_other() {
         let mut world = World::new();
         let number = world.begin();
         let other = world.answered();
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspension_catches_answers_on_their_way_and_requests_that_waited() {
+    fn a_suspension_makes_unsent_answers_and_waiting_requests_late() {
         let mut world = World::new();
         let earlier = world.answered();
         world.run(1000);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_stops_in_order_reports_all_that_is_ready() {
+    fn an_orderly_stop_reports_all_ready_answers() {
         let mut world = World::new();
         let (number, open) = (world.answered(), world.begin());
         world.ledger.rest();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_that_waited_may_precede_a_rotation_and_none_that_is_long_past() {
+    fn only_a_waiting_request_may_precede_a_recent_rotation() {
         let rotated = Some(NOW);
         let at = |seconds| NOW.plus(Duration::from_secs(seconds));
         assert!(!may_precede_rotation(ms(1000), rotated, NOW) && may_precede_rotation(ms(1001), rotated, NOW));
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_bounded_and_too_much_is_late() {
+    fn the_ledger_is_bounded_and_excess_answers_are_late() {
         let mut world = World::new();
         for _ in 0..MAX_OPEN_ANSWERS + 10 {
             world.answered();
@@ -540,7 +540,7 @@ mod tests {
         /// An answer that its client may have abandoned is never reported as in time. An answer
         /// without delay always is.
         #[test]
-        fn reports_are_true(steps in prop::collection::vec(step(), 1..60)) {
+        fn no_late_answer_is_reported_in_time(steps in prop::collection::vec(step(), 1..60)) {
             let mut world = World::new();
             let (mut seen, mut suspensions): (Vec<Seen>, Vec<Suspension>) = Default::default();
             let mut reported_in_time = Vec::new();

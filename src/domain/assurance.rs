@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_sign_in_has_its_level_and_its_names() {
+    fn each_sign_in_has_its_level_and_amr_values() {
         for (methods, level, amr) in [
             (&[Password][..], "1", &["pwd"][..]),
             (&[Password, Totp], "2", &["pwd", "otp", "mfa"]),
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_as_old_as_the_oldest_step_that_it_rests_on() {
+    fn a_level_is_as_old_as_its_oldest_required_step() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let stepped_up = steps(&[(Password, 100), (Totp, 500)]);
         assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(100), Some(100), None]);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_may_be_put_off_without_a_factor_only() {
+    fn only_users_without_a_factor_may_postpone_a_level() {
         let (one, two) = (AssuranceLevel::One, AssuranceLevel::Two);
         for (may_postpone, has_factor, in_force) in
             [(false, false, two), (false, true, two), (true, false, one), (true, true, two)]
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_step_takes_the_place_of_the_first() {
+    fn a_repeated_step_replaces_the_earlier_one() {
         let many: Vec<_> = (0..100).map(|at| (Totp, at)).collect();
         assert_eq!(steps(&many).all().len(), 1);
         let step = AuthenticationStep {
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_the_first_level_in_its_order_that_can_be_reached() {
+    fn the_first_reachable_requested_level_is_used() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         for (values, reachable, wished) in [
             ("3 2", three, Some(three)),

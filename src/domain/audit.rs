@@ -500,7 +500,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_name_that_is_read_back() {
+    fn every_kind_has_a_name_that_can_be_parsed() {
         for kind in AuditKind::ALL {
             assert_eq!(AuditKind::parse(kind.as_str()), Some(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());

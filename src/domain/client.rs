@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn each_secret_works_until_its_own_end() {
+    fn each_secret_is_valid_until_its_expiry() {
         let mut client = client();
         rotate(&mut client, "a", 0, 0).unwrap();
         rotate(&mut client, "b", 10, 100).unwrap();
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_that_work_are_bounded_and_none_is_dropped_for_another() {
+    fn valid_secrets_are_limited_and_none_is_evicted() {
         let mut client = client();
         for (number, secret) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
             rotate(&mut client, secret, number as u64, 100 + number as u64).unwrap();
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_served_by_itself_and_by_each_higher_one() {
+    fn a_level_is_satisfied_by_itself_and_every_higher_one() {
         let record = r#"{"id":"c","name":"C","client_type":"public","auth_method":"none","redirect_uris":[],"scope":"openid",
             "grant_types":[],"consent":"ask","state":"enabled","created_at":0}"#;
         let mut client: Client = serde_json::from_str(record).unwrap();

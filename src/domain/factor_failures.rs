@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_five_cost_nothing_and_each_more_doubles_the_wait() {
+    fn five_failures_are_free_and_each_further_one_doubles_the_wait() {
         let now = at(1_000_000);
         for failures in 0..=5 {
             assert_eq!(after(failures, now).verdict(now), TryVerdict::Free);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn at_fifty_nothing_but_another_factor_helps() {
+    fn fifty_failures_block_the_factor() {
         let mut count = FactorFailures::default();
         for failure in 1..=60 {
             let (next, notice) = count.failed(at(failure * 10_000));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_ends_the_row() {
+    fn a_success_resets_the_count() {
         let count = after(9, at(100)).succeeded();
         assert_eq!(count.count(), 0);
         assert_eq!(count.verdict(at(100)), TryVerdict::Free);

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_survives_the_wire() {
+    fn a_token_is_unchanged_after_writing_and_parsing() {
         let wire = first().to_wire();
         assert!(wire.expose().starts_with("RT_") && wire.expose().len() == 73);
         let read = RefreshToken::parse(wire.expose()).unwrap();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotated_token_is_recognised_however_old() {
+    fn a_rotated_token_of_any_age_is_recognised() {
         let client = ClientId::parse("c1").unwrap();
         let second = first().next(&Salt::from_random([5; 32]));
         let third = second.next(&Salt::from_random([6; 32]));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_makes_the_same_child_until_the_window_closes_or_the_child_is_used() {
+    fn a_parent_returns_the_same_child_within_the_window_until_it_is_used() {
         let client = ClientId::parse("c1").unwrap();
         let (salt, window) = (Salt::from_random([5; 32]), Duration::from_secs(10));
         let second = first().next(&salt);
@@ -396,7 +396,7 @@ mod tests {
     /// A parent alone must not be sufficient to derive its child. Otherwise an attacker with an old
     /// token could compute the newest one without the server.
     #[test]
-    fn a_child_cannot_be_made_without_the_salt() {
+    fn a_child_cannot_be_derived_without_the_salt() {
         let child = |salt| first().next(&Salt::from_random([salt; 32])).hash();
         assert_ne!(child(5), child(6));
         assert!(!format!("{:?}", Salt::from_random([5; 32])).contains('5'));

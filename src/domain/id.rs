@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stored_form_is_the_written_one_and_nothing_else_is_read() {
+    fn only_the_base64url_form_is_parsed() {
         let id = Id::<'t'>::from_bytes([0xfb; 16]);
         assert_eq!(id.to_string(), "-_v7-_v7-_v7-_v7-_v7-w");
         assert_eq!(serde_json::to_string(&id).unwrap(), format!("\"{id}\""));

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_mark_takes_the_place_of_the_old_one() {
+    fn a_new_mark_replaces_the_old_one() {
         let mut known = anna();
         known.learn(mark(1).hash(), None, NOW);
         known.learn(mark(2).hash(), Some(mark(1).hash()), NOW);

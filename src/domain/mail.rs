@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_an_hour_and_end_when_the_mail_is_of_no_use() {
+    fn waits_double_up_to_an_hour_until_the_mail_expires() {
         let mut mail = waiting(MailKind::Notice);
         let (mut waits, mut now) = (Vec::new(), mail.created_at);
         let reason = loop {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_try_is_made_while_the_mail_is_of_use() {
+    fn the_last_attempt_is_made_before_the_mail_expires() {
         for jitter in [0, 128, 255] {
             let mut mail = waiting(MailKind::Reset);
             let end = mail.not_after;

@@ -149,7 +149,7 @@ mod tests {
     const WINDOW: Duration = Duration::from_mins(15);
 
     #[test]
-    fn they_are_over_when_the_last_is_forgotten_and_not_before() {
+    fn a_record_expires_when_its_last_failure_is_forgotten() {
         for pace in [Pace::even(10, WINDOW), Pace::steep(2, WINDOW), Pace::even(100_000, WINDOW)] {
             let (mut failures, mut now) = (Failures::none(1000), 1000);
             for _ in 0..40 {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_apart_forget_no_more_than_one_of_them() {
+    fn different_clocks_forget_no_more_than_one_of_them() {
         for pace in [Pace::even(4500, WINDOW), Pace::even(100, WINDOW)] {
             let (mut failures, mut allowed) = (Failures::none(1000), 0);
             for attempt in 0..20_000 {

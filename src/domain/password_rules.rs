@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_measured_in_characters_below_and_bytes_above() {
+    fn the_minimum_length_is_in_characters_and_the_maximum_in_bytes() {
         assert_eq!(check("şifreleri sakla"), Ok(()));
         assert_eq!(check("şşşşşşşşşşşşşş"), Err(PasswordFault::TooShort));
         let words = "at zımba pil doğru ".repeat(60);

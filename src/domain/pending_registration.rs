@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour() {
+    fn a_registration_code_is_valid_for_five_tries_and_fifteen_minutes() {
         let last = at(1000).plus(CODE_LIFE).seconds() - 1;
         let RegistrationVerdict::Right(proven) = begun().take_code(hash(1), at(last)) else { panic!() };
         assert!(proven.is_proven() && proven.is_live(at(1000 + 3599)) && !proven.is_live(at(1000 + 3600)));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_passkey_is_made_for_an_address_that_is_not_proven() {
+    fn no_passkey_is_created_for_an_unverified_address() {
         let passkey = PendingPasskey { challenge: [1; 32], handle: [2; 32] };
         assert_eq!(begun().with_passkey(Some(passkey)), begun());
     }

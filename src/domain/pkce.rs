@@ -89,7 +89,7 @@ mod tests {
 
     /// Test vector of RFC 7636 appendix B.
     #[test]
-    fn the_vector_of_the_rfc_holds() {
+    fn the_rfc_vector_is_reproduced() {
         let verifier = CodeVerifier::parse("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk").unwrap();
         let challenge =
             CodeChallenge::parse("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", ChallengeMethod::S256).unwrap();

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn only_seen_characters_remain() {
+    fn only_visible_characters_remain() {
         for (typed, kept) in [
             ("iş \u{7}tele\u{202e}fonu\u{2028}", "iş telefonu"),
             ("می\u{200c}خواهم", "می\u{200c}خواهم"),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_holds_no_other_group() {
+    fn a_group_name_contains_no_separator() {
         assert!(is_group("staff") && is_group("Muhasebe Ekibi"));
         for wrong in ["", "a,b", " a", "a ", "a\nb", &"x".repeat(101)] {
             assert!(!is_group(wrong), "{wrong:?}");

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_a_number_of_its_range_or_none() {
+    fn a_limit_is_a_number_in_range_or_none() {
         for (text, limit) in [("1", 1), ("4096", 4096), ("1000000", 1_000_000)] {
             assert_eq!(RateLimit::parse(text), Ok(RateLimit::PerMinute(limit)));
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_holds_what_was_written_to_it() {
+    fn a_limit_is_unchanged_after_storing_and_reading() {
         for (limit, json) in [(RateLimit::PerMinute(4200), "4200"), (RateLimit::Unlimited, "\"none\"")] {
             assert_eq!(serde_json::to_string(&limit).unwrap(), json);
             assert_eq!(serde_json::from_str::<RateLimit>(json).unwrap(), limit);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_ten_is_good_once() {
+    fn each_of_ten_codes_is_valid_once() {
         let (mut kept, codes) = codes();
         assert_eq!(kept.left(), 10);
         let order = [6, 9, 0, 3, 8, 1, 7, 2, 5, 4].map(|at: usize| &codes[at]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_for_its_owner_under_its_key_only() {
+    fn a_code_is_valid_only_for_its_owner_under_its_key() {
         let (kept, codes) = codes();
         assert_eq!(kept.without(&key(7), Subject::from_random([2; 16]), &codes[0]), None);
         assert_eq!(kept.without(&key(8), anna(), &codes[0]), None);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn people_type_a_code_as_they_like() {
+    fn a_typed_code_is_accepted_in_any_format() {
         let code = RecoveryCode::from_random([1, 0x23, 0x45, 0x67, 0x89, 0, 0x42, 0x10, 0x84, 0x21]);
         assert_eq!(code.text().expose(), "04HM-ASW9-0111-1111");
         for typed in ["04HM-ASW9-0111-1111", "04hm asw9 0111 1111", "04hmasw901111111", " o4HM-aSw9-OilL-1i1l \n"] {
@@ -256,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn a_code_is_read_as_it_was_shown(bytes in any::<[u8; 10]>()) {
+        fn a_displayed_code_can_be_parsed(bytes in any::<[u8; 10]>()) {
             let code = RecoveryCode::from_random(bytes);
             prop_assert_eq!(&*RecoveryCode::parse(code.text().expose()).unwrap().0, &*code.0);
         }

@@ -159,13 +159,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_never_prints_itself() {
+    fn a_secret_is_never_printed() {
         let secret = Secret::new("hunter2");
         assert!(!format!("{secret:?} {:?}", secret.hash()).contains("hunter2"));
     }
 
     #[test]
-    fn a_hash_survives_its_stored_form() {
+    fn a_hash_is_unchanged_after_storing_and_reading() {
         let hash = SecretHash::for_secret(b"x");
         let text = serde_json::to_string(&hash).unwrap();
         assert_eq!(serde_json::from_str::<SecretHash>(&text).unwrap(), hash);

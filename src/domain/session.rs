@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_short_and_survives_the_wire() {
+    fn a_cookie_is_short_and_unchanged_after_writing_and_parsing() {
         let value = cookie(1).value();
         assert_eq!(value.expose().len(), 54);
         let read = SessionCookie::parse(value.expose()).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn signing_in_again_leaves_the_old_cookie_thirty_seconds_to_end_the_session() {
+    fn a_replaced_cookie_can_end_the_session_for_thirty_seconds() {
         let anna = Subject::from_random([1; 16]);
         let mut session = session(&cookie(1), anna);
         session.renew(password(anna, 200), cookie(2).hash(), UnixTime::from_seconds(200));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_unused_or_old() {
+    fn a_session_ends_when_idle_or_expired() {
         let session = session(&cookie(1), Subject::from_random([1; 16]));
         assert!(session.is_live(UnixTime::from_seconds(599)));
         assert!(!session.is_live(UnixTime::from_seconds(600)));

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_is_written_as_people_read_it() {
+    fn an_instant_is_formatted_as_rfc_3339() {
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_399, "2000-02-28T23:59:59Z"),

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_of_the_rfc_hold() {
+    fn the_rfc_vectors_are_reproduced() {
         for (seconds, digits) in RFC {
             let code = TotpCode::parse(digits).unwrap();
             let accepted = TotpVerdict::Accepted(TotpStep(seconds / PERIOD));
@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_the_last_moments_have_codes_too() {
+    fn the_first_and_last_instants_have_codes() {
         assert_eq!(secret().judge(&code(0), None, at(0)), TotpVerdict::Accepted(TotpStep(0)));
         assert!(!matches!(secret().judge(&code(7), None, at(u64::MAX)), TotpVerdict::Accepted(_)));
     }
 
     #[test]
-    fn people_type_codes_as_their_app_shows_them() {
+    fn codes_are_accepted_as_apps_display_them() {
         for typed in ["287082", "287 082", " 287-082\n", "28 70 82", "2\u{a0}8 7082"] {
             assert_eq!(*TotpCode::parse(typed).unwrap().0, *b"287082", "{typed}");
         }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_is_written_for_people_and_for_apps() {
+    fn the_secret_is_formatted_for_users_and_apps() {
         let secret = secret();
         assert_eq!(secret.base32().expose(), "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
         assert_eq!(secret.grouped().expose(), "GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ");

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_two_sides() {
+    fn an_address_has_text_on_both_sides_of_the_at_sign() {
         for wrong in ["", "@", "a@", "@b", "a b@c", "a@b@c", "a\n@b"] {
             assert!(Email::parse(wrong).is_none(), "{wrong:?}");
         }

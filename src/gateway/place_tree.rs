@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_name_stands_for_names_with_the_same_two_letters() {
+    fn a_short_name_may_mean_names_with_the_same_two_letters() {
         let places: &[&[u8]] = &[b"/administration/", b"/"];
         for short in ["/ADMINI~1/x", "/admini~2", "/ad1a2b~5/x", "/admini~1.php", "/a~1", "/ADMINI~1. /x"] {
             assert_eq!(expand(short.as_bytes(), places, 1), Err(Ambiguous::Spelling), "{short}");

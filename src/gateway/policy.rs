@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_for_somebody_else_is_refused() {
+    fn a_token_for_another_audience_or_client_is_refused() {
         for access in [Access::Bearer, Access::SignedIn] {
             let rule = rule(access, &[], &[]);
             let other = bearer(Audience::One("https://other.test".into()), "openid");

@@ -680,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_may_stand_for_too_many_places_is_refused() {
+    fn a_path_that_may_mean_too_many_places_is_refused() {
         let kinds = [Access::SignedIn, Access::Bearer];
         let paths = |kinds: &[Access]| {
             let rule = |number: usize| Rule::plain(&format!("/a{number}/deep/"), kinds[number % kinds.len()]);

@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_is_added_to_the_query_that_there_is() {
+    fn a_choice_is_added_to_an_existing_query() {
         assert_eq!(with("/oauth/factor?interaction=a.b", FactorChoice::App), "/oauth/factor?interaction=a.b&with=totp");
         assert_eq!(with("/account/security/add", FactorChoice::Key), "/account/security/add?with=key");
         for choice in FactorChoice::ALL {

@@ -147,7 +147,7 @@ mod tests {
     const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
     #[test]
-    fn every_kind_of_turkish_is_turkish() {
+    fn every_regional_turkish_tag_selects_turkish() {
         for tag in ["tr", "tr-TR", "tr-CY", "TR", "tr-Latn-TR", "tr_TR", " tr "] {
             assert_eq!(language_from_tag(tag), Some(Language::Turkish), "{tag}");
             assert_eq!(from_ui_locales(tag), Some(Language::Turkish), "{tag}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_language_is_weighed() {
+    fn accept_language_weights_are_applied() {
         for (header, language) in [
             ("en;q=0.5, tr;q=0.8", Language::Turkish),
             ("tr;q=0.5, en;q=0.8", Language::English),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_our_languages_leaves_the_choice_to_the_default() {
+    fn a_header_without_supported_languages_selects_the_default() {
         for default in LANGUAGES {
             assert_eq!(from_accept_language("*", default), Some(default));
             for header in ["de", "", ",,;q=", "tr;q=0, en;q=0", "\u{0}ı;İ"] {

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_markup_of_attributes_alone() {
+    fn a_qr_code_uses_only_attributes() {
         let svg = qr_code("otpauth://totp/A:b?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=A").unwrap();
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>") && svg.len() < 5_000, "{}", svg.len());
         for banned in ["style", "<?xml", "script", "href", "otpauth", "&"] {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_long_has_none() {
+    fn a_text_that_is_too_long_has_no_qr_code() {
         assert!(qr_code(&"ş".repeat(1000)).is_some());
         assert!(qr_code(&"ş".repeat(2000)).is_none());
     }

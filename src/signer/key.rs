@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn fit_key_has_no_faults() {
+    fn a_suitable_key_has_no_errors() {
         assert_eq!(fit().faults(true), Vec::<String>::new());
         let silent = KeyReport { can_unwrap: None, always_authenticate: None, ..fit() };
         assert_eq!(silent.faults(true), Vec::<String>::new());

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trailing_newline_is_no_part_of_the_pin() {
+    fn one_trailing_newline_is_removed_from_the_pin() {
         assert_eq!(pin_of(b"123456\n", 0o600).unwrap(), "123456");
         assert_eq!(pin_of(b"123456\r\n", 0o400).unwrap(), "123456");
         assert_eq!(pin_of(b" 12 34 ", 0o600).unwrap(), " 12 34 ");

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn key_is_known_by_the_thumbprint_of_its_components() {
+    fn a_key_is_identified_by_the_thumbprint_of_its_components() {
         let key = PublicKey::from_components(&modulus(256), &[1, 0, 1]).unwrap();
         assert_eq!(key.kid(), &KeyId::from_public_key(&modulus(256), &[1, 0, 1]));
         assert_eq!(key.bits(), 2048);

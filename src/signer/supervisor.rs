@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn pauses_double_up_to_the_maximum() {
         let timing = Timing::default();
         let mut backoff = Backoff { next: timing.first_pause, last_repair: None };
         assert_eq!(backoff.pause(&timing), None, "the first reset is made at once");

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn new_records_move_no_counter_except_revocations() {
+    fn new_records_increment_no_counter_except_revocations() {
         let client = table::client(&ClientId::parse("wiki").unwrap());
         assert_eq!(moves(&new(anna())), []);
         assert_eq!(moves(&new(client.clone())), []);
@@ -233,7 +233,7 @@ mod tests {
 
     /// If the previous record is missing or unreadable, [`Counter::Everything`] is incremented.
     #[test]
-    fn unknown_previous_records_move_every_counter() {
+    fn unknown_previous_records_increment_every_counter() {
         let session = vec![Table::Session as u8, 1];
         let of_app = vec![Table::AppSession as u8, 1];
         let grant = vec![Table::Grant as u8, 1];
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_password_that_goes_moves_its_owner_and_one_that_is_used_does_not() {
+    fn removing_an_application_password_increments_the_counter_but_using_it_does_not() {
         let subject = Subject::from_random([7; 16]);
         let key = table::app_passwords(subject);
         let made = |number: u8, last_used_at| AppPassword {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn uncached_records_move_no_counter() {
+    fn uncached_records_increment_no_counter() {
         let hash = SecretHash::for_secret(b"x");
         for key in [
             table::code(&hash),

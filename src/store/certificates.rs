@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_is_read_with_its_data_key_only() {
+    async fn a_part_is_read_only_with_its_data_key() {
         let engine = Arc::new(MemoryEngine::new());
         let store_7 = store(&engine, 7).await;
         let part = CertificatePart::Host("id.test");

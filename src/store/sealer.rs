@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_data_opens_for_its_record_only() {
+    fn sealed_data_can_be_decrypted_only_for_its_record() {
         let sealed = sealer().seal(b"p1", [1; NONCE_BYTES], b"hunter2").unwrap();
         assert_eq!(sealer().open(b"p1", &sealed).unwrap().as_slice(), b"hunter2");
         assert_eq!(sealer().open(b"p2", &sealed), Err(SealError::Altered));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_altered_byte_and_no_shortened_record_opens() {
+    fn altered_or_truncated_data_cannot_be_decrypted() {
         let sealed = sealer().seal(b"p1", [1; NONCE_BYTES], b"hunter2").unwrap();
         for at in 0..sealed.as_bytes().len() {
             let mut altered = sealed.as_bytes().to_vec();

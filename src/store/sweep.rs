@@ -418,7 +418,7 @@ mod tests {
 
     /// One of the records has two entries. The first pass removes only one of them.
     #[tokio::test]
-    async fn a_sweeper_does_not_pass_over_what_is_left_to_do() {
+    async fn a_sweeper_misses_no_remaining_entry() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         let at = |seconds: u64| UnixTime::from_seconds(seconds);
         for (token, expires_at) in [("one", 60), ("two", 120), ("three", 180)] {

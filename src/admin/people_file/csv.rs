@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_read_by_the_names_of_its_columns() {
+    fn a_row_is_parsed_by_its_column_names() {
         for text in [
             "name,Email,groups,phone_number,email_verified,username,password_hash\r\n\r\n\
              \"Öz, Anna\", anna@example.test ,\"staff, night shift\",'+90 555 111 22 33,TRUE,anna,$6$a$b\r\n",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_is_not_understood_is_refused() {
+    fn an_unknown_header_is_refused() {
         for (text, told) in [
             ("", "1: the file is empty"),
             ("email,name,password\na@b.test,A,x\n", "1: column 3 has an unknown name"),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_does_not_end_is_a_fault() {
+    fn an_unterminated_quote_is_an_error() {
         assert_eq!(csv("email,name\na@b.test,\"Anna\nc@d.test,Ben\n").rows[0].name, "Anna\nc@d.test,Ben");
         assert_eq!(faults(&csv("email,name\n\"a@b.test,Anna\nc@d.test,Ben\n")).len(), 1);
         assert_eq!(

@@ -306,7 +306,7 @@ mod tests {
         dn: uid=ben\r\nobjectClass: person\r\ngivenName: Ben\r\nsn: Kaya\r\nmail: ben@example.test\r\n";
 
     #[test]
-    fn people_are_found_among_the_entries() {
+    fn user_entries_are_found() {
         let file = ldif(DIRECTORY);
         assert_eq!(faults(&file), [""; 0]);
         assert_eq!((file.rows.len(), file.skipped), (2, 1));

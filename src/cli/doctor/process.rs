@@ -129,7 +129,7 @@ mod tests {
         "1 0 8:1 / / ro,relatime - ext4 /dev/sda1 rw\n2 1 8:1 /x /var/lib/sealgate rw - ext4 /dev/sda1 rw\n";
 
     #[test]
-    fn a_process_of_the_unit_lacks_nothing() {
+    fn a_process_of_the_unit_has_all_protections() {
         let status =
             "Name:\tsealgate\nUid:\t998\t998\t998\t998\nCapEff:\t0000000000000400\nNoNewPrivs:\t1\nSeccomp:\t2\n";
         assert_eq!(missing_protections(status, LIMITS, MOUNTS), Vec::<&str>::new());

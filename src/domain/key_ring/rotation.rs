@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_rotation_is_a_plan_and_leaves_no_claim() {
+    fn a_finished_rotation_is_scheduled_and_releases_the_claim() {
         let mut ring = ring();
         ring.begin_rotation("a", "01", at(960), at(900));
         ring.finish_rotation(&kid(1), "01", &[], at(902), TIMES).unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slower_of_two_servers_leaves_the_plan_alone() {
+    fn the_slower_of_two_servers_does_not_change_the_schedule() {
         let mut ring = ring();
         ring.begin_rotation("a", "01", at(960), at(900));
         ring.begin_rotation("b", "02", at(1020), at(960));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_an_operator_begins_leaves_a_servers_claim_alone() {
+    fn a_key_begun_by_an_operator_keeps_a_servers_claim() {
         let mut ring = ring();
         ring.begin_rotation("a", "01", at(960), at(900));
         ring.begin_key("05", &[kid(0)], at(901)).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_begun_only_where_it_can_be_announced() {
+    fn a_key_is_begun_only_if_it_can_be_announced() {
         let mut empty = KeyRing::default();
         empty.begin_key("01", &[], at(1)).unwrap();
         assert_eq!(empty, KeyRing::default(), "the first key needs no announcement");

@@ -67,7 +67,7 @@ fn a_rotation_publishes_activates_retires_and_removes_in_order() {
 }
 
 #[test]
-fn a_key_is_not_activated_before_verifiers_know_it_unless_that_is_said() {
+fn a_key_is_activated_early_only_with_the_early_option() {
     let mut ring = ring();
     ring.announce(&kid('b'), &[], at(1000)).unwrap();
     let fault = ring.activate(&kid('b'), Some(at(1099)), false, at(1000), TIMES).unwrap_err();
@@ -77,7 +77,7 @@ fn a_key_is_not_activated_before_verifiers_know_it_unless_that_is_said() {
 }
 
 #[test]
-fn a_plan_can_be_moved_and_withdrawn() {
+fn a_schedule_can_be_changed_and_cancelled() {
     let mut ring = ring();
     ring.announce(&kid('b'), &[], at(0)).unwrap();
     ring.activate(&kid('b'), Some(at(200)), false, at(0), TIMES).unwrap();
@@ -124,7 +124,7 @@ fn a_second_key_announced_before_the_first_start_does_not_take_over() {
 
 proptest! {
     #[test]
-    fn there_is_always_one_key_that_signs_and_none_signs_early_but_in_an_emergency(
+    fn exactly_one_key_signs_and_none_signs_early_except_in_an_emergency(
         steps in proptest::collection::vec((0_u8..6, 0_usize..5, 0_u64..80, 0_u64..300), 1..40),
     ) {
         let mut ring = ring();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_the_longest_and_fall_with_what_is_forgotten() {
+    fn waits_double_up_to_the_maximum_and_decrease_over_time() {
         let key = LimitKey::text("login", b"ada");
         assert_eq!(waits(&brake(), &key, Pace::even(10, WINDOW), 20), [1, 2, 4, 8, 16, 32, 64, 64, 64, 90]);
         let steep = waits(&brake(), &key, Pace::steep(2, WINDOW), 13);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_long_run_no_more_fail_than_the_limit_a_window() {
+    fn failures_do_not_exceed_the_limit_per_window_in_the_long_run() {
         let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         let mut failures = 0;
         for second in 0..100 * 900 {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_left_alone_is_free_again() {
+    fn an_unused_key_has_no_wait() {
         let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         let last = waits(&brake, &key, pace, 200).iter().sum::<u64>();
         assert!(brake.take(&[(key, pace)], at(last)).is_err());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_given_back_leaves_no_wait() {
+    fn a_returned_attempt_causes_no_wait() {
         let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(3, WINDOW));
         for _ in 0..2 {
             let _ = brake.take(&[(key, pace)], at(0)).unwrap();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_counted_where_one_key_waits() {
+    fn nothing_is_counted_if_one_key_waits() {
         let brake = brake();
         let (ada, ben) = (LimitKey::text("login", b"ada"), LimitKey::text("login", b"ben"));
         let pace = Pace::even(1, WINDOW);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_threads_share_what_is_free_exactly() {
+    fn eight_threads_share_the_free_attempts_exactly() {
         let (brake, pace) = (brake(), Pace::even(1000, WINDOW));
         let passed: usize = std::thread::scope(|scope| {
             let count = || {

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_does_not_count() {
+    fn peeking_does_not_count() {
         let limiter = limiter();
         let key = LimitKey::text("token", b"wiki");
         limiter.take(&key, RULE, NOW);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_a_blocked_key_says_how_long() {
+    fn peeking_at_a_blocked_key_returns_the_wait() {
         let limiter = limiter();
         let key = LimitKey::text("login", b"ada");
         let rule = Rule { limit: 1, ..RULE };
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_address_is_one_key_however_it_is_written() {
+    fn every_spelling_of_an_ipv4_address_is_one_key() {
         let limiter = limiter();
         limiter.take(&address("192.0.2.1"), RULE, NOW);
         assert_eq!(limiter.peek(&address("::ffff:192.0.2.1"), RULE, NOW).remaining, 49);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_different_kinds_never_meet() {
+    fn keys_of_different_kinds_never_collide() {
         let limiter = limiter();
         let ip: IpAddr = "192.0.2.1".parse().unwrap();
         let bytes = network(ip);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_beyond_what_sixteen_bits_hold_is_exact() {
+    fn a_limit_above_sixteen_bits_is_exact() {
         let limiter = limiter();
         let (key, rule) = (LimitKey::text("token", b"wiki"), Rule { limit: 70_000, ..RULE });
         let allowed = (0..70_010).filter(|_| limiter.take(&key, rule, NOW).allowed).count();
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_refuses_everything() {
+    fn a_limit_of_zero_refuses_everything() {
         let reading = limiter().take(&LimitKey::text("token", b"wiki"), Rule { limit: 0, ..RULE }, NOW);
         assert_eq!((reading.allowed, reading.remaining), (false, 0));
     }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn three_share_a_limit_exactly_and_agree_on_the_window() {
+    fn three_processes_share_a_limit_and_a_window_exactly() {
         let (nodes, mut counts) = ([(); 3].map(|()| Shares::new(SEED)), Counts::default());
         let readings: Vec<_> =
             (0..300).map(|number| take(&nodes[number % 3], &mut counts, &wiki(), RULE, NOW)).collect();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_used_up_before_more_is_asked_for() {
+    fn a_block_is_used_up_before_the_next_query() {
         let shares = Shares::new(SEED);
         let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
         // In the meantime, other processes have reserved ten requests.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_limit_refuses_without_asking_until_the_window_ends() {
+    fn an_exhausted_limit_refuses_without_a_query_until_the_window_ends() {
         let shares = Shares::new(SEED);
         let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
         let refused = shares.answer(&ask, RULE, NOW, (50, 0));

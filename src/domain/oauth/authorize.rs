@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_survives_its_query() {
+    fn a_request_is_unchanged_after_writing_and_parsing_its_query() {
         let least = "client_id=c&redirect_uri=https://rp.test/cb?a%3Db&response_type=code&scope=openid";
         let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
         for more in [

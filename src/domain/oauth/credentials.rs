@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_has_no_case_and_any_number_of_spaces() {
+    fn the_scheme_is_case_insensitive_with_any_number_of_spaces() {
         let raw = header("c1", "s");
         let spaced = [b"basic  ", &raw[6..]].concat();
         assert!(ClientCredentials::parse(&[&spaced], &form("")).is_ok());
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_header_panics(raw in proptest::collection::vec(any::<u8>(), 0..100)) {
+        fn no_header_causes_a_panic(raw in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _ = ClientCredentials::parse(&[&raw], &Params::default());
             let _ = bearer(&raw);
         }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_not_for_this_are_left_out_and_the_others_stay() {
+    fn unsuitable_keys_are_omitted_and_others_kept() {
         for key in [
             with(rsa_key(), "use", "enc"),
             with(rsa_key(), "use", 1),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_two_keys_share_names_none() {
+    fn keys_with_the_same_kid_are_omitted() {
         let other = with(rsa_key(), "n", base64url(&[0x81; 256]));
         assert_eq!(read_keys(&[rsa_key(), other.clone()]), []);
         assert_eq!(read_keys(&[rsa_key(), with(ec_key(), "kid", "r")]).len(), 2);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_no_key_set_is_refused_whole() {
+    fn a_document_that_is_not_a_key_set_is_refused() {
         for text in ["", "{}", "[]", "null", "{\"keys\":{}}", "{\"keys\":null}", "{\"keys\":[],\"keys\":[]}"] {
             assert_eq!(read(text.as_bytes()), Err(JwkSetFault::Malformed), "{text}");
         }
@@ -306,12 +306,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_document_panics(text in "\\PC{0,300}") {
+        fn no_document_causes_a_panic(text in "\\PC{0,300}") {
             let _ = read(text.as_bytes());
         }
 
         #[test]
-        fn every_key_that_is_taken_has_numbers_of_the_right_size(
+        fn every_accepted_key_has_parameters_of_permitted_size(
             kty in "(RSA|EC|OKP)",
             crv in "(P-256|Ed25519|X25519)",
             lengths in prop::array::uniform4(0_usize..300),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn only_these_four_have_a_name() {
+    fn only_four_algorithms_are_supported() {
         for (name, algorithm) in Algorithm::ALL {
             assert_eq!(Algorithm::parse(name), Some(algorithm));
         }

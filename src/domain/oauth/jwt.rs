@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rs256_with_a_kid_is_looked_at() {
+    fn only_rs256_with_a_kid_is_parsed() {
         assert!(Unverified::parse(&token(r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#)).is_some());
         for header in [
             r#"{"alg":"none","kid":"k"}"#,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_compares_without_case_and_prefix() {
+    fn the_type_is_compared_without_case_and_prefix() {
         let token = token(r#"{"alg":"RS256","kid":"k","typ":"application/AT+JWT"}"#);
         assert!(Unverified::parse(&token).unwrap().is(ACCESS_TOKEN));
     }
@@ -162,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn no_header_panics(typ in ".{0,30}") {
+        fn no_header_causes_a_panic(typ in ".{0,30}") {
             let header = serde_json::json!({"alg": "RS256", "kid": "k", "typ": typ}).to_string();
             let _ = Unverified::parse(&token(&header)).unwrap().is(ACCESS_TOKEN);
         }

@@ -122,7 +122,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_panic(raw in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_cause_a_panic(raw in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Params::parse(&raw);
         }
     }

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_rfc() {
+    fn defaults_follow_the_rfc() {
         let metadata = parse(json!({"redirect_uris": ["https://rp.test/cb"]})).unwrap();
         assert_eq!(metadata.auth_method, AuthMethod::ClientSecretBasic);
         assert_eq!(metadata.grant_types, [GrantType::AuthorizationCode]);
@@ -356,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_body_panics(body in ".{0,200}") {
+        fn no_body_causes_a_panic(body in ".{0,200}") {
             let _ = ClientMetadata::parse(body.as_bytes());
         }
     }

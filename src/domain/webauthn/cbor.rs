@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_as_rfc_8949_writes_them() {
+    fn values_of_rfc_8949_are_parsed() {
         // Examples of RFC 8949 appendix A.
         for (bytes, number) in [
             (&b"\x00"[..], 0),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_in_the_order_of_ctap2_and_once() {
+    fn map_keys_are_in_ctap2_order_without_duplicates() {
         for sound in [
             &b"\xa2\x01\x00\x20\x00"[..],
             b"\xa2\x17\x00\x18\x18\x00",
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn no_depth_and_no_promised_length_is_taken_on_trust() {
+    fn depth_and_declared_lengths_are_checked() {
         assert!(whole(b"\x81\x81\x81\x81\x00").is_ok());
         assert_eq!(whole(b"\x81\x81\x81\x81\x81\x00"), Err(CborFault::TooDeep));
         assert_eq!(whole(&[0x81; 16_384]), Err(CborFault::TooDeep));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_without_a_use_are_refused() {
+    fn unsupported_types_are_refused() {
         for bytes in [
             &b"\xc0\x00"[..],
             b"\xf7",
@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic_and_what_is_read_ends_where_it_says(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn no_bytes_cause_a_panic_and_values_end_at_their_length(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             if let Ok((item, rest)) = CborItem::first(&bytes) {
                 prop_assert_eq!(whole(&bytes[..bytes.len() - rest.len()]), Ok(item));
             }

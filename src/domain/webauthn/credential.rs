@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn transports_are_kept_by_their_form_and_not_without_an_end() {
+    fn transports_are_limited_and_checked_by_format() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(
             transports(names(&["usb", "", "smart-card", "usb", "\"><script>", "NFC", "new2", &"a".repeat(33)])),

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_is_read_as_it_was_written() {
+    fn a_written_challenge_can_be_parsed() {
         let challenge = CeremonyChallenge::from_random([9; 32]);
         assert_eq!(CeremonyChallenge::parse(&challenge.to_string()), Some(challenge));
         assert!(challenge.is(&challenge.to_string()));

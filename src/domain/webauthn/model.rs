@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_are_known_by_their_aaguid() {
+    fn models_are_identified_by_their_aaguid() {
         assert_eq!(model_name(*b"ProtonPassProton"), Some("Proton Pass"));
         assert_eq!(model_name([0; 16]), None);
     }

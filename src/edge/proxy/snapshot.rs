@@ -170,7 +170,6 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 ///
 /// If the watch fails, for example because no thread can be started, it is restarted. Without a
 /// watch, requests would still be sent to a server that is down.
-/// down would stay in use.
 async fn watch_and_restart(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
     while let Err(error) = tokio::spawn(Arc::clone(&upstreams).watch(stop.clone())).await {
         tracing::error!(%error, "the monitor of an application's upstreams failed and is restarted");

@@ -27,7 +27,6 @@ pub(super) struct FairQueue {
     ///
     /// They are not a burst of requests, and many users may share one address. The maximum ensures
     /// that one client never occupies all turns.
-    /// never occupy all turns.
     max_long_lived: usize,
     queue_timeout: Duration,
     /// Clients with requests that have a turn or wait for one.

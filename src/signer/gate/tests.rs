@@ -13,7 +13,7 @@ fn gate(workers: usize) -> Arc<Gate> {
 }
 
 #[test]
-fn one_failure_seen_by_many_is_one_repair() {
+fn one_failure_seen_by_many_workers_is_repaired_once() {
     let gate = gate(2);
     let seen = gate.enter(0, Instant::now()).unwrap().epoch;
     gate.report(seen, ErrorClass::Login);
@@ -80,7 +80,7 @@ fn close_wakes_every_waiting_thread() {
 }
 
 #[test]
-fn call_that_does_not_return_makes_the_signer_unready() {
+fn a_call_that_does_not_return_makes_the_signer_unready() {
     let gate = gate(2);
     let pass = gate.enter(1, Instant::now()).unwrap();
     std::thread::sleep(SOON);

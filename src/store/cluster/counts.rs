@@ -270,7 +270,7 @@ mod tests {
 
     /// Before the first count, each node alone would accept as many records as the limit allows.
     #[tokio::test]
-    async fn a_node_goes_by_what_all_have_begun_and_the_bound_holds_in_all() {
+    async fn a_node_uses_the_count_of_all_nodes_and_the_limit_applies_to_all() {
         let (here, there) = cluster().await;
         let mut lease = Lease::new(LeaseName::Counting, "one");
         let fence = lease.hold(&here, Instant::now()).await.unwrap().unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_taken_before_anything_is_written_and_given_back() {
+    fn places_are_reserved_before_writing_and_returned_on_failure() {
         let tally = BoundedCount::default();
         tally.set(3);
         let begun = tally.begin(2);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_were_missed_do_no_harm() {
+    fn missed_counts_cause_no_error() {
         let tally = BoundedCount::default();
         look(&tally, 1, 0);
         drop(tally.begin(4));

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_holds_it_and_another_goes_on_once_it_has_lain_unchanged() {
+    async fn a_lease_moves_to_another_node_after_it_was_unchanged() {
         let (here, there) = stores(MemoryEngine::of_a_cluster()).await;
         let (mut one, mut other) = (lease("one"), lease("other"));
         let start = Instant::now();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_cannot_be_read_changes_hands_like_any_other() {
+    async fn an_unreadable_lease_moves_to_another_node() {
         let (here, there) = stores(MemoryEngine::of_a_cluster()).await;
         let put = vec![(table::lease("sweeping"), b"?".to_vec())];
         here.write(Changes { put, ..Changes::default() }).await.unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn alone_on_a_store_everything_is_held_and_nothing_written() {
+    async fn a_single_node_holds_every_lease_without_writing() {
         let (here, there) = stores(MemoryEngine::new()).await;
         for store in [&here, &there] {
             let mut lease = lease("one");

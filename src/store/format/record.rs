@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_would_not_be_read_back_as_it_is_is_not_written() {
+    fn a_record_that_would_be_read_back_differently_is_not_written() {
         #[derive(Serialize, serde::Deserialize, PartialEq)]
         struct Forgetful {
             #[serde(skip_serializing, default)]
@@ -156,7 +156,7 @@ mod tests {
         assert!(matches!(encode(&Unreadable { kept: 1 }), Err(StoreError::Broken(_))));
     }
     #[test]
-    fn a_record_goes_back_a_version_only_if_it_is_the_same_afterwards() {
+    fn a_record_is_downgraded_only_without_loss() {
         fn rename(record: &mut Json, from: &str, to: &str) -> Result<(), &'static str> {
             let members = record.as_object_mut().ok_or("it is not a JSON object")?;
             let value = members.remove(from).ok_or("a member is missing")?;

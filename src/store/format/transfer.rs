@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_survives_the_way() {
+    fn a_record_is_unchanged_after_export_and_import() {
         let value = [&[format::newest()][..], br#"{"a":1}"#].concat();
         for (key, value) in [(&b"u\x00\xff"[..], &value[..]), (b"x1", b""), (b"g", &value)] {
             let record = record(key, value).unwrap();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_that_share_a_key_that_one_writes_go_one_after_the_other() {
+    fn commits_with_a_shared_written_key_are_applied_sequentially() {
         let put = || operation(&[], &["k"], &[]);
         assert_eq!(batches(vec![put(), operation(&[], &["other"], &[]), put(), put()]), [vec![0, 1], vec![2], vec![3]]);
         assert_eq!(batches(vec![put(), operation(&["k"], &["a"], &[])]), [[0], [1]]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_that_only_look_at_a_key_go_together() {
+    fn commits_that_only_read_a_key_are_applied_together() {
         assert_eq!(batches(vec![operation(&["k"], &["a"], &[]), operation(&["k"], &["b"], &[])]), [[0, 1]]);
     }
 
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_sorted_each_once_and_for_writing_where_one_writes() {
+    fn locks_are_sorted_and_unique_and_exclusive_for_writes() {
         let operations = [operation(&["a", "b"], &["b"], &[]), operation(&["a"], &["c"], &["d"])];
         let (stripes, exclusive) = locks(operations.iter());
         assert!(stripes.is_sorted_by(|one, other| one < other));
@@ -264,12 +264,12 @@ mod tests {
 
     /// All nodes must use the same lock numbers, so these must never change.
     #[test]
-    fn the_stripe_of_a_key_is_for_ever() {
+    fn the_stripe_of_a_key_never_changes() {
         assert_eq!([&b""[..], b"k", b"\x01abc"].map(stripe), [944, 596, 3608]);
     }
 
     #[test]
-    fn a_key_that_is_put_and_deleted_goes() {
+    fn a_key_that_is_put_and_deleted_is_deleted() {
         let operation = operation(&[], &["k"], &["k"]);
         let (_, written) = RowColumns::from_operations(std::iter::once(&operation));
         assert_eq!(written, RowColumns { operations: vec![0], keys: vec![b"k"], values: vec![None] });

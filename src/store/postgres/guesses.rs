@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_of_one_transaction_are_judged_one_after_the_other() {
+    fn guesses_of_one_transaction_are_judged_sequentially() {
         let mut rows = Rows::default();
         let keys = [([1; 16], pace(3)), ([2; 16], pace(100))];
         let passed = (0..60).filter(|_| rows.count(&keys, NOW).is_ok()).count();

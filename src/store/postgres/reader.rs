@@ -261,7 +261,7 @@ mod tests {
     use super::end_of;
 
     #[test]
-    fn the_end_of_a_prefix_is_above_all_that_start_with_it() {
+    fn the_end_of_a_prefix_is_above_all_keys_with_the_prefix() {
         assert_eq!(end_of(b"a").as_deref(), Some(&b"b"[..]));
         assert_eq!(end_of(b"a\xff\xff").as_deref(), Some(&b"b"[..]));
         assert_eq!(end_of(b"a\x00").as_deref(), Some(&b"a\x01"[..]));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standby_is_to_spare_only_where_another_can_acknowledge() {
+    fn a_standby_is_expendable_only_if_another_can_acknowledge() {
         let spare = |setting, there| !StandbyRule::parse(setting).unwrap().has_no_spare(there);
         assert!(!spare("a", None));
         assert!(!spare("a", Some(1)));

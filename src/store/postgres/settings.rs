@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_machine_is_reached_in_clear() {
+    fn no_other_machine_is_reached_without_tls() {
         for mode in ["", "?sslmode=disable", "?sslmode=prefer"] {
             let refused = named(&format!("postgres://s:secret@127.0.0.1,db.example.org/d{mode}"));
             assert!(

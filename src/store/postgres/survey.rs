@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_off_is_a_fault_either_way() {
+    fn a_clock_difference_is_an_error_in_both_directions() {
         for (offset, said) in [(2.1, "differs by 2100 ms"), (-2.1, "differs by -2100 ms")] {
             let faults = survey("ANY 1 (a, b)", offset).faults();
             assert!(faults.len() == 1 && faults.iter().all(|fault| fault.contains(said)), "{faults:?}");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_slots_are_warned_of_from_the_first_that_lacks() {
+    fn a_single_missing_lock_slot_causes_a_warning() {
         let mut setup = survey("ANY 1 (a, b)", 0.0).setup;
         setup.lock_slots -= 1;
         let warnings = setup.warnings();

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_directories_are_made_for_the_owner_alone() {
+    fn missing_directories_are_created_for_the_owner_only() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("a/b/store");
         drop(open_at(&path).unwrap());

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_whose_piece_is_gone_is_an_error_and_not_a_short_value() {
+    fn a_record_with_a_missing_piece_is_an_error() {
         let (_directory, database) = database();
         write(&database, b"k", Some(&vec![1; 5_000]));
         let piece = database.scan_prefix([PIECE]).keys().next().unwrap().unwrap();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_the_newest_number_and_one_damaged_entry_leaves_the_other() {
+    fn the_newest_valid_entry_is_used() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(FILE);
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Absent);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_knows_no_order_and_tells_keys_from_values() {
+    fn a_digest_ignores_order_and_distinguishes_keys_from_values() {
         let (mut one, mut other) = (Digest::default(), Digest::default());
         one.add(b"a", b"1");
         one.add(b"b", b"2");

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_opens_for_its_owner_its_app_and_its_data_key_only() {
+    async fn a_secret_can_be_decrypted_only_for_its_owner_app_and_data_key() {
         let sealed = store(7).await.seal_factor(anna(), APP, [3; NONCE_BYTES], &SECRET).unwrap();
         assert_eq!(store(7).await.open_factor(anna(), APP, &sealed).unwrap().as_slice(), SECRET);
 
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_is_no_kept_form_and_no_other_record() {
+    async fn a_secret_cannot_be_decrypted_as_another_kind_of_record() {
         let sealer = Sealer::new(&[7; 32]).unwrap();
         let record = [&b"p"[..], anna().as_bytes(), APP.as_bytes()].concat();
         let form = sealer.seal(&record, [3; NONCE_BYTES], &SECRET).unwrap();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_data_key_nothing_is_sealed_or_opened() {
+    async fn without_a_data_key_nothing_is_encrypted_or_decrypted() {
         let sealed = store(7).await.seal_factor(anna(), APP, [3; NONCE_BYTES], &SECRET).unwrap();
         let bare = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         assert_eq!(bare.seal_factor(anna(), APP, [3; NONCE_BYTES], &SECRET), Err(SealError::NoKey));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn recovery_codes_are_those_of_their_data_key() {
+    async fn recovery_codes_depend_on_their_data_key() {
         let random = [[9; RECOVERY_CODE_BYTES]; RECOVERY_CODES];
         let (store_7, again, store_8) = (store(7).await, store(7).await, store(8).await);
         let (kept, codes) =

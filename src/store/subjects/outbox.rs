@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mail_is_taken_by_one_and_due_again_when_they_never_return() {
+    async fn a_mail_is_leased_by_one_sender_and_due_again_after_the_lease() {
         let store = store().await;
         assert!(store.add_mail(&[waiting(&store, 1, at(100)), waiting(&store, 2, at(50))]).await.unwrap());
         assert!(store.due_mail(at(49), 10).await.unwrap().is_empty());
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn awaited_mails_are_found_behind_all_others_that_are_due() {
+    async fn awaited_mails_are_found_behind_other_due_mails() {
         let store = store().await;
         let notice = |number: u64| {
             let id = MailId::from_bytes((1000 + u128::from(number)).to_be_bytes());
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_code_has_another_hash_for_another_account_and_under_another_data_key() {
+    async fn the_hash_of_a_code_depends_on_account_and_data_key() {
         let here = store().await;
         let other = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         let other = other.sealing_with(Sealer::new(&[8; 32]).unwrap(), 0).await.unwrap();
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_cannot_be_read_keeps_nothing_back() {
+    async fn an_unreadable_mail_does_not_block_others() {
         let engine = Arc::new(MemoryEngine::new());
         let before = Store::open(Arc::<MemoryEngine>::clone(&engine), 10).await.unwrap();
         let id = MailId::from_bytes([9; 16]);
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_was_given_up_is_tried_again_or_dropped_by_hand() {
+    async fn an_undeliverable_mail_can_be_retried_or_deleted() {
         let store = store().await;
         let _ = store.add_mail(&[waiting(&store, 1, at(100)), waiting(&store, 2, at(100))]).await.unwrap();
         for mail in store.due_mail(at(100), 10).await.unwrap() {

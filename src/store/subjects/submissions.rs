@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_result_lies_sealed_and_opens_once_with_its_key_only() {
+    async fn a_result_is_encrypted_and_returned_once_with_its_key() {
         let engine = Arc::new(MemoryEngine::new());
         let store = Store::open(engine.clone(), 10).await.unwrap();
         assert_eq!(store.begin_submission(&id(), now()).await.unwrap(), SubmissionState::First);

@@ -91,7 +91,7 @@ fn first() -> (KeyRing, TestNode) {
 }
 
 #[test]
-fn a_node_believes_its_own_keys_and_those_that_one_of_them_has_endorsed() {
+fn a_node_trusts_its_own_keys_and_keys_that_they_have_endorsed() {
     let (mut ring, a) = ring();
     assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b")]);
     ring.admit("c", jwk("c"), at(1), TIMES).unwrap();
@@ -203,7 +203,7 @@ fn a_removed_node_returns_with_a_key_endorsed_by_another() {
 /// Simulates twelve nodes that replace their keys each month, until each remembers the maximum
 /// number of keys.
 #[test]
-fn a_ring_of_many_nodes_stays_small_whatever_was_removed() {
+fn a_ring_of_many_nodes_stays_small() {
     const MONTH: u64 = 1000;
     let name = |node: usize, month: u64| format!("{node}-{month}");
     let all: Vec<TestNode> = (0..12).map(|node| TestNode::new(&node.to_string(), &[])).collect();
@@ -287,7 +287,7 @@ fn a_removed_key_is_neither_trusted_nor_an_endorser() {
 }
 
 #[test]
-fn the_next_key_vouches_for_all_before_the_one_that_signs_goes() {
+fn the_next_key_endorses_all_keys_before_the_current_key_is_removed() {
     let (mut ring, mut a) = ring();
     let b = TestNode::new("b", &["b"]);
     sign(&mut ring, "a", "b");
@@ -310,7 +310,7 @@ fn the_next_key_vouches_for_all_before_the_one_that_signs_goes() {
 }
 
 #[test]
-fn each_node_has_a_key_that_signs_and_plans_of_its_own() {
+fn each_node_has_its_own_signing_key_and_schedule() {
     let (mut ring, _) = ring();
     let active = |ring: &KeyRing, node: &str, now| {
         ring.clone().of_node(Some(node)).active(at(now), |_| true).map(|key| key.kid.clone())
@@ -335,7 +335,7 @@ fn each_node_has_a_key_that_signs_and_plans_of_its_own() {
 }
 
 #[test]
-fn a_start_says_why_a_node_with_its_own_token_cannot_sign() {
+fn a_start_reports_why_a_node_cannot_sign() {
     let (mut ring, _) = ring();
     let fault = |node: &str, found: &[&str], now| {
         let found: Vec<String> = found.iter().map(|name| kid(name)).collect();
@@ -357,7 +357,7 @@ fn a_start_says_why_a_node_with_its_own_token_cannot_sign() {
 }
 
 #[test]
-fn a_server_that_becomes_a_node_keeps_its_keys_and_back() {
+fn keys_are_kept_when_a_server_becomes_a_node_and_back() {
     let mut ring = KeyRing::default();
     ring.reconcile(&[kid("a")], at(0)).unwrap();
     let before = serde_json::to_string(&ring).unwrap();
@@ -371,7 +371,7 @@ fn a_server_that_becomes_a_node_keeps_its_keys_and_back() {
 }
 
 #[test]
-fn a_statement_is_no_input_of_a_token() {
+fn a_statement_is_not_a_token_signing_input() {
     let (ring, _) = ring();
     let text = String::from_utf8(statement(ring.find(&kid("b")).unwrap(), ISSUER).unwrap()).unwrap();
     assert_eq!(text, format!("sealgate key\n{ISSUER}\nb\n{}\nRS256\n{}", kid("b"), jwk("b").canonical().unwrap()));

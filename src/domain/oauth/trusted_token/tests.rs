@@ -65,7 +65,7 @@ fn a_valid_token_yields_only_mapped_claims() {
 }
 
 #[test]
-fn the_header_decides_nothing_that_the_terms_do_not_allow() {
+fn the_header_cannot_override_the_terms() {
     let with_header = |header: &str| Signed::parse(&written(header, &claims().to_string()), &terms()).map(|_| ());
     for header in [
         r#"{"alg":"none","typ":"at+jwt"}"#,
@@ -101,7 +101,7 @@ fn the_header_decides_nothing_that_the_terms_do_not_allow() {
 }
 
 #[test]
-fn the_kind_is_an_access_tokens_unless_the_operator_says_otherwise() {
+fn the_type_must_be_an_access_tokens_unless_configured_otherwise() {
     let kind = |typ: &str, access_tokens_only| {
         let header = format!(r#"{{"alg":"RS256","kid":"k"{typ}}}"#);
         let terms = TrustTerms { access_tokens_only, ..terms() };
@@ -129,7 +129,7 @@ fn the_issuer_is_compared_byte_for_byte() {
 }
 
 #[test]
-fn the_audience_must_be_there_and_be_ours() {
+fn a_configured_audience_is_required() {
     for aud in [json!("https://wiki.test"), json!(["https://wiki.test"]), json!(["x", "https://wiki.test"])] {
         assert!(judged_by(&terms(), &changed("aud", aud.clone())).is_ok(), "{aud}");
     }
@@ -152,7 +152,7 @@ fn the_audience_must_be_there_and_be_ours() {
 }
 
 #[test]
-fn the_times_hold_within_the_skew() {
+fn times_are_checked_with_the_permitted_skew() {
     let at = |name: &str, seconds: u64| judged_by(&terms(), &changed(name, seconds)).map(|_| ());
     let now = NOW.seconds();
     assert_eq!((at("exp", now - 59), at("exp", now - 60)), (Ok(()), Err(ForeignFault::Expired)));
@@ -258,7 +258,7 @@ fn an_oversized_token_is_not_read() {
 }
 
 #[test]
-fn the_claimed_issuer_is_read_of_three_parts_only() {
+fn the_claimed_issuer_is_read_only_from_three_part_tokens() {
     let sound = token(&claims());
     assert_eq!(claimed_issuer(&sound).as_deref(), Some("https://login.corp.test/"));
     for other in [format!("{sound}.x.y"), sound.replacen('.', "", 1), String::new(), "..".to_owned()] {
