@@ -20,8 +20,8 @@ use sealgate_config::{Config, StoreConfig};
 use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
 use sealgate_core::tokens::trusted;
-use sealgate_edge::{Challenges, Resolver, inherited_sockets};
-use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer};
+use sealgate_edge::{Challenges, Resolver, TokenKeys, inherited_sockets};
+use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer, SignError};
 use sealgate_store::Store;
 use sealgate_store::engine::{CommitObserver, Engine, Heartbeat, RerunCause};
 use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
@@ -47,6 +47,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     block_on(async { reload::outlive_hangup().map_err(line) })?;
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
+    metrics.begin_tls_sign_errors(SignError::CLASSES.map(ErrorClass::as_str));
     metrics.begin_reruns(RerunCause::ALL.map(RerunCause::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
@@ -61,15 +62,10 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
         .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?
         .held_by(config.token_holder());
+    let signer = Arc::new(signer);
+    let token_keys = TokenKeys::new(Arc::clone(&signer));
     let closing = Arc::clone(&engine);
-    let parts = Parts {
-        config,
-        clock: Arc::new(SystemClock),
-        entropy: Arc::new(OsEntropy),
-        engine,
-        signer: Arc::new(signer),
-        metrics,
-    };
+    let parts = Parts { config, clock: Arc::new(SystemClock), entropy: Arc::new(OsEntropy), engine, signer, metrics };
     let sealgate = Arc::new(block_on(async {
         let sealgate = parts.assemble().await?;
         relying_party::apply(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await?;
@@ -97,6 +93,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         apps: config.apps.clone(),
         resolver: Resolver::system(),
         challenges,
+        token_keys: Some(token_keys),
         front: Arc::clone(&site) as Arc<dyn sealgate_edge::Front>,
         health: Arc::clone(&site) as Arc<dyn sealgate_edge::Health>,
         background: vec![
@@ -197,6 +194,14 @@ struct SignerWatch(Arc<Metrics>);
 impl Observer for SignerWatch {
     fn signed(&self, _waited: Duration, took: Duration) {
         self.0.sign_seconds.observe(took.as_secs_f64());
+    }
+
+    fn tls_signed(&self, took: Duration) {
+        self.0.tls_signed(took.as_secs_f64());
+    }
+
+    fn tls_failed(&self, class: ErrorClass) {
+        self.0.tls_sign_failed(class.as_str());
     }
 
     fn queue_length(&self, jobs: usize) {

@@ -28,7 +28,7 @@ use super::disk::Files;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, IssuerUrl, KeysConfig, Language, Log,
+    Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
     LogFormat, LoginConfig, PagesConfig, PeopleRegistration, PeopleRegistrationMode, RateLimits, Registration,
     RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, StoreConfig, TokensConfig, appearance, host_name,
 };
@@ -98,7 +98,9 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let issuer = root.required_text("issuer", "write the address that browsers reach, https://host", address::issuer);
     let acme = root.optional_section("acme", "write it as a table, [acme]");
     let acme_is_wanted = acme.is_some();
-    let (mut server, certificates) = server(root.section("server"), files, issuer.as_ref(), acme_is_wanted);
+    let hsm = hsm::hsm(root.section("hsm"), files);
+    let (mut server, certificates) =
+        server(root.section("server"), files, issuer.as_ref(), acme_is_wanted, hsm.as_ref());
     let listen = [server.listen.as_slice(), &server.redirect_listen].concat();
     let store = store::store(root.section("store"), files);
     let cluster = root.optional_section("cluster", "write it as a table, [cluster]");
@@ -111,7 +113,6 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     }
     let cluster = cluster.and_then(store::cluster);
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
-    let hsm = hsm::hsm(root.section("hsm"), files);
     let tokens = tokens(root.section("tokens"));
     let keys = keys(root.section("keys"), &tokens);
     let sessions = sessions(root.section("sessions"));
@@ -198,6 +199,7 @@ fn server(
     files: &Files,
     issuer: Option<&IssuerUrl>,
     acme: bool,
+    hsm: Option<&Hsm>,
 ) -> (ServerConfig, Vec<CertificateChain>) {
     // Another check reports an invalid issuer.
     let https = issuer.is_none_or(IssuerUrl::is_https);
@@ -206,7 +208,7 @@ fn server(
         listen.push(address::listener(text, &listen)?);
         Ok(())
     });
-    let certificates = tls::certificates(&mut section, files);
+    let certificates = tls::certificates(&mut section, files, hsm);
     if section.has("tls") && !https {
         section.fault("tls", "the issuer uses http; write https in the issuer, or leave tls out");
     }

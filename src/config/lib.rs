@@ -49,7 +49,7 @@ pub use settings::{
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
     TokensConfig, days_left,
 };
-pub use tls::{ClientCertificates, Presence, TlsConfig};
+pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};
 
 impl Config {
     /// Returns whether a client may register this redirect URI without an administrator.

@@ -15,7 +15,7 @@ use super::factors::FactorsConfig;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
 use super::people_registration::PeopleRegistration;
-use super::tls::{ClientCertificates, TlsConfig};
+use super::tls::{ClientCertificates, ListenerCertificate};
 use crate::ConfigFault;
 use crate::issuer::TrustedIssuer;
 use sealgate_domain::client::ClientId;
@@ -110,7 +110,7 @@ pub struct ServerConfig {
     /// Certificates and keys. Without any, listeners use plain HTTP. The first certificate is used
     /// if no certificate matches the requested host.
     #[serde(serialize_with = "super::serialize::as_debug")]
-    pub tls: Vec<TlsConfig>,
+    pub tls: Vec<ListenerCertificate>,
     /// Settings for client certificates. Without them, no client certificate is requested.
     #[serde(flatten)]
     pub client_certificates: Option<ClientCertificates>,
@@ -229,6 +229,26 @@ pub struct Hsm {
     /// Whether all nodes of the cluster use the same keys, in a network HSM or in clones of a
     /// token.
     pub shared: bool,
+}
+
+impl Hsm {
+    /// Checks that no key of another purpose can have the label of a TLS key.
+    ///
+    /// Signing, removed, wrapping and enrolment keys are selected by `key_label`, alone or followed by
+    /// a hyphen and a word.
+    ///
+    /// # Errors
+    /// One line with the reason.
+    pub fn allow_tls_key_label(&self, label: &str) -> Result<(), String> {
+        let own = &self.key_label;
+        if label.strip_prefix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
+            return Err(format!(
+                "{label:?} is reserved: keys labelled {own:?} and \"{own}-…\" sign tokens and protect the store \
+                 (hsm.key_label); use a TLS key with another label"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// PKCS#11 mechanism for RS256 signatures. Both produce the same signatures.

@@ -4,12 +4,69 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+/// Scheme of a key that is in the PKCS#11 token (RFC 7512).
+const TOKEN_SCHEME: &str = "pkcs11:";
+/// Maximum length of the label of a key in the token, in bytes.
+const MAX_LABEL_LENGTH: usize = 64;
+
 /// PEM files of a certificate chain and its private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsConfig {
     /// Certificate chain, starting with the leaf.
     pub certificate: PathBuf,
     pub key: PathBuf,
+}
+
+/// Certificate of the public listeners: the PEM file of its chain, and its private key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenerCertificate {
+    /// Certificate chain, starting with the leaf.
+    pub certificate: PathBuf,
+    pub key: CertificateKey,
+}
+
+/// Place of a certificate's private key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificateKey {
+    /// PEM file.
+    File(PathBuf),
+    /// Key with this label (`CKA_LABEL`) in the token of `[hsm]`.
+    Token(String),
+}
+
+impl From<TlsConfig> for ListenerCertificate {
+    fn from(files: TlsConfig) -> Self {
+        Self { certificate: files.certificate, key: CertificateKey::File(files.key) }
+    }
+}
+
+/// Parses `pkcs11:object=LABEL`, a subset of RFC 7512. Returns `None` for any other text, which names
+/// a file.
+///
+/// The label consists of characters that a URI does not encode, so each key has one spelling.
+pub(super) fn token_key_label(text: &str) -> Option<Result<String, String>> {
+    let attributes = text.strip_prefix(TOKEN_SCHEME)?;
+    let Some(label) = attributes.strip_prefix("object=").filter(|label| !label.contains([';', '?'])) else {
+        return Some(Err(format!(
+            "{text:?} is not supported; write \"pkcs11:object=LABEL\". Module, token and PIN are those of [hsm]"
+        )));
+    };
+    Some(tls_key_label(label))
+}
+
+/// Checks the label of a TLS key in the token.
+///
+/// # Errors
+/// One line with the allowed values.
+pub fn tls_key_label(label: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if label.is_empty() || label.len() > MAX_LABEL_LENGTH || !label.bytes().all(is_plain) {
+        return Err(format!(
+            "{label:?} is not the label of a TLS key; write 1 to {MAX_LABEL_LENGTH} letters, digits, '-', '.', \
+             '_' or '~'"
+        ));
+    }
+    Ok(label.to_owned())
 }
 
 /// Settings for client certificates.

@@ -26,6 +26,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, Version, request};
 
+pub use self::listen::certificate::check_token_certificate;
 pub use self::listen::challenges::{ChallengeAnswer, Challenges};
 pub use self::listen::head::check as check_head;
 pub use self::listen::inherited::inherited_sockets;
@@ -33,6 +34,7 @@ pub use self::listen::listeners::Listener;
 pub use self::listen::quota::Quota;
 pub use self::listen::service::{HttpService, Limits};
 pub use self::listen::tls::{Tls, watch_tls};
+pub use self::listen::token_key::TokenKeys;
 pub use self::monitoring::{Phase, admin_service};
 pub use self::probe::Probe;
 pub use self::proxy::long_lived::{Cancellable, LongLived, watch_long_lived};

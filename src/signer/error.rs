@@ -29,6 +29,9 @@ pub enum SignError {
 }
 
 impl SignError {
+    /// Every class that [`Self::class`] returns.
+    pub const CLASSES: [ErrorClass; 4] = [ErrorClass::Busy, ErrorClass::Timeout, ErrorClass::Device, ErrorClass::Bug];
+
     /// Returns the class of the error for metrics.
     pub fn class(&self) -> ErrorClass {
         match self {
@@ -114,6 +117,14 @@ pub enum SignerOpenError {
     /// The wrapping key cannot be created or used.
     #[error("token \"{token}\", wrapping key \"{label}\": {reason}")]
     WrappingKey {
+        token: String,
+        label: String,
+        /// The problem and its remedy.
+        reason: String,
+    },
+    /// A TLS key cannot be created or used.
+    #[error("token \"{token}\", TLS key \"{label}\": {reason}")]
+    TlsKey {
         token: String,
         label: String,
         /// The problem and its remedy.

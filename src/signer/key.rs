@@ -69,14 +69,7 @@ impl KeyReport {
             // Each signature would need its own login. This attribute is optional.
             ("CKA_ALWAYS_AUTHENTICATE", self.always_authenticate.or(Some(false)), false),
         ];
-        let mut faults: Vec<String> = required
-            .into_iter()
-            .filter(|(_, stated, wanted)| *stated != Some(*wanted))
-            .map(|(name, stated, _)| match stated {
-                Some(stated) => format!("{name} is {stated}"),
-                None => format!("the token does not report {name}"),
-            })
-            .collect();
+        let mut faults = attribute_faults(&required);
         if self.id.is_empty() {
             faults.push("CKA_ID is empty".into());
         }
@@ -85,6 +78,16 @@ impl KeyReport {
         }
         faults
     }
+}
+
+/// Returns the attributes that a key states otherwise than required, or does not state.
+pub(super) fn attribute_faults(required: &[(&str, Option<bool>, bool)]) -> Vec<String> {
+    let faults = required.iter().filter(|(_, stated, wanted)| *stated != Some(*wanted));
+    let line = |(name, stated, _): &(&str, Option<bool>, bool)| match stated {
+        Some(stated) => format!("{name} is {stated}"),
+        None => format!("the token does not report {name}"),
+    };
+    faults.map(line).collect()
 }
 
 /// Configured requirements for signing keys, and the mechanism to sign with.
@@ -321,7 +324,7 @@ pub(super) fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Res
     Ok((modulus.unwrap_or_default(), exponent.unwrap_or_default()))
 }
 
-fn flag(attributes: &[Attribute], kind: AttributeType) -> Option<bool> {
+pub(super) fn flag(attributes: &[Attribute], kind: AttributeType) -> Option<bool> {
     attributes.iter().find(|attribute| attribute.attribute_type() == kind).and_then(|attribute| match attribute {
         Attribute::Sensitive(value)
         | Attribute::AlwaysSensitive(value)

@@ -10,6 +10,9 @@
 //! public keys. `keychain` decides which keys are published and which one signs. `ceremony`
 //! contains the commands on keys in the token.
 //!
+//! `tls_key` contains the private keys of TLS certificates. The same workers sign handshakes with
+//! them.
+//!
 //! Two modules are independent of signing: `wrapping` contains the key that encrypts the store's
 //! data key, and `enrolment` transfers the data key to a new node.
 //!
@@ -27,6 +30,7 @@ mod pkcs11;
 mod pool;
 mod public_key;
 mod supervisor;
+mod tls_key;
 mod worker;
 mod wrapping;
 
@@ -52,6 +56,7 @@ pub use pool::Timing;
 pub use pool::{Observer, Unobserved};
 pub use public_key::KeyId;
 pub use public_key::{PublicKey, Signature};
+pub use tls_key::{OpenTlsKey, TlsKey, UnfitTlsKey, generate_tls_key, with_tls_key};
 pub use wrapping::{FreshRandom, WrappedKey, data_key, wrap_init};
 pub use wrapping::{KeptKey, kept_data_key, wrap_received};
 

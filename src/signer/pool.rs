@@ -14,14 +14,15 @@ use tokio::sync::oneshot;
 
 use crate::ceremony::KeySize;
 use crate::error::{SignError, SignerOpenError};
-use crate::fault::ErrorClass;
+use crate::fault::{ErrorClass, TokenFault};
 use crate::gate::Gate;
 use crate::key::{KeyReport, KeyTerms, SigningKey};
 use crate::keychain::{EndorsementPlan, KeySet, Keychain, Order};
 use crate::pkcs11::{Anchor, Initialized, Module};
-use crate::public_key::{KeyId, Signature};
+use crate::public_key::{KeyId, Signature, sha256};
 use crate::supervisor::{GENERATION_TIMEOUT, Supervisor, Watchdog};
-use crate::worker::{SignerJob, Worker};
+use crate::tls_key::TlsKey;
+use crate::worker::{BlockingWork, SignerJob, TokenSignature, Work, Worker, WorkerSession};
 use crate::{Signer, key, pkcs11};
 use sealgate_config as config;
 use sealgate_domain::key_ring::{KeyRing, TokenHolder};
@@ -42,6 +43,7 @@ pub struct Pkcs11Signer {
     keys: Arc<Keychain>,
     gate: Arc<Gate>,
     queue: Sender<SignerJob>,
+    sessions: usize,
     timeout: Duration,
     observer: Arc<dyn Observer>,
     /// Disconnected when the last thread has ended.
@@ -108,7 +110,8 @@ impl Pkcs11Signer {
             queue.close();
         })?;
         let threads = Mutex::new(threads);
-        Ok(Self { keys, gate, queue, timeout: hsm.sign_timeout, observer, threads })
+        let sessions = hsm.sessions.max(1);
+        Ok(Self { keys, gate, queue, sessions, timeout: hsm.sign_timeout, observer, threads })
     }
 
     /// Marks the token as this node's own: see [`KeyRing::of_node`]. Pass `None` if all nodes share
@@ -127,24 +130,72 @@ impl Pkcs11Signer {
             .iter()
             .map(|input| {
                 let (reply, receiver) = oneshot::channel();
-                let job = SignerJob {
-                    key: Arc::clone(key),
-                    message: key.message(input),
-                    queued: Instant::now(),
-                    deadline,
-                    reply,
-                };
+                let work = TokenSignature { key: Arc::clone(key), message: key.message(input), made: None, reply };
                 // An early return drops the receivers. The workers then skip the jobs that are
                 // already queued.
-                self.queue.try_send(job).map_err(|error| match error {
-                    TrySendError::Full(_) => SignError::Busy,
-                    TrySendError::Closed(_) => SignError::Unavailable("the signer is being closed".into()),
-                })?;
+                self.enqueue(Box::new(work), deadline)?;
                 Ok(receiver)
             })
             .collect();
         self.observer.queue_length(self.queue.len());
         replies
+    }
+
+    fn enqueue(&self, work: Box<dyn Work>, deadline: Instant) -> Result<(), SignError> {
+        self.queue.try_send(SignerJob { work, queued: Instant::now(), deadline }).map_err(|error| match error {
+            TrySendError::Full(_) => SignError::Busy,
+            TrySendError::Closed(_) => SignError::Unavailable("the signer is being closed".into()),
+        })
+    }
+
+    /// Returns the number of sessions, and so of signatures at the same time.
+    pub fn sessions(&self) -> usize {
+        self.sessions
+    }
+
+    /// Finds the TLS key with this label in the token, and tests that it signs. Blocking.
+    ///
+    /// # Errors
+    /// One line that names the key and says what to do. Returns within `hsm.sign_timeout` even if the
+    /// token does not respond.
+    pub fn tls_key(&self, label: &str) -> Result<TlsKey, String> {
+        let (own, require_local) = (label.to_owned(), self.keys.terms().require_local);
+        let found = self.perform(move |session| session.find_tls_key(&own, require_local));
+        let found = found.map_err(|error| format!("TLS key \"{label}\": {error}"))?;
+        found.map_err(|unfit| format!("TLS key \"{label}\": {unfit}"))
+    }
+
+    /// Signs a TLS handshake message with SHA-256. Returns a DER `ECDSA-Sig-Value`. Blocking.
+    ///
+    /// # Errors
+    /// As [`Signer::sign`].
+    pub fn sign_tls(&self, key: &Arc<TlsKey>, message: &[u8]) -> Result<Vec<u8>, SignError> {
+        let (started, own, digest) = (Instant::now(), Arc::clone(key), sha256(message));
+        let outcome = self.perform(move |session| session.sign_tls(&own, &digest));
+        match &outcome {
+            Ok(_) => self.observer.tls_signed(started.elapsed()),
+            Err(error) => self.observer.tls_failed(error.class()),
+        }
+        outcome
+    }
+
+    /// Runs `work` in a session of the token, and blocks until its result or the deadline.
+    fn perform<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut WorkerSession) -> Result<T, TokenFault> + Send + 'static,
+    ) -> Result<T, SignError> {
+        let deadline = Instant::now() + self.timeout;
+        if let Some(refusal) = self.gate.refusal() {
+            return Err(refusal.into());
+        }
+        let (reply, receiver) = mpsc::sync_channel(1);
+        self.enqueue(Box::new(BlockingWork { run: work, made: None, reply }), deadline)?;
+        self.observer.queue_length(self.queue.len());
+        match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(outcome) => outcome,
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(SignError::Timeout),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(SignError::Bug("a signer thread ended".into())),
+        }
     }
 
     async fn sign_with(&self, kid: &KeyId, inputs: &[Vec<u8>]) -> Result<Vec<Signature>, SignError> {
@@ -318,6 +369,16 @@ pub trait Observer: Send + Sync {
     /// time in the token.
     fn signed(&self, waited: Duration, took: Duration) {
         let _ = (waited, took);
+    }
+
+    /// Called when a TLS handshake was signed. `took` includes the time in the queue.
+    fn tls_signed(&self, took: Duration) {
+        let _ = took;
+    }
+
+    /// Called when a TLS handshake was not signed.
+    fn tls_failed(&self, class: ErrorClass) {
+        let _ = class;
     }
 
     /// Called with the number of queued jobs when a job enters or leaves the queue.

@@ -4,9 +4,11 @@
 //! or gives up. A job is retried once within its deadline.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender};
+use aws_lc_rs::digest::Digest;
 use cryptoki::object::ObjectHandle;
 use cryptoki::session::Session;
 use tokio::sync::oneshot;
@@ -18,7 +20,8 @@ use crate::key::SigningKey;
 use crate::pkcs11::Module;
 use crate::pool::Observer;
 use crate::public_key::{KeyId, Message, Signature};
-use crate::{key, pkcs11};
+use crate::tls_key::{TlsKey, UnfitTlsKey};
+use crate::{key, pkcs11, tls_key};
 use sealgate_config as config;
 
 /// Time that a worker without a session waits before it tries to open one again.
@@ -27,13 +30,83 @@ const PARK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum time that a starting worker waits for its first session.
 const FIRST_SESSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A signature request.
+/// A request for work in a session of the token.
 pub(super) struct SignerJob {
-    pub(super) key: Arc<SigningKey>,
-    pub(super) message: Message,
+    pub(super) work: Box<dyn Work>,
     pub(super) queued: Instant,
     pub(super) deadline: Instant,
+}
+
+/// Work in a session, with the channel for its result.
+pub(super) trait Work: Send {
+    /// Returns whether the caller has given up.
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+
+    /// Performs the work and keeps its result. May be called again after a failure.
+    fn attempt(&mut self, session: &mut WorkerSession) -> Result<(), TokenFault>;
+
+    /// Reports a successful attempt.
+    fn observe(&self, observer: &dyn Observer, waited: Duration, took: Duration) {
+        let _ = (observer, waited, took);
+    }
+
+    /// Sends the result of the successful attempt, or the error.
+    fn answer(self: Box<Self>, outcome: Result<(), SignError>);
+}
+
+/// A signature for a token.
+pub(super) struct TokenSignature {
+    pub(super) key: Arc<SigningKey>,
+    pub(super) message: Message,
+    pub(super) made: Option<Signature>,
     pub(super) reply: oneshot::Sender<Result<Signature, SignError>>,
+}
+
+impl Work for TokenSignature {
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn attempt(&mut self, session: &mut WorkerSession) -> Result<(), TokenFault> {
+        let handle = session.handle(&self.key)?;
+        self.made = Some(key::sign(&session.session, handle, &self.key, &self.message)?);
+        Ok(())
+    }
+
+    fn observe(&self, observer: &dyn Observer, waited: Duration, took: Duration) {
+        observer.signed(waited, took);
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), SignError>) {
+        let Self { made, reply, .. } = *self;
+        let _ = reply.send(outcome.and_then(|()| made.ok_or_else(no_result)));
+    }
+}
+
+/// Work for a thread that blocks until the result or the deadline.
+pub(super) struct BlockingWork<T, F> {
+    pub(super) run: F,
+    pub(super) made: Option<T>,
+    pub(super) reply: SyncSender<Result<T, SignError>>,
+}
+
+impl<T: Send, F: FnMut(&mut WorkerSession) -> Result<T, TokenFault> + Send> Work for BlockingWork<T, F> {
+    fn attempt(&mut self, session: &mut WorkerSession) -> Result<(), TokenFault> {
+        self.made = Some((self.run)(session)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), SignError>) {
+        let Self { made, reply, .. } = *self;
+        // An error means that the deadline passed and the caller is gone.
+        let _ = reply.try_send(outcome.and_then(|()| made.ok_or_else(no_result)));
+    }
+}
+
+fn no_result() -> SignError {
+    SignError::Bug("the work ended without a result".into())
 }
 
 pub(super) struct Worker {
@@ -52,6 +125,8 @@ pub(super) struct WorkerSession {
     session: Session,
     epoch: Epoch,
     handles: Vec<(KeyId, ObjectHandle)>,
+    /// Handles of TLS keys, by their public keys.
+    tls_handles: Vec<(Vec<u8>, ObjectHandle)>,
 }
 
 /// Reason why an attempt produced no signature.
@@ -89,29 +164,26 @@ impl Worker {
         }
     }
 
-    fn serve(&mut self, job: SignerJob) {
-        if job.reply.is_closed() {
+    fn serve(&mut self, mut job: SignerJob) {
+        if job.work.is_abandoned() {
             return;
         }
         if Instant::now() >= job.deadline {
-            let _ = job.reply.send(Err(SignError::Timeout));
+            job.work.answer(Err(SignError::Timeout));
             return;
         }
-        match self.sign(&job) {
-            Ok(signature) => {
-                let _ = job.reply.send(Ok(signature));
-            }
-            Err(Unserved::Answer(error)) => {
-                let _ = job.reply.send(Err(error));
-            }
+        match self.perform(&mut job) {
+            Ok(()) => job.work.answer(Ok(())),
+            Err(Unserved::Answer(error)) => job.work.answer(Err(error)),
             Err(Unserved::NoSession(epoch)) => self.requeue(job, epoch),
         }
     }
 
-    /// Signs with at most two attempts. A signature has no side effects, so a retry is safe.
-    fn sign(&mut self, job: &SignerJob) -> Result<Signature, Unserved> {
+    /// Performs the work with at most two attempts. A signature has no side effects, so a retry is
+    /// safe.
+    fn perform(&mut self, job: &mut SignerJob) -> Result<(), Unserved> {
         let (epoch, fault) = match self.attempt(job) {
-            Ok(signature) => return Ok(signature),
+            Ok(()) => return Ok(()),
             Err(Failure::Refused(refusal)) => return Err(Unserved::Answer(refusal.into())),
             Err(Failure::Token(epoch, fault)) => (epoch, fault),
         };
@@ -124,7 +196,7 @@ impl Worker {
             class => self.gate.report(epoch, class),
         }
         let (epoch, fault) = match self.attempt(job) {
-            Ok(signature) => return Ok(signature),
+            Ok(()) => return Ok(()),
             Err(Failure::Refused(refusal)) => return Err(Unserved::Answer(refusal.into())),
             Err(Failure::Token(epoch, fault)) => (epoch, fault),
         };
@@ -138,30 +210,24 @@ impl Worker {
         Err(Unserved::Answer(SignError::Unavailable(fault.text)))
     }
 
-    fn attempt(&mut self, job: &SignerJob) -> Result<Signature, Failure> {
+    fn attempt(&mut self, job: &mut SignerJob) -> Result<(), Failure> {
         let gate = Arc::clone(&self.gate);
         let pass = gate.enter(self.number, job.deadline).map_err(Failure::Refused)?;
         if Instant::now() >= job.deadline {
             return Err(Failure::Refused(SignRefusal::Timeout));
         }
         let started = Instant::now();
-        let outcome = self.sign_inside(job, &pass);
+        let outcome = self.current_session(&pass).and_then(|session| job.work.attempt(session));
         match outcome {
-            Ok(signature) => {
-                self.observer.signed(started.duration_since(job.queued), started.elapsed());
-                Ok(signature)
+            Ok(()) => {
+                job.work.observe(self.observer.as_ref(), started.duration_since(job.queued), started.elapsed());
+                Ok(())
             }
             Err(fault) => {
                 self.drop_session(&pass, fault.class);
                 Err(Failure::Token(pass.epoch, fault))
             }
         }
-    }
-
-    fn sign_inside(&mut self, job: &SignerJob, pass: &CallPermit<'_>) -> Result<Signature, TokenFault> {
-        let session = self.current_session(pass)?;
-        let handle = session.handle(&job.key)?;
-        key::sign(&session.session, handle, &job.key, &job.message)
     }
 
     /// Returns the session of the current epoch. Opens one if necessary.
@@ -173,7 +239,7 @@ impl Worker {
                     old.close(pass);
                 }
                 let session = self.module.open_session(pass.slot)?;
-                WorkerSession { session, epoch: pass.epoch, handles: Vec::new() }
+                WorkerSession { session, epoch: pass.epoch, handles: Vec::new(), tls_handles: Vec::new() }
             }
         };
         Ok(self.session.insert(session))
@@ -192,7 +258,7 @@ impl Worker {
     /// have a free session.
     fn requeue(&self, job: SignerJob, epoch: Epoch) {
         if let Err(refused) = self.queue.try_send(job) {
-            let _ = refused.into_inner().reply.send(Err(SignError::Busy));
+            refused.into_inner().work.answer(Err(SignError::Busy));
         }
         if !self.gate.park(epoch, PARK_TIMEOUT) {
             // No worker has a session: this process leaked its sessions, or another process uses
@@ -218,6 +284,29 @@ impl WorkerSession {
         let handle = key::find_again(&self.session, key)?;
         self.handles.push((key.public.kid().clone(), handle));
         Ok(handle)
+    }
+
+    /// Finds the TLS key with this label.
+    pub(super) fn find_tls_key(
+        &self,
+        label: &str,
+        require_local: bool,
+    ) -> Result<Result<TlsKey, UnfitTlsKey>, TokenFault> {
+        tls_key::find(&self.session, label, require_local)
+    }
+
+    /// Signs a digest with a TLS key.
+    pub(super) fn sign_tls(&mut self, key: &TlsKey, digest: &Digest) -> Result<Vec<u8>, TokenFault> {
+        let known = self.tls_handles.iter().find(|(point, _)| point == key.point()).map(|(_, handle)| *handle);
+        let handle = match known {
+            Some(handle) => handle,
+            None => {
+                let handle = tls_key::find_again(&self.session, key)?;
+                self.tls_handles.push((key.point().to_vec(), handle));
+                handle
+            }
+        };
+        tls_key::sign(&self.session, handle, key, digest)
     }
 
     /// Closes the session, unless the module was finalized in the meantime: another session may

@@ -362,6 +362,11 @@ impl Metrics {
         }
     }
 
+    /// Sets the counters of failed TLS signatures of these classes to zero.
+    pub fn begin_tls_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
+        classes.into_iter().for_each(|class| self.tls.begin_sign_errors(class));
+    }
+
     /// Returns the contents of `docs/reference/metrics.md`: a table of all metrics.
     pub fn page(&self) -> String {
         let mut series: Vec<&Series> = self.series.iter().collect();
@@ -566,6 +571,16 @@ impl Metrics {
         let Some((keys, seconds)) = read else { return };
         self.foreign.keys.with_label_values(&[issuer]).set(i64::try_from(keys).unwrap_or(i64::MAX));
         self.foreign.read_at.with_label_values(&[issuer]).set(i64::try_from(seconds).unwrap_or(i64::MAX));
+    }
+
+    /// Counts a signature of a TLS handshake.
+    pub fn tls_signed(&self, seconds: f64) {
+        self.tls.signed(seconds);
+    }
+
+    /// Counts a TLS handshake that was not signed. `class` is a word from a fixed set.
+    pub fn tls_sign_failed(&self, class: &'static str) {
+        self.tls.sign_failed(class);
     }
 
     /// Counts a failed signature. `class` is a word from a fixed set.

@@ -316,6 +316,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
         apps: upstreams.iter().map(|address| app(&[*address])).collect(),
         resolver: Resolver::system(),
         challenges: Arc::default(),
+        token_keys: None,
         front,
         health: Arc::new(TestHealth),
         background: Vec::new(),

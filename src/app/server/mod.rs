@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
     Cancellable, Challenges, Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy,
-    Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service,
-    watch_long_lived, watch_tls, watch_upstreams,
+    Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TokenKeys, TransportSecurity, Watch,
+    admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::clock::{OsEntropy, random};
 use sealgate_system::tls::install;
@@ -33,7 +33,8 @@ pub(crate) use self::process::{log_panics, needed_descriptors, notify};
 
 /// Maximum number of attempts per request, including the first.
 const UPSTREAM_TRIES: usize = 2;
-/// Maximum number of blocking threads of each runtime. Only reads of certificate files block there.
+/// Maximum number of blocking threads of each runtime, without those that wait for TLS signatures of
+/// the token. Only reads of certificate files block there.
 const BLOCKING_THREADS: usize = 16;
 /// Maximum number of connections to the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -86,6 +87,8 @@ pub struct ServerParts {
     pub resolver: Resolver,
     /// Answers to the challenges of a certificate authority.
     pub challenges: Arc<Challenges>,
+    /// TLS keys in the token. Without them, keys are in files.
+    pub token_keys: Option<Arc<TokenKeys>>,
     pub front: Arc<dyn Front>,
     pub health: Arc<dyn Health>,
     pub background: Vec<Background>,
@@ -112,8 +115,8 @@ impl Server {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
         install().unwrap_or_else(&mut noted);
-        let tls =
-            Tls::load(&parts.server, Arc::clone(&parts.challenges)).map_err(&mut noted).ok().flatten().map(Arc::new);
+        let tls = Tls::load(&parts.server, Arc::clone(&parts.challenges), parts.token_keys.clone());
+        let tls = tls.map_err(&mut noted).ok().flatten().map(Arc::new);
         let snapshot = Snapshot::prepare(&parts.apps, &parts.resolver, Arc::clone(&parts.front), None)
             .map_err(|lines| lines.into_iter().for_each(&mut noted))
             .ok();
@@ -173,7 +176,9 @@ impl Server {
             threads: parts.server.threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
             max_retries: UPSTREAM_TRIES,
-            max_blocking_threads: Some(BLOCKING_THREADS),
+            max_blocking_threads: Some(
+                BLOCKING_THREADS + parts.token_keys.as_ref().map_or(0, |keys| keys.max_threads()),
+            ),
             ..ServerConf::default()
         };
         let (stop, stopping) = watch::channel(false);

@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::server::ServerState;
 use super::{Finding, Topic};
-use sealgate_config::{Config, StoreConfig};
+use sealgate_config::{CertificateKey, Config, StoreConfig};
 use sealgate_store::sled::{DiskState, disk_state, last_backup};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::clock_discipline::is_clock_synchronized;
@@ -167,7 +167,10 @@ pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
     let mut guarded = vec![Guarded::public(file), Guarded::private(&config.admin.socket)];
     // The systemd unit copies the PIN from this file.
     guarded.extend(file.parent().map(|directory| Guarded::private(&directory.join("pkcs11-pin"))));
-    guarded.extend(config.server.tls.iter().map(|tls| Guarded::group_reads(&tls.key)));
+    guarded.extend(config.server.tls.iter().filter_map(|tls| match &tls.key {
+        CertificateKey::File(key) => Some(Guarded::group_reads(key)),
+        CertificateKey::Token(_) => None,
+    }));
     let clients = config.apps.iter().filter_map(|app| app.upstream_tls.client.as_ref());
     guarded.extend(clients.map(|client| Guarded::group_reads(&client.key)));
     guarded.extend(config.acme.iter().map(|acme| Guarded::private(&acme.path)));

@@ -76,9 +76,9 @@ pub(super) fn acme(
         ca_file,
         path: path?,
     };
-    server
-        .tls
-        .extend(config.hosts.iter().map(|host| TlsConfig { certificate: config.file(host), key: config.file(host) }));
+    server.tls.extend(
+        config.hosts.iter().map(|host| TlsConfig { certificate: config.file(host), key: config.file(host) }.into()),
+    );
     Some(config)
 }
 

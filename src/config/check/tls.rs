@@ -3,27 +3,50 @@
 use super::address;
 use crate::disk::{Files, Mismatch};
 use crate::file::Section;
-use crate::{CertificateEnd, ClientCertificates, ConfigFault, Presence, TlsConfig, Upstream, UpstreamTls, disk};
+use crate::tls::token_key_label;
+use crate::{
+    CertificateEnd, CertificateKey, ClientCertificates, ConfigFault, Hsm, ListenerCertificate, Presence, TlsConfig,
+    Upstream, UpstreamTls, disk,
+};
 
 const CHAIN: &str = "write the path of the certificate chain, PEM";
 const KEY: &str = "write the path of the private key, PEM";
+const LISTENER_KEY: &str = "write the path of the private key, PEM, or \"pkcs11:object=LABEL\"";
 const AUTHORITIES: &str = "write the path of the CA certificates, PEM";
 
 /// A certificate chain of the listeners, and its key in `[server]` for errors.
 pub(super) struct CertificateChain {
-    pub(super) files: TlsConfig,
+    pub(super) files: ListenerCertificate,
     chain: disk::Chain,
     path: String,
 }
 
 /// Parses `server.tls`: a table, or a list of tables.
-pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<CertificateChain> {
+///
+/// A start compares a key in the token with its certificate, because this check does not use the token.
+pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files, hsm: Option<&Hsm>) -> Vec<CertificateChain> {
+    enum Key {
+        File(disk::PrivateKey),
+        Token(String),
+    }
     let allowed = "write { certificate = \"FILE\", key = \"FILE\" }, or a list of them";
     let read = |mut section: Section<'_, '_>| {
         let certificate = section.required_text("certificate", CHAIN, |text| files.certificate(text));
-        let key = section.required_text("key", KEY, |text| files.key(text));
+        let key = section.required_text("key", LISTENER_KEY, |text| match token_key_label(text) {
+            None => files.key(text).map(Key::File),
+            Some(label) => {
+                let label = label?;
+                hsm.map_or(Ok(()), |hsm| hsm.allow_tls_key_label(&label))?;
+                Ok(Key::Token(label))
+            }
+        });
         let chain = certificate?;
-        let files = matching(&section, &chain, &key?);
+        let files = match key? {
+            Key::File(key) => matching(&section, &chain, &key).into(),
+            Key::Token(label) => {
+                ListenerCertificate { certificate: chain.path.clone(), key: CertificateKey::Token(label) }
+            }
+        };
         Some(CertificateChain { files, chain, path: section.path_of("certificate") })
     };
     server.one_or_more_sections("tls", allowed).into_iter().filter_map(read).collect()
@@ -104,7 +127,10 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
     };
     let ca = section.text("ca", AUTHORITIES, |text| files.authorities(text));
     let certificate = section.text("certificate", CHAIN, |text| files.certificate(text));
-    let key = section.text("key", KEY, |text| files.key(text));
+    let key = section.text("key", KEY, |text| match token_key_label(text) {
+        None => files.key(text),
+        Some(_) => Err(format!("{text:?} is a key in the token, which only server.tls can use; {KEY}")),
+    });
     let server_name =
         section.text("server_name", "write the name on the servers' certificate", address::certificate_name);
     if section.has("certificate") != section.has("key") {

@@ -11,16 +11,20 @@ use std::time::SystemTime;
 use pingora::tls::load_certs_and_key_files;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 
-use sealgate_config::{TlsConfig, not_after};
+use super::token_key::{TokenKey, TokenKeys};
+use sealgate_config::{CertificateKey, ListenerCertificate, TlsConfig, not_after};
 use sealgate_system::tls;
 
 /// Certificate in use, with its files.
 #[derive(Debug)]
 pub(crate) struct Certificate {
-    files: TlsConfig,
+    files: ListenerCertificate,
+    /// The key, if it is in the token.
+    token_key: Option<TokenKey>,
     current: RwLock<Arc<LoadedCertificate>>,
     /// Stamps of both files, taken before they were last read.
     read: RwLock<[Stamp; 2]>,
@@ -30,6 +34,8 @@ pub(crate) struct Certificate {
 #[derive(Debug)]
 pub(crate) struct LoadedCertificate {
     pub(crate) key: Arc<CertifiedKey>,
+    /// Whether the key is in the token.
+    pub(super) is_in_token: bool,
     names: Vec<String>,
     /// Expiry, in seconds since 1970.
     expires_at: i64,
@@ -53,14 +59,21 @@ impl LoadedCertificate {
 pub(crate) type Stamp = Option<(SystemTime, u64)>;
 
 impl Certificate {
-    /// Reads the files.
+    /// Reads the files, and finds the key in the token. Blocking.
     ///
     /// # Errors
-    /// One line that names the file and the error.
-    pub(crate) fn load(files: &TlsConfig) -> Result<Self, String> {
+    /// One line that names the file or the key, and the error.
+    pub(super) fn load(files: &ListenerCertificate, token: Option<&Arc<TokenKeys>>) -> Result<Self, String> {
         let stamp = stamps(files);
-        let current = RwLock::new(Arc::new(read(files)?));
-        Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
+        let token_key = match &files.key {
+            CertificateKey::File(_) => None,
+            CertificateKey::Token(label) => {
+                let token = token.ok_or_else(|| format!("TLS key \"{label}\": this server has no token"))?;
+                Some(token.find(label)?)
+            }
+        };
+        let current = RwLock::new(Arc::new(load(files, token_key.as_ref())?));
+        Ok(Self { files: files.clone(), token_key, current, read: RwLock::new(stamp) })
     }
 
     pub(crate) fn current(&self) -> Arc<LoadedCertificate> {
@@ -79,7 +92,7 @@ impl Certificate {
             return;
         }
         *self.read.write().unwrap_or_else(PoisonError::into_inner) = stamp;
-        match read(&self.files) {
+        match load(&self.files, self.token_key.as_ref()) {
             Ok(new) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
                 tracing::info!(certificate = %self.files.certificate.display(), "loaded a new certificate");
@@ -91,8 +104,12 @@ impl Certificate {
     }
 }
 
-fn stamps(files: &TlsConfig) -> [Stamp; 2] {
-    [stamp(&files.certificate), stamp(&files.key)]
+fn stamps(files: &ListenerCertificate) -> [Stamp; 2] {
+    let key = match &files.key {
+        CertificateKey::File(key) => stamp(key),
+        CertificateKey::Token(_) => None,
+    };
+    [stamp(&files.certificate), key]
 }
 
 /// Returns the stamp of a file, or `None` if its metadata cannot be read.
@@ -100,17 +117,61 @@ pub(crate) fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
 }
 
-/// Reads a chain and its key, and checks that they match.
-pub(crate) fn read(files: &TlsConfig) -> Result<LoadedCertificate, String> {
+/// Reads a chain and a key in a file, and checks that they match.
+pub(crate) fn read(files: &TlsConfig) -> Result<CertifiedKey, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
-    let key = CertifiedKey::from_der(certificates, key, &tls::provider())
-        .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
+    CertifiedKey::from_der(certificates, key, &tls::provider())
+        .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))
+}
+
+fn load(files: &ListenerCertificate, token_key: Option<&TokenKey>) -> Result<LoadedCertificate, String> {
+    let certificate = files.certificate.clone();
+    let key = match (&files.key, token_key) {
+        (CertificateKey::File(key), _) => read(&TlsConfig { certificate, key: key.clone() })?,
+        (CertificateKey::Token(label), Some(key)) => {
+            let chain = read_chain(&certificate)?;
+            belong_together(&chain, &certificate, label, &key.subject_public_key_info())?;
+            CertifiedKey::new(chain, Arc::new(key.clone()))
+        }
+        (CertificateKey::Token(label), None) => return Err(format!("TLS key \"{label}\" was not opened")),
+    };
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
     // Only the expiry of the leaf matters. If an intermediate certificate has expired, browsers may
     // know a newer one.
     let expires_at = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
-    Ok(LoadedCertificate { key: Arc::new(key), names, expires_at })
+    Ok(LoadedCertificate { key: Arc::new(key), is_in_token: token_key.is_some(), names, expires_at })
+}
+
+/// Checks that a file contains the certificate of a TLS key in the token.
+///
+/// `key` is the public key as a DER `SubjectPublicKeyInfo`.
+///
+/// # Errors
+/// One line that names the file, the key and the error.
+pub fn check_token_certificate(certificate: &Path, label: &str, key: &[u8]) -> Result<(), String> {
+    belong_together(&read_chain(certificate)?, certificate, label, key)
+}
+
+fn belong_together(chain: &[CertificateDer<'_>], file: &Path, label: &str, key: &[u8]) -> Result<(), String> {
+    let file = file.display();
+    let leaf = chain.first().ok_or_else(|| format!("{file} contains no certificate; write the chain in PEM"))?;
+    let leaf = ParsedCertificate::try_from(leaf)
+        .map_err(|error| format!("{file} cannot be used ({error}); write an X.509 version 3 chain, leaf first"))?;
+    if leaf.subject_public_key_info().as_ref() == key {
+        return Ok(());
+    }
+    Err(format!(
+        "the certificate's public key in {file} is not the key \"{label}\" of the token; write the certificate that \
+         was issued for this key, or correct the label"
+    ))
+}
+
+fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let content = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    CertificateDer::pem_slice_iter(&content)
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("{} is damaged ({error}); write the chain in PEM", file.display()))
 }
 
 /// Returns the DNS names of a certificate; none if the certificate cannot be parsed.

@@ -32,6 +32,8 @@ const LINGER_BYTES: usize = 1024 * 1024;
 pub(crate) struct Connection {
     /// `None` only while the connection is being dropped.
     io: Option<BufWriter<TcpStream>>,
+    /// Bytes that were read and put back.
+    unread: Vec<u8>,
     socket: Arc<SocketDigest>,
     id: i32,
     patience: Duration,
@@ -57,7 +59,21 @@ impl Connection {
         let socket = SocketDigest::from_raw_fd(id);
         let _ = socket.peer_addr.set(Some(peer.into()));
         let io = Some(BufWriter::with_capacity(buffer, io));
-        Self { io, socket: Arc::new(socket), id, patience, stall: None, ended: false, ticket: Some(ticket) }
+        Self {
+            io,
+            unread: Vec::new(),
+            socket: Arc::new(socket),
+            id,
+            patience,
+            stall: None,
+            ended: false,
+            ticket: Some(ticket),
+        }
+    }
+
+    /// Puts back bytes that were read. Call it only while none are put back.
+    pub(super) fn unread(&mut self, bytes: Vec<u8>) {
+        self.unread = bytes;
     }
 
     fn io(&mut self) -> io::Result<Pin<&mut BufWriter<TcpStream>>> {
@@ -80,6 +96,12 @@ impl Connection {
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let length = self.unread.len().min(buf.remaining());
+            buf.put_slice(&self.unread[..length]);
+            self.unread.drain(..length);
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         let outcome = self.io()?.poll_read(cx, buf);
         // An exchange that waits for input has nothing more to write, so the buffer is flushed.

@@ -12,4 +12,5 @@ pub(crate) mod listeners;
 pub(crate) mod quota;
 pub(crate) mod service;
 pub(crate) mod tls;
+pub(crate) mod token_key;
 pub(crate) mod waiting;

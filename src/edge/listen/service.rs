@@ -237,7 +237,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
         let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
         let terms = tls.terms();
-        let Ok(Ok(mut stream)) = timeout_at(deadline, terms.acceptor().tls_handshake(connection)).await else {
+        let Ok(Ok(mut stream)) = timeout_at(deadline, terms.handshake(connection)).await else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
         // The validation of an ACME authority ends with the handshake (RFC 8737 §3).

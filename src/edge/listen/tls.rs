@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use pingora::listeners::tls::{Acceptor, TlsSettings};
-use pingora::protocols::tls::SslDigest;
+use pingora::protocols::tls::{SslDigest, TlsStream};
+use pingora::{ErrorType, OrErr};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::UnixTime;
@@ -27,8 +28,10 @@ use tokio::time::timeout;
 use super::certificate::{Certificate, LoadedCertificate, Stamp, stamp};
 use super::challenges::{ACME_TLS, Challenges};
 use super::client_certificate::{ClientCertificateReader, ClientVerifier, VerifiedClientCertificate};
+use super::connection::Connection;
+use super::token_key::{TokenKeys, peek_hello};
 use sealgate_config as config;
-use sealgate_config::ClientCertificates;
+use sealgate_config::{CertificateKey, ClientCertificates};
 use sealgate_system::tls::listener_provider;
 
 /// Interval between checks of the certificate files.
@@ -45,6 +48,7 @@ pub struct Tls {
     snapshot: ArcSwap<TlsSnapshot>,
     changed: watch::Sender<()>,
     challenges: Arc<Challenges>,
+    token: Option<Arc<TokenKeys>>,
 }
 
 /// TLS settings of one handshake.
@@ -52,11 +56,23 @@ pub(crate) struct TlsTerms {
     acceptor: Acceptor,
     /// Verifier of client certificates; `None` if clients are not asked for one.
     clients: Option<Arc<ClientVerifier>>,
+    certificates: Arc<Certificates>,
+    /// Keys of the token, if a certificate uses one.
+    token: Option<Arc<TokenKeys>>,
 }
 
 impl TlsTerms {
-    pub(crate) const fn acceptor(&self) -> &Acceptor {
-        &self.acceptor
+    /// Performs the handshake of a new connection.
+    ///
+    /// # Errors
+    /// If the client disconnects or the handshake fails.
+    pub(super) async fn handshake(&self, mut connection: Connection) -> pingora::Result<TlsStream<Connection>> {
+        let Some(token) = &self.token else { return self.acceptor.tls_handshake(connection).await };
+        let signs =
+            peek_hello(&mut connection, |hello| self.certificates.select(hello).is_some_and(|one| one.is_in_token));
+        let signs = signs.await.or_err(ErrorType::TLSHandshakeFailure, "reading the ClientHello")?;
+        let handshake = self.acceptor.tls_handshake(connection);
+        if signs == Some(true) { token.sign_in_turn(handshake).await } else { handshake.await }
     }
 
     fn admit(&self, client: Option<&VerifiedClientCertificate>, now: UnixTime) -> bool {
@@ -68,14 +84,19 @@ impl TlsTerms {
 }
 
 impl Tls {
-    /// Reads the files. `None` if no certificate is configured.
+    /// Reads the files, and finds the keys that are in the token. `None` if no certificate is
+    /// configured. Blocking.
     ///
     /// # Errors
-    /// One line that names the file and the error.
-    pub fn load(server: &config::ServerConfig, challenges: Arc<Challenges>) -> Result<Option<Self>, String> {
+    /// One line that names the file or the key, and the error.
+    pub fn load(
+        server: &config::ServerConfig,
+        challenges: Arc<Challenges>,
+        token: Option<Arc<TokenKeys>>,
+    ) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
-        let snapshot = TlsSnapshot::load(server, &challenges)?;
-        Ok(snapshot.map(|snapshot| Self { snapshot: ArcSwap::from_pointee(snapshot), changed, challenges }))
+        let snapshot = TlsSnapshot::load(server, &challenges, token.as_ref())?;
+        Ok(snapshot.map(|snapshot| Self { snapshot: ArcSwap::from_pointee(snapshot), changed, challenges, token }))
     }
 
     /// Reads the files of a new configuration, for [`Tls::replace`].
@@ -83,7 +104,7 @@ impl Tls {
     /// # Errors
     /// As [`Tls::load`].
     pub(crate) fn read(&self, server: &config::ServerConfig) -> Result<Option<TlsSnapshot>, String> {
-        TlsSnapshot::load(server, &self.challenges)
+        TlsSnapshot::load(server, &self.challenges, self.token.as_ref())
     }
 
     pub(crate) fn terms(&self) -> Arc<TlsTerms> {
@@ -131,6 +152,7 @@ impl Tls {
 pub(crate) struct TlsSnapshot {
     certificates: Arc<Certificates>,
     clients: Option<ClientCertificates>,
+    token: Option<Arc<TokenKeys>>,
     /// Replaced when the file of the authorities for client certificates changes.
     terms: RwLock<Arc<TlsTerms>>,
     /// Stamp of the authorities' file when it was last read.
@@ -142,16 +164,22 @@ impl TlsSnapshot {
     ///
     /// # Errors
     /// One line that names the file and the error.
-    fn load(server: &config::ServerConfig, challenges: &Arc<Challenges>) -> Result<Option<Self>, String> {
+    fn load(
+        server: &config::ServerConfig,
+        challenges: &Arc<Challenges>,
+        token: Option<&Arc<TokenKeys>>,
+    ) -> Result<Option<Self>, String> {
         if server.tls.is_empty() {
             return Ok(None);
         }
-        let all = server.tls.iter().map(Certificate::load).collect::<Result<_, _>>()?;
+        let all = server.tls.iter().map(|files| Certificate::load(files, token)).collect::<Result<_, _>>()?;
         let certificates = Arc::new(Certificates { all, challenges: Arc::clone(challenges) });
         let clients = server.client_certificates.clone();
         let read = Mutex::new(clients.as_ref().and_then(|clients| stamp(&clients.ca)));
-        let terms = RwLock::new(Arc::new(terms(&certificates, clients.as_ref())?));
-        Ok(Some(Self { certificates, clients, terms, read }))
+        let is_needed = server.tls.iter().any(|files| matches!(files.key, CertificateKey::Token(_)));
+        let token = token.filter(|_| is_needed).cloned();
+        let terms = RwLock::new(Arc::new(terms(&certificates, clients.as_ref(), token.as_ref())?));
+        Ok(Some(Self { certificates, clients, token, terms, read }))
     }
 
     fn terms(&self) -> Arc<TlsTerms> {
@@ -169,7 +197,7 @@ impl TlsSnapshot {
         if std::mem::replace(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner), stamp) == stamp {
             return false;
         }
-        match terms(&self.certificates, Some(clients)) {
+        match terms(&self.certificates, Some(clients), self.token.as_ref()) {
             Ok(new) => {
                 *self.terms.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
                 tracing::info!(ca = %clients.ca.display(), "loaded new CA certificates for client certificates");
@@ -207,7 +235,11 @@ pub async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop
     }
 }
 
-fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>) -> Result<TlsTerms, String> {
+fn terms(
+    certificates: &Arc<Certificates>,
+    clients: Option<&ClientCertificates>,
+    token: Option<&Arc<TokenKeys>>,
+) -> Result<TlsTerms, String> {
     let fault = |error: &dyn fmt::Display| format!("cannot set up TLS: {error}");
     let clients = clients.map(ClientVerifier::new).transpose()?.map(Arc::new);
     let resolver = Arc::clone(certificates) as Arc<dyn ResolvesServerCert>;
@@ -238,7 +270,7 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
     settings.set_cert_resolver(resolver);
     let mut acceptor = settings.build();
     acceptor.acceptor = Arc::new(config).into();
-    Ok(TlsTerms { acceptor, clients })
+    Ok(TlsTerms { acceptor, clients, certificates: Arc::clone(certificates), token: token.cloned() })
 }
 
 struct Certificates {
@@ -253,19 +285,13 @@ impl fmt::Debug for Certificates {
     }
 }
 
-impl ResolvesServerCert for Certificates {
+impl Certificates {
     /// Selects a certificate whose key can make a signature that the client supports.
     ///
     /// Prefers the first certificate with exactly the requested name, then the first with a
     /// matching wildcard. Otherwise returns the first certificate, for clients that send no server
     /// name or an unknown one.
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // Only validations of an ACME authority offer just this protocol (RFC 8737 §3). They get
-        // the certificate of the challenge, and other clients never do.
-        let is_validation = hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]));
-        if is_validation {
-            return self.challenges.certificate(hello.server_name()?);
-        }
+    fn select(&self, hello: &ClientHello<'_>) -> Option<Arc<LoadedCertificate>> {
         let all: Vec<Arc<LoadedCertificate>> = self.all.iter().map(Certificate::current).collect();
         let understood =
             |shown: &&Arc<LoadedCertificate>| shown.key.key.choose_scheme(hello.signature_schemes()).is_some();
@@ -273,6 +299,18 @@ impl ResolvesServerCert for Certificates {
             let exact = all.iter().filter(|shown| shown.names(name)).find(understood);
             exact.or_else(|| all.iter().filter(|shown| shown.covers(name)).find(understood))
         });
-        named.or_else(|| all.first()).map(|shown| Arc::clone(&shown.key))
+        named.or_else(|| all.first()).cloned()
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // Only validations of an ACME authority offer just this protocol (RFC 8737 §3). They get
+        // the certificate of the challenge, and other clients never do.
+        let is_validation = hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]));
+        if is_validation {
+            return self.challenges.certificate(hello.server_name()?);
+        }
+        self.select(&hello).map(|shown| Arc::clone(&shown.key))
     }
 }

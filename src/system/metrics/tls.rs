@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
-use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
 use super::book::SeriesRegistry;
 use crate::tls::take_key_exchanges;
 
+/// Upper bounds of the buckets of signature times, in seconds: from a token in memory to a failing one.
+const SIGN_BUCKETS: [f64; 12] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.25, 1.0, 5.0];
+
 pub(super) struct TlsSeries {
     certificates: IntGaugeVec,
     key_exchanges: IntCounterVec,
+    sign_seconds: Histogram,
+    sign_errors: IntCounterVec,
     acme_orders: IntCounterVec,
     acme_failing: IntGauge,
 }
@@ -57,6 +62,18 @@ impl TlsSeries {
         );
         let key_exchanges = IntCounterVec::new(key_exchanges, &["peer", "group"])?;
         book.enter("counter", &key_exchanges)?;
+        let sign_seconds = HistogramOpts::new(
+            "sealgate_tls_sign_seconds",
+            "Time of one signature of a TLS handshake with a key in the token, including the wait for a session.",
+        );
+        let sign_seconds = Histogram::with_opts(sign_seconds.buckets(SIGN_BUCKETS.to_vec()))?;
+        book.enter("histogram", &sign_seconds)?;
+        let sign_errors = Opts::new(
+            "sealgate_tls_sign_errors_total",
+            "TLS handshakes that failed because the token did not sign, by class.",
+        );
+        let sign_errors = IntCounterVec::new(sign_errors, &["class"])?;
+        book.enter("counter", &sign_errors)?;
         let acme_orders = Opts::new("sealgate_acme_orders_total", "Orders of certificates by ACME, by result.");
         let acme_orders = IntCounterVec::new(acme_orders, &["result"])?;
         book.enter("counter", &acme_orders)?;
@@ -65,7 +82,7 @@ impl TlsSeries {
             "Hosts whose last certificate order failed. The certificate in use stays.",
         )?;
         book.enter("gauge", &acme_failing)?;
-        Ok(Self { certificates, key_exchanges, acme_orders, acme_failing })
+        Ok(Self { certificates, key_exchanges, sign_seconds, sign_errors, acme_orders, acme_failing })
     }
 
     pub(super) fn begin(&self) {
@@ -73,6 +90,18 @@ impl TlsSeries {
         for outcome in AcmeOutcome::ALL {
             self.acme_orders.with_label_values(&[outcome.as_str()]);
         }
+    }
+
+    pub(super) fn begin_sign_errors(&self, class: &'static str) {
+        self.sign_errors.with_label_values(&[class]);
+    }
+
+    pub(super) fn signed(&self, seconds: f64) {
+        self.sign_seconds.observe(seconds);
+    }
+
+    pub(super) fn sign_failed(&self, class: &'static str) {
+        self.sign_errors.with_label_values(&[class]).inc();
     }
 
     pub(super) fn acme_ordered(&self, outcome: AcmeOutcome) {
