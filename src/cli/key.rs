@@ -5,6 +5,7 @@
 
 pub(super) mod attestation;
 pub(super) mod check;
+mod tls;
 
 use std::io::{self, Write};
 use std::thread;
@@ -47,6 +48,24 @@ pub(super) enum Verb {
     /// For a token that was set up without one. It wraps the store's data key, which encrypts secrets that must be read
     /// back. AES-256, not extractable. A server uses it from its next start.
     GenerateWrappingKey,
+    /// Generate the private key of a TLS certificate in the PKCS#11 token
+    ///
+    /// An EC P-256 key that cannot be extracted. server.tls uses it as key = "pkcs11:object=LABEL".
+    GenerateTlsKey {
+        /// Label (CKA_LABEL) of the new key
+        label: String,
+    },
+    /// Print a certificate signing request for a TLS key in the token
+    ///
+    /// PEM, signed by the key. Your certificate authority issues the certificate from it. Repeat the command for a
+    /// renewal.
+    CertificateRequest {
+        /// Label of the TLS key
+        label: String,
+        /// Host names and IP addresses of the certificate; the first is also its common name
+        #[arg(required = true)]
+        hosts: Vec<String>,
+    },
     /// List the keys in the token and the published keys with their schedule
     List,
     /// Check that the keys can sign and cannot be extracted
@@ -111,6 +130,8 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
             let id = signer::wrap_init(&access.config().hsm, &id).map_err(CommandFailure::line)?;
             output.result(&json!({ "id": id }), || format!("Created wrapping key {id}\n"))
         }
+        Verb::GenerateTlsKey { label } => tls::generate(&label, access, output),
+        Verb::CertificateRequest { label, hosts } => tls::request(&label, &hosts, access, output),
         Verb::List => list(access, output),
         Verb::Check => check::run(access, output),
         Verb::VerifyAttestation(arguments) => attestation::run(&arguments, output),

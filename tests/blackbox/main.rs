@@ -69,6 +69,7 @@ mod stopped;
 mod streaming;
 mod sync;
 mod threads;
+mod token_tls;
 mod transfer;
 mod trusted_issuer;
 mod unfinished;

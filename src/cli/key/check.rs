@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::app::sealing;
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
+use crate::cli::key::tls;
 use crate::cli::output::Output;
 use sealgate_admin::answer::{KeyAnswer, KeysAnswer};
 use sealgate_domain::key_ring::KeyState;
@@ -57,6 +58,7 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
         let KeyReport { kid, label, id, .. } = &key.report;
         format!("key {kid} (label \"{label}\", CKA_ID {id}): {}", key.faults.join(", "))
     }));
+    faults.extend(tls::faults(access.config()));
     let mut warnings = Vec::new();
     if check.wrapping_keys.is_empty() {
         warnings.push(sealing::NO_WRAPPING_KEY.to_owned());

@@ -1,0 +1,75 @@
+//! `sealgate key generate-tls-key` and `certificate-request`: private keys of TLS certificates in the
+//! token.
+
+use rcgen::{CertificateParams, DistinguishedName, DnType, PKCS_ECDSA_P256_SHA256, PublicKeyData, SignatureAlgorithm};
+use serde_json::json;
+
+use crate::cli::access::StoreAccess;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::Output;
+use sealgate_config::{CertificateKey, Config, tls_key_label};
+use sealgate_edge::check_token_certificate;
+use sealgate_signer as signer;
+use sealgate_signer::OpenTlsKey;
+use sealgate_system::clock::{OsEntropy, random};
+
+pub(super) fn generate(label: &str, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    let label = tls_key_label(label).map_err(CommandFailure::line)?;
+    let id: [u8; 16] = random(&OsEntropy);
+    let key = signer::generate_tls_key(&access.config().hsm, &label, &id).map_err(CommandFailure::line)?;
+    output.result(&json!({ "label": label, "id": key.id() }), || {
+        format!("Created TLS key {label}\nNext: sealgate key certificate-request {label} HOST\n")
+    })
+}
+
+/// Prints a certificate signing request (RFC 2986) in PEM.
+pub(super) fn request(
+    label: &str,
+    hosts: &[String],
+    access: &StoreAccess,
+    output: &Output,
+) -> Result<(), CommandFailure> {
+    let label = tls_key_label(label).map_err(CommandFailure::line)?;
+    let mut params = CertificateParams::new(hosts).map_err(CommandFailure::line)?;
+    params.distinguished_name = DistinguishedName::new();
+    if let Some(first) = hosts.first() {
+        params.distinguished_name.push(DnType::CommonName, first.as_str());
+    }
+    let request = signer::with_tls_key(&access.config().hsm, &label, |key| {
+        params.serialize_request(&RequestKey(key)).and_then(|request| request.pem())
+    });
+    let pem = request.map_err(CommandFailure::line)?.map_err(CommandFailure::line)?;
+    output.result(&json!({ "request": pem }), || pem.clone())
+}
+
+/// Returns why a start would refuse the TLS keys in the token that the configuration names.
+pub(super) fn faults(config: &Config) -> Vec<String> {
+    let mut faults = Vec::new();
+    for certificate in &config.server.tls {
+        let CertificateKey::Token(label) = &certificate.key else { continue };
+        match signer::with_tls_key(&config.hsm, label, |key| key.key().subject_public_key_info()) {
+            Ok(public) => faults.extend(check_token_certificate(&certificate.certificate, label, &public).err()),
+            Err(error) => faults.push(error.to_string()),
+        }
+    }
+    faults
+}
+
+/// A TLS key as rcgen uses it.
+struct RequestKey<'a>(&'a OpenTlsKey<'a>);
+
+impl PublicKeyData for RequestKey<'_> {
+    fn der_bytes(&self) -> &[u8] {
+        self.0.key().point()
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &PKCS_ECDSA_P256_SHA256
+    }
+}
+
+impl rcgen::SigningKey for RequestKey<'_> {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        self.0.sign(message).map_err(|_| rcgen::Error::RemoteKeyError)
+    }
+}

@@ -1,0 +1,263 @@
+//! TLS with a private key in the PKCS#11 token.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::shim::{Call, FOREVER, Shim};
+use crate::support::{Instance, Settings, wait_until};
+
+/// Runs openssl in a directory. Panics if it fails.
+fn openssl(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("openssl").args(arguments).current_dir(directory).output().expect("openssl");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Creates an authority in `ca.pem`.
+fn make_authority(directory: &Path) {
+    let extensions = ["-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"];
+    let request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    let files = ["-days", "20", "-subj", "/CN=Test CA", "-keyout", "ca.key", "-out", "ca.pem"];
+    openssl(directory, &[&request[..], &extensions, &files].concat());
+}
+
+/// Lets the authority issue a certificate to the TLS key `label` of the token.
+fn issue(instance: &Instance, label: &str, host: &str, file: &str) {
+    let directory = instance.directory.path();
+    let request = instance.run(&["key", "certificate-request", label, host]);
+    fs::write(directory.join("request.pem"), request).unwrap();
+    let authority = ["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
+    openssl(directory, &[&authority[..], &["-days", "20", "-copy_extensions", "copy", "-out", file]].concat());
+}
+
+/// Enables TLS with these tables of `server.tls`.
+fn configure_tls(instance: &Instance, tables: &str) {
+    let text = fs::read_to_string(instance.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
+    fs::write(instance.config(), text.replace("[server]", &format!("[server]\ntls = [{tables}]"))).unwrap();
+}
+
+fn table(certificate: &str, key: &str) -> String {
+    format!("{{ certificate = \"{certificate}\", key = \"{key}\" }}")
+}
+
+/// Prepares an instance whose certificate for localhost has the key `tls` in the token.
+fn prepared() -> Instance {
+    let instance = Instance::prepare(&Settings::default());
+    make_authority(instance.directory.path());
+    instance.run(&["key", "generate-tls-key", "tls"]);
+    issue(&instance, "tls", "localhost", "server.pem");
+    instance
+}
+
+/// Serial number of the certificate that a client with this server name receives, or the error of a
+/// failed handshake. openssl verifies the signature and the chain.
+fn serial(instance: &Instance, name: &str) -> Result<String, String> {
+    let address = format!("127.0.0.1:{}", instance.port);
+    let output = Command::new("openssl")
+        .args(["s_client", "-connect", &address, "-servername", name, "-CAfile", "ca.pem", "-verify_return_error"])
+        .current_dir(instance.directory.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("openssl");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() || !shown.contains("Verification: OK") {
+        return Err(format!("{shown}{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    fs::write(instance.directory.path().join("shown.pem"), shown).unwrap();
+    Ok(openssl(instance.directory.path(), &["x509", "-in", "shown.pem", "-noout", "-serial"]))
+}
+
+fn serial_of(instance: &Instance, file: &str) -> String {
+    openssl(instance.directory.path(), &["x509", "-in", file, "-noout", "-serial"])
+}
+
+async fn metric(instance: &Instance, series: &str) -> f64 {
+    let text = reqwest::get(instance.admin_url("/metrics")).await.unwrap().text().await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{series}: {text}")).parse().unwrap()
+}
+
+/// Returns why `sealgate check` and a start refuse the configuration.
+fn refusal(instance: &Instance) -> String {
+    let checked = instance.try_run(&["check"], "");
+    assert!(!checked.status.success());
+    let started = instance.try_run(&["run"], "");
+    assert!(!started.status.success());
+    let lines = [checked.stderr, started.stderr].map(|line| String::from_utf8(line).unwrap());
+    lines.join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handshakes_are_signed_by_the_key_in_the_token() {
+    let mut instance = prepared();
+    configure_tls(&instance, &table("server.pem", "pkcs11:object=tls"));
+    instance.run(&["check"]);
+    instance.start();
+
+    assert_eq!(serial(&instance, "localhost").unwrap(), serial_of(&instance, "server.pem"));
+    let address = format!("https://localhost:{}/", instance.port);
+    let resolve = format!("localhost:{}:127.0.0.1", instance.port);
+    for version in [&["--tlsv1.3"][..], &["--tlsv1.2", "--tls-max", "1.2"]] {
+        let curl = ["-sS", "--cacert", "ca.pem", "--resolve", &resolve, "-o", "/dev/null", "-w", "%{http_code}"];
+        let curl = Command::new("curl").args(version).args(curl).arg(&address);
+        let output = { curl }.current_dir(instance.directory.path()).output().expect("curl");
+        assert!(output.status.success(), "{version:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // rustls offers the hybrid group first.
+    let ca = reqwest::Certificate::from_pem(&fs::read(instance.directory.path().join("ca.pem")).unwrap()).unwrap();
+    let client = reqwest::Client::builder().no_proxy().add_root_certificate(ca).build().unwrap();
+    client.get(&address).send().await.unwrap();
+    let hybrid = "sealgate_tls_key_exchanges_total{group=\"X25519MLKEM768\",peer=\"client\"}";
+    assert!(metric(&instance, hybrid).await >= 1.0);
+    assert!(metric(&instance, "sealgate_tls_sign_seconds_count").await >= 4.0);
+}
+
+#[test]
+fn a_renewed_certificate_and_another_label_are_used_without_a_restart() {
+    let mut instance = prepared();
+    instance.make_certificate(20);
+    instance.run(&["key", "generate-tls-key", "other"]);
+    issue(&instance, "other", "localhost", "other.pem");
+    fs::rename(instance.directory.path().join("server.key"), instance.directory.path().join("file.key")).unwrap();
+    fs::rename(instance.directory.path().join("server.pem"), instance.directory.path().join("file.pem")).unwrap();
+    issue(&instance, "tls", "localhost", "server.pem");
+    // The file certificate is for both hosts, the one of the token for localhost only.
+    let file = table("file.pem", "file.key");
+    configure_tls(&instance, &format!("{}, {file}", table("server.pem", "pkcs11:object=tls")));
+    instance.start();
+    let first = serial_of(&instance, "server.pem");
+    assert_eq!(serial(&instance, "localhost").unwrap(), first);
+    let refused = serial(&instance, "app.localhost").unwrap_err();
+    assert!(refused.contains("CN = localhost") && refused.contains("self-signed"), "{refused}");
+
+    issue(&instance, "tls", "localhost", "server.pem");
+    let renewed = serial_of(&instance, "server.pem");
+    assert_ne!(renewed, first);
+    wait_until("the renewed certificate is used", || serial(&instance, "localhost").unwrap() == renewed);
+
+    // The certificate of another key changes nothing.
+    fs::copy(instance.directory.path().join("other.pem"), instance.directory.path().join("server.pem")).unwrap();
+    instance.tells("is not the key \\\"tls\\\" of the token");
+    assert_eq!(serial(&instance, "localhost").unwrap(), renewed);
+
+    let text = fs::read_to_string(instance.config()).unwrap().replace("object=tls", "object=other");
+    fs::write(instance.config(), text).unwrap();
+    instance.run(&["reload"]);
+    assert_eq!(serial(&instance, "localhost").unwrap(), serial_of(&instance, "other.pem"));
+}
+
+#[test]
+fn a_start_refuses_the_certificate_of_another_key() {
+    let instance = prepared();
+    instance.run(&["key", "generate-tls-key", "other"]);
+    configure_tls(&instance, &table("server.pem", "pkcs11:object=other"));
+    let refused = refusal(&instance);
+    assert_eq!(refused.matches("is not the key \"other\" of the token; write the certificate").count(), 2, "{refused}");
+}
+
+#[test]
+fn a_start_refuses_keys_that_are_missing_rsa_or_extractable() {
+    let instance = prepared();
+    configure_tls(&instance, &table("server.pem", "pkcs11:object=absent"));
+    let refused = refusal(&instance);
+    assert_eq!(refused.matches("run: sealgate key generate-tls-key absent").count(), 2, "{refused}");
+
+    let with = |label: &str| {
+        let text = fs::read_to_string(instance.config()).unwrap();
+        let (before, after) = text.split_once("pkcs11:object=").unwrap();
+        let (_, after) = after.split_once('"').unwrap();
+        fs::write(instance.config(), format!("{before}pkcs11:object={label}\"{after}")).unwrap();
+        refusal(&instance)
+    };
+    let make = ["--keypairgen", "--usage-sign", "--key-type"];
+    instance.softhsm.pkcs11_tool("sealgate", &[&make[..], &["rsa:2048", "--label", "rsa", "--id", "d1"]].concat());
+    let refused = with("rsa");
+    assert_eq!(
+        refused.matches("it is an RSA key; TLS keys in a token must be EC keys on P-256").count(),
+        2,
+        "{refused}"
+    );
+    let extractable = ["EC:prime256v1", "--label", "soft", "--id", "d2", "--extractable"];
+    instance.softhsm.pkcs11_tool("sealgate", &[&make[..], &extractable].concat());
+    let refused = with("soft");
+    assert_eq!(refused.matches("CKA_EXTRACTABLE is true").count(), 2, "{refused}");
+    let curve = ["EC:secp384r1", "--label", "large", "--id", "d3"];
+    instance.softhsm.pkcs11_tool("sealgate", &[&make[..], &curve].concat());
+    let refused = with("large");
+    assert_eq!(refused.matches("it is an EC key on another curve").count(), 2, "{refused}");
+}
+
+#[test]
+fn labels_of_signing_and_wrapping_keys_are_refused() {
+    let instance = prepared();
+    for label in ["sealgate", "sealgate-wrap", "sealgate-removed", "sealgate-enrolment"] {
+        let output = instance.try_run(&["key", "generate-tls-key", label], "");
+        let refused = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && refused.contains("is reserved"), "{refused}");
+    }
+    configure_tls(&instance, &table("server.pem", "pkcs11:object=sealgate-wrap"));
+    let refused = refusal(&instance);
+    assert_eq!(refused.matches("\"sealgate-wrap\" is reserved").count(), 2, "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hanging_token_fails_handshakes_and_recovers_without_a_restart() {
+    let mut instance = prepared();
+    instance.make_certificate(20);
+    let directory = instance.directory.path().to_owned();
+    fs::rename(directory.join("server.key"), directory.join("file.key")).unwrap();
+    fs::rename(directory.join("server.pem"), directory.join("file.pem")).unwrap();
+    issue(&instance, "tls", "id.localhost", "server.pem");
+    let shim = Shim::build(&directory);
+    let text = fs::read_to_string(instance.config()).unwrap();
+    let (before, after) = text.split_once("module = ").unwrap();
+    let (_, after) = after.split_once('\n').unwrap();
+    let hsm = format!("module = \"{}\"\nsign_timeout_seconds = 1\n", shim.module().display());
+    fs::write(instance.config(), format!("{before}{hsm}{after}")).unwrap();
+    configure_tls(
+        &instance,
+        &format!("{}, {}", table("file.pem", "file.key"), table("server.pem", "pkcs11:object=tls")),
+    );
+    instance.start();
+    serial(&instance, "id.localhost").unwrap();
+
+    shim.hang(Call::SignInit, FOREVER);
+    let clients: Vec<_> = (0..6)
+        .map(|_| {
+            let (port, directory) = (instance.port, directory.clone());
+            std::thread::spawn(move || {
+                let address = format!("127.0.0.1:{port}");
+                let mut client = Command::new("openssl");
+                client.args(["s_client", "-connect", &address, "-servername", "id.localhost"]);
+                client.current_dir(directory).stdin(Stdio::null()).output().unwrap().status.success()
+            })
+        })
+        .collect();
+    wait_until("calls hang", || shim.hanging() > 0);
+    // A certificate with a file key needs no token.
+    let file = Command::new("curl")
+        .args(["-sS", "-k", "-o", "/dev/null", "--max-time", "3"])
+        .arg(format!("https://localhost:{}/", instance.port))
+        .output()
+        .unwrap();
+    assert!(file.status.success(), "{}", String::from_utf8_lossy(&file.stderr));
+    for client in clients {
+        assert!(!client.join().unwrap(), "a handshake succeeded without a token");
+    }
+    instance.tells("TLS handshakes fail, because the token does not sign");
+    let lines = instance.log().matches("TLS handshakes fail").count();
+    assert_eq!(lines, 1, "{}", instance.log());
+    assert!(metric(&instance, "sealgate_tls_sign_errors_total{class=\"timeout\"}").await >= 1.0);
+    wait_until("the server is not ready", || {
+        let url = instance.admin_url("/readyz");
+        let shown = Command::new("curl").args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", &url]).output().unwrap();
+        shown.stdout == b"503"
+    });
+    let doctor = instance.try_run(&["doctor"], "");
+    assert!(!doctor.status.success());
+
+    shim.release();
+    wait_until("handshakes succeed again", || serial(&instance, "id.localhost").is_ok());
+    shim.assert_well_used();
+}
