@@ -8,10 +8,10 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { freePorts } from "../../tests/support/free_ports.mjs";
-import { certificate as makeCertificate, filled, listens, measured, printMedians, printRatios, root, run, softHsm, start, work } from "../bed.mjs";
+import { certificate as makeCertificate, filled, listens, measured, printMedians, printRatios, root, run, runAt, softHsm, start, work } from "../bed.mjs";
 import { h2load, wrk } from "../measure.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
@@ -20,7 +20,7 @@ const seconds = Number(process.env.SECONDS ?? 3);
 const threads = Number(process.env.THREADS ?? availableParallelism());
 const CONNECTIONS = 64;
 
-const [issuerPort, adminPort, upstream, bare, haproxy, nginx] = await freePorts(6);
+const [issuerPort, adminPort, tokenPort, tokenAdminPort, upstream, bare, haproxy, nginx] = await freePorts(8);
 
 const { certificate, key } = makeCertificate();
 writeFileSync(`${work}/tokens`, "none");
@@ -29,6 +29,7 @@ const values = { UPSTREAM: upstream, HAPROXY: haproxy, NGINX: nginx, THREADS: th
 start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, values)]);
 const servers = {
   Sealgate: { port: issuerPort, child: startSealgate() },
+  "Sealgate, key in the token": { port: tokenPort, child: startSealgateWithTokenKey() },
   "bare Pingora": { port: bare, child: start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads), certificate, key]) },
   HAProxy: { port: haproxy, child: start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, values)]) },
   nginx: { port: nginx, child: start("nginx", ["-p", work, "-c", filled(`${here}/nginx-tls.conf`, values)]) },
@@ -61,18 +62,37 @@ function answers(port) {
 }
 
 function startSealgate() {
+  configure(work, issuerPort, adminPort, `{ certificate = "${certificate}", key = "${key}" }`);
+  run("key", "generate");
+  return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
+}
+
+/// The same with a TLS key in SoftHSM; the other certificate signs its certificate.
+function startSealgateWithTokenKey() {
+  const directory = `${work}/token-key`;
+  mkdirSync(directory);
+  configure(directory, tokenPort, tokenAdminPort, `{ certificate = "${directory}/tls.pem", key = "pkcs11:object=tls" }`);
+  runAt(directory, "key", "generate");
+  runAt(directory, "key", "generate-tls-key", "tls");
+  const request = execFileSync(`${root}/target/dist/sealgate`, ["key", "certificate-request", "tls", "app.localhost", "--config", `${directory}/sealgate.toml`]);
+  const issue = ["x509", "-req", "-days", "2", "-copy_extensions", "copy", "-CA", certificate, "-CAkey", key, "-CAcreateserial", "-out", `${directory}/tls.pem`];
+  execFileSync("openssl", issue, { input: request, stdio: ["pipe", "ignore", "ignore"] });
+  return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${directory}/sealgate.toml`]);
+}
+
+function configure(directory, port, admin, tls) {
   writeFileSync(
-    `${work}/sealgate.toml`,
-    `issuer = "https://localhost:${issuerPort}"
+    `${directory}/sealgate.toml`,
+    `issuer = "https://localhost:${port}"
 [server]
-listen = ["127.0.0.1:${issuerPort}"]
+listen = ["127.0.0.1:${port}"]
 threads = ${threads}
-tls = { certificate = "${certificate}", key = "${key}" }
+tls = ${tls}
 [admin]
-listen = "127.0.0.1:${adminPort}"
-socket = "${work}/admin.sock"
-${softHsm()}[store]
-path = "${work}/store"
+listen = "127.0.0.1:${admin}"
+socket = "${directory}/admin.sock"
+${softHsm(directory)}[store]
+path = "${directory}/store"
 [log]
 filter = "warn"
 [[app]]
@@ -84,6 +104,4 @@ path = "/"
 access = "public"
 `,
   );
-  run("key", "generate");
-  return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
 }

@@ -9,6 +9,7 @@ mod fault;
 mod files;
 mod issue;
 mod renewal;
+mod request;
 mod state;
 mod transport;
 
@@ -18,4 +19,5 @@ pub use files::{AcmeFiles, prepare};
 pub use instant_acme::Account as AuthorityAccount;
 pub use issue::{PendingChallenge, challenge_certificate};
 pub use renewal::{CertificateValidity, pause_after, renew_at};
+pub use request::certificate_request;
 pub use state::{AcmeState, HostState};

@@ -52,7 +52,7 @@ pub(super) enum Verb {
     ///
     /// An EC P-256 key that cannot be extracted. server.tls uses it as key = "pkcs11:object=LABEL".
     GenerateTlsKey {
-        /// Label (CKA_LABEL) of the new key
+        /// Label of the new key
         label: String,
     },
     /// Print a certificate signing request for a TLS key in the token

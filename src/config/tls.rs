@@ -85,3 +85,33 @@ pub enum Presence {
     Optional,
     Required,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_with_a_label_names_a_key_in_the_token() {
+        assert_eq!(token_key_label("pkcs11:object=tls-2026.a_b~c"), Some(Ok("tls-2026.a_b~c".to_owned())));
+        assert_eq!(token_key_label("/etc/tls/key.pem"), None);
+        assert_eq!(token_key_label("tls/pkcs11:object=a"), None);
+    }
+
+    #[test]
+    fn other_attributes_and_encoded_labels_are_refused() {
+        for text in [
+            "pkcs11:",
+            "pkcs11:tls",
+            "pkcs11:token=a;object=b",
+            "pkcs11:object=a;type=private",
+            "pkcs11:object=a?pin-value=1",
+        ] {
+            let problem = token_key_label(text).unwrap().unwrap_err();
+            assert!(problem.contains("write \"pkcs11:object=LABEL\""), "{problem}");
+        }
+        for label in ["", "a%20b", "a b", "ş", &"a".repeat(65)] {
+            let problem = token_key_label(&format!("pkcs11:object={label}")).unwrap().unwrap_err();
+            assert!(problem.contains("is not the label of a TLS key"), "{problem}");
+        }
+    }
+}

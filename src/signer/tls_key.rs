@@ -235,7 +235,7 @@ fn read(
     if id.is_empty() {
         faults.push("CKA_ID is empty".to_owned());
     }
-    let (parameters, encoded) = curve_and_point(session, handle, &id)?;
+    let EncodedPublicKey { parameters, point: encoded } = EncodedPublicKey::read(session, handle, &id)?;
     if parameters.as_deref().is_some_and(|parameters| parameters != P256) {
         return Ok(Err(UnfitTlsKey::Kind { kind: "an EC key on another curve" }));
     }
@@ -253,35 +253,39 @@ fn read(
     Ok(Ok(TlsKey { label: label.to_owned(), id, point, verifier }))
 }
 
-/// Returns `CKA_EC_PARAMS` and `CKA_EC_POINT`. Most tokens keep the point only with the public key
-/// object with the same `CKA_ID`.
-fn curve_and_point(
-    session: &Session,
-    handle: ObjectHandle,
-    id: &[u8],
-) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), TokenFault> {
-    let read = |object| -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), TokenFault> {
-        let (mut parameters, mut point) = (None, None);
+/// `CKA_EC_PARAMS` and `CKA_EC_POINT`, as far as the token reports them.
+#[derive(Default)]
+struct EncodedPublicKey {
+    parameters: Option<Vec<u8>>,
+    point: Option<Vec<u8>>,
+}
+
+impl EncodedPublicKey {
+    /// Reads the public key of a private key. Most tokens keep the point only with the public key
+    /// object with the same `CKA_ID`.
+    fn read(session: &Session, private: ObjectHandle, id: &[u8]) -> Result<Self, TokenFault> {
+        let own = Self::of_object(session, private)?;
+        if (own.parameters.is_some() && own.point.is_some()) || id.is_empty() {
+            return Ok(own);
+        }
+        let template =
+            [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::KeyType(KeyType::EC), Attribute::Id(id.to_vec())];
+        let [public] = session.find_objects(&template)?[..] else { return Ok(own) };
+        let public = Self::of_object(session, public)?;
+        Ok(Self { parameters: own.parameters.or(public.parameters), point: own.point.or(public.point) })
+    }
+
+    fn of_object(session: &Session, object: ObjectHandle) -> Result<Self, TokenFault> {
+        let mut found = Self::default();
         for attribute in session.get_attributes(object, &[AttributeType::EcParams, AttributeType::EcPoint])? {
             match attribute {
-                Attribute::EcParams(bytes) if !bytes.is_empty() => parameters = Some(bytes),
-                Attribute::EcPoint(bytes) if !bytes.is_empty() => point = Some(bytes),
+                Attribute::EcParams(bytes) if !bytes.is_empty() => found.parameters = Some(bytes),
+                Attribute::EcPoint(bytes) if !bytes.is_empty() => found.point = Some(bytes),
                 _ => {}
             }
         }
-        Ok((parameters, point))
-    };
-    let (mut parameters, mut point) = read(handle)?;
-    if (parameters.is_none() || point.is_none()) && !id.is_empty() {
-        let template =
-            [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::KeyType(KeyType::EC), Attribute::Id(id.to_vec())];
-        if let [public] = session.find_objects(&template)?[..] {
-            let public = read(public)?;
-            parameters = parameters.or(public.0);
-            point = point.or(public.1);
-        }
+        Ok(found)
     }
-    Ok((parameters, point))
 }
 
 /// Returns the uncompressed point. Some tokens report it without the `OCTET STRING` around it.

@@ -298,13 +298,12 @@ impl WorkerSession {
     /// Signs a digest with a TLS key.
     pub(super) fn sign_tls(&mut self, key: &TlsKey, digest: &Digest) -> Result<Vec<u8>, TokenFault> {
         let known = self.tls_handles.iter().find(|(point, _)| point == key.point()).map(|(_, handle)| *handle);
-        let handle = match known {
-            Some(handle) => handle,
-            None => {
-                let handle = tls_key::find_again(&self.session, key)?;
-                self.tls_handles.push((key.point().to_vec(), handle));
-                handle
-            }
+        let handle = if let Some(handle) = known {
+            handle
+        } else {
+            let handle = tls_key::find_again(&self.session, key)?;
+            self.tls_handles.push((key.point().to_vec(), handle));
+            handle
         };
         tls_key::sign(&self.session, handle, key, digest)
     }

@@ -1,8 +1,17 @@
 //! TLS with a private key in the PKCS#11 token.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use sealgate_system::tls::provider;
+use tokio_rustls::TlsConnector;
 
 use crate::shim::{Call, FOREVER, Shim};
 use crate::support::{Instance, Settings, wait_until};
@@ -78,11 +87,22 @@ async fn metric(instance: &Instance, series: &str) -> f64 {
     line.unwrap_or_else(|| panic!("{series}: {text}")).parse().unwrap()
 }
 
+/// Performs a handshake that offers the hybrid group first.
+async fn handshake_with_rustls(instance: &Instance) {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(instance.directory.path().join("ca.pem")).unwrap()).unwrap();
+    let client = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+    let client = client.with_root_certificates(roots).with_no_client_auth();
+    let socket = tokio::net::TcpStream::connect(("127.0.0.1", instance.port)).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(client)).connect(name, socket).await.unwrap();
+}
+
 /// Returns why `sealgate check` and a start refuse the configuration.
 fn refusal(instance: &Instance) -> String {
     let checked = instance.try_run(&["check"], "");
     assert!(!checked.status.success());
-    let started = instance.try_run(&["run"], "");
+    let started = instance.try_run(&["serve"], "");
     assert!(!started.status.success());
     let lines = [checked.stderr, started.stderr].map(|line| String::from_utf8(line).unwrap());
     lines.join("\n")
@@ -100,14 +120,12 @@ async fn handshakes_are_signed_by_the_key_in_the_token() {
     let resolve = format!("localhost:{}:127.0.0.1", instance.port);
     for version in [&["--tlsv1.3"][..], &["--tlsv1.2", "--tls-max", "1.2"]] {
         let curl = ["-sS", "--cacert", "ca.pem", "--resolve", &resolve, "-o", "/dev/null", "-w", "%{http_code}"];
-        let curl = Command::new("curl").args(version).args(curl).arg(&address);
-        let output = { curl }.current_dir(instance.directory.path()).output().expect("curl");
+        let mut client = Command::new("curl");
+        client.args(version).args(curl).arg(&address).current_dir(instance.directory.path());
+        let output = client.output().expect("curl");
         assert!(output.status.success(), "{version:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // rustls offers the hybrid group first.
-    let ca = reqwest::Certificate::from_pem(&fs::read(instance.directory.path().join("ca.pem")).unwrap()).unwrap();
-    let client = reqwest::Client::builder().no_proxy().add_root_certificate(ca).build().unwrap();
-    client.get(&address).send().await.unwrap();
+    handshake_with_rustls(&instance).await;
     let hybrid = "sealgate_tls_key_exchanges_total{group=\"X25519MLKEM768\",peer=\"client\"}";
     assert!(metric(&instance, hybrid).await >= 1.0);
     assert!(metric(&instance, "sealgate_tls_sign_seconds_count").await >= 4.0);
@@ -138,7 +156,7 @@ fn a_renewed_certificate_and_another_label_are_used_without_a_restart() {
 
     // The certificate of another key changes nothing.
     fs::copy(instance.directory.path().join("other.pem"), instance.directory.path().join("server.pem")).unwrap();
-    instance.tells("is not the key \\\"tls\\\" of the token");
+    instance.tells("is not the key \"tls\" of the token");
     assert_eq!(serial(&instance, "localhost").unwrap(), renewed);
 
     let text = fs::read_to_string(instance.config()).unwrap().replace("object=tls", "object=other");
@@ -222,6 +240,21 @@ async fn a_hanging_token_fails_handshakes_and_recovers_without_a_restart() {
     instance.start();
     serial(&instance, "id.localhost").unwrap();
 
+    shim.sign_wrongly(1);
+    serial(&instance, "id.localhost").unwrap();
+    assert!(metric(&instance, "sealgate_sign_errors_total{class=\"wrong_signature\"}").await >= 1.0);
+
+    // Clients that send a part of a hello take no turn.
+    let silent: Vec<_> = (0..8)
+        .map(|_| {
+            let mut client = TcpStream::connect(("127.0.0.1", instance.port)).unwrap();
+            client.write_all(&[0x16, 3, 1]).unwrap();
+            client
+        })
+        .collect();
+    serial(&instance, "id.localhost").unwrap();
+    drop(silent);
+
     shim.hang(Call::SignInit, FOREVER);
     let clients: Vec<_> = (0..6)
         .map(|_| {
@@ -249,6 +282,8 @@ async fn a_hanging_token_fails_handshakes_and_recovers_without_a_restart() {
     let lines = instance.log().matches("TLS handshakes fail").count();
     assert_eq!(lines, 1, "{}", instance.log());
     assert!(metric(&instance, "sealgate_tls_sign_errors_total{class=\"timeout\"}").await >= 1.0);
+    // The other handshakes waited for their turn.
+    assert!(metric(&instance, "sealgate_tls_sign_errors_total{class=\"busy\"}").await < 1.0);
     wait_until("the server is not ready", || {
         let url = instance.admin_url("/readyz");
         let shown = Command::new("curl").args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", &url]).output().unwrap();

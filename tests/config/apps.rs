@@ -320,6 +320,11 @@ fn tls_to_upstreams_names_authorities_a_certificate_and_a_name() {
     for name in ["", "*.internal", "wiki.internal:8443", "my_wiki.internal"] {
         starts(&fault(&tls(&format!("server_name = {name:?}"))), "app[0].upstream_tls.server_name: ");
     }
+    let token = fault(&tls("certificate = \"a.pem\", key = \"pkcs11:object=tls\""));
+    starts(
+        &token,
+        "app[0].upstream_tls.key: \"pkcs11:object=tls\" is a key in the token, which only server.tls can use; ",
+    );
     starts(&fault(&tls("verify = false")), "app[0].upstream_tls.verify: unknown key; ");
 }
 

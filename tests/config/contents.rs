@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use sealgate_config::{
-    Access, ClientCertificates, Config, Mechanism, Presence, RegistrationMode, StoreConfig, Upstream,
+    Access, CertificateKey, ClientCertificates, Config, ListenerCertificate, Mechanism, Presence, RegistrationMode,
+    StoreConfig, Upstream,
 };
 use sealgate_domain::rate_limit::RateLimit;
 
@@ -169,7 +170,7 @@ fn tls_listener_needs_an_https_issuer_and_both_files() {
     let tls = "server.tls = { certificate = \"a\", key = \"b\" }";
     let text = format!("{}\n{tls}", with("issuer", "\"http://localhost:8080\""));
     starts(&fault(&text), "server.tls: the issuer uses http; ");
-    assert_eq!(parse(&format!("{REQUIRED}\n{tls}")).server.tls[0].key, base().join("b"));
+    assert_eq!(parse(&format!("{REQUIRED}\n{tls}")).server.tls[0].key, CertificateKey::File(base().join("b")));
     starts(&fault(&format!("{REQUIRED}\nserver.tls = {{ key = \"b\" }}")), "server.tls.certificate: is missing; ");
 }
 
@@ -333,10 +334,13 @@ fn an_unknown_mechanism_is_an_error() {
 fn one_or_several_certificates_can_be_configured() {
     let one = "{ certificate = \"a\", key = \"b\" }";
     let tls = |text: &str| parse(&format!("{REQUIRED}\n{text}")).server.tls;
-    let keys = |tls: Vec<sealgate_config::TlsConfig>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
-    assert_eq!(keys(tls(&format!("server.tls = {one}"))), [base().join("b")]);
+    let keys = |tls: Vec<ListenerCertificate>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
+    let file = |name: &str| CertificateKey::File(base().join(name));
+    assert_eq!(keys(tls(&format!("server.tls = {one}"))), [file("b")]);
     let two = format!("server.tls = [{one}, {}]", one.replace('"', "'").replace("'b'", "'c'"));
-    assert_eq!(keys(tls(&two)), [base().join("b"), base().join("c")]);
+    assert_eq!(keys(tls(&two)), [file("b"), file("c")]);
+    let token = tls("server.tls = { certificate = \"a\", key = \"pkcs11:object=tls\" }");
+    assert_eq!(keys(token), [CertificateKey::Token("tls".to_owned())]);
     starts(&fault(&format!("{REQUIRED}\nserver.tls = []")), "server.tls: is empty; ");
     starts(&fault(&format!("{REQUIRED}\nserver.tls = \"a\"")), "server.tls: is a string; ");
     starts(

@@ -18,7 +18,7 @@ fn each_missing_key_is_a_separate_error() {
 #[test]
 fn an_empty_file_reports_every_missing_key() {
     let paths: Vec<_> = Config::parse("", &base()).unwrap_err().iter().map(|fault| fault.path().to_owned()).collect();
-    let required = ["issuer", "server.listen", "store.path", "hsm.module", "hsm.token_label", "hsm.pin_file"];
+    let required = ["issuer", "hsm.module", "hsm.token_label", "hsm.pin_file", "server.listen", "store.path"];
     assert_eq!(paths, required);
 }
 

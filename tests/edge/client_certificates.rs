@@ -43,7 +43,7 @@ impl World {
         let authority = Authority::new();
         let server = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
         let edge = Edge::with(&[upstream], |parts| {
-            parts.server.tls = vec![server.clone()];
+            parts.server.tls = vec![server.clone().into()];
             parts.server.client_certificates = Some(ClientCertificates { ca: authority.file(), demand });
             parts.server.idle_timeout = Duration::from_mins(1);
             parts.apps[0].read_timeout = Duration::from_mins(1);
@@ -88,7 +88,7 @@ impl World {
     /// Reloads the configuration with other authorities or another requirement for certificates.
     fn reload(&self, clients: Option<ClientCertificates>) {
         let own = parts(Arc::default(), &[]).server;
-        let server = ServerConfig { tls: vec![self.server.clone()], client_certificates: clients, ..own };
+        let server = ServerConfig { tls: vec![self.server.clone().into()], client_certificates: clients, ..own };
         let front: Arc<dyn Front> = Arc::new(TestFront::default());
         let change = self.edge.changer.prepare(&[app(&[legacy()])], &server, front);
         self.edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());

@@ -53,7 +53,7 @@ fn an_event_stream_may_be_silent_over_http_2() {
     let dir = tempfile::tempdir().unwrap();
     let files = certificate(dir.path());
     let answer = Box::leak(format!("HTTP/1.1 200 OK\r\n{EVENTS}").into_boxed_str());
-    let edge = Edge::with(&[pausing(answer)], |parts| parts.server.tls = vec![files]);
+    let edge = Edge::with(&[pausing(answer)], |parts| parts.server.tls = vec![files.into()]);
     let body = curl(&["-kN", "--http2", &format!("https://{}/events", edge.address)]);
     assert!(body.contains("data: 2"), "{body:?}");
 }

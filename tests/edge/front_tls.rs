@@ -24,8 +24,8 @@ fn each_host_has_its_own_certificate() {
     let wildcard = authority.issue("wildcard", "DNS:*.apps.example");
     let exact = authority.issue("exact", "DNS:wiki.apps.example,DNS:blog.example");
     let all = [&first, &wildcard, &exact].map(serial);
-    let files = vec![first, wildcard, exact];
-    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = files.clone());
+    let files = [first, wildcard, exact];
+    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = files.iter().cloned().map(Into::into).collect());
     let shown = |name: &str| {
         let serial = shown_for(&edge, &["-servername", name]);
         all.iter().position(|own| *own == serial).unwrap()
@@ -55,7 +55,7 @@ fn a_client_gets_a_certificate_with_a_supported_key_type() {
     let authority = Authority::new();
     let (ec, rsa) = (authority.issue("ec", "DNS:id.example"), authority.issue_rsa("rsa", "DNS:id.example"));
     let serials = [&ec, &rsa].map(serial);
-    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = vec![ec, rsa]);
+    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = vec![ec.into(), rsa.into()]);
     let shown = |kind| shown_for(&edge, &["-servername", "id.example", "-tls1_2", "-sigalgs", kind]);
     assert_eq!(shown("ECDSA+SHA256"), serials[0]);
     assert_eq!(shown("RSA+SHA256"), serials[1]);
@@ -72,7 +72,7 @@ impl Asking {
         let authority = Authority::new();
         let server = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
         let edge = Edge::with(&[legacy()], |parts| {
-            parts.server.tls = vec![server];
+            parts.server.tls = vec![server.into()];
             parts.server.client_certificates = Some(ClientCertificates { ca: authority.file(), demand });
         });
         Self { edge, authority }
@@ -172,7 +172,7 @@ fn a_load_balancers_certificate_is_not_forwarded_as_the_clients() {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
     let edge = Edge::with(&[legacy()], |parts| {
-        parts.server.tls = vec![files.clone()];
+        parts.server.tls = vec![files.clone().into()];
         parts.server.client_certificates =
             Some(ClientCertificates { ca: authority.file(), demand: Presence::Required });
         parts.server.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
@@ -185,7 +185,7 @@ fn a_load_balancers_certificate_is_not_forwarded_as_the_clients() {
 fn unreadable_client_authorities_are_reported_on_one_line() {
     let authority = Authority::new();
     let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
-    parts.server.tls = vec![authority.issue("server", "DNS:localhost")];
+    parts.server.tls = vec![authority.issue("server", "DNS:localhost").into()];
     let ca = authority.path("nowhere.pem");
     parts.server.client_certificates = Some(ClientCertificates { ca, demand: Presence::Required });
     let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
@@ -232,7 +232,7 @@ fn hsts_is_only_sent_with_https_and_if_enabled() {
 fn a_request_to_an_ip_address_is_served() {
     let authority = Authority::new();
     let files = vec![authority.issue("wiki", "DNS:wiki.example"), authority.issue("address", "IP:127.0.0.1")];
-    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = files);
+    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = files.into_iter().map(Into::into).collect());
     // A client that sends no server name receives the first certificate.
     assert!(curl(&["-k", &format!("https://{}/local/a", edge.address)]).contains("secure"));
 }

@@ -23,7 +23,7 @@ pub(crate) fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
     let edge = Edge::with(upstreams, |parts| {
-        parts.server.tls = vec![files];
+        parts.server.tls = vec![files.into()];
         for app in &mut parts.apps {
             app.read_timeout = Duration::from_millis(300);
         }

@@ -162,7 +162,7 @@ fn ending_one_http_2_stream_keeps_the_others() {
     let files: TlsConfig = certificate(dir.path());
     let events = silent_after("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
     let edge = Edge::with(&[legacy(), events], |parts| {
-        parts.server.tls = vec![files];
+        parts.server.tls = vec![files.into()];
         parts.apps[1].read_timeout = Duration::from_secs(20);
     });
     let url = |path: &str| format!("https://{}{path}", edge.address);

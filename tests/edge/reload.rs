@@ -101,13 +101,13 @@ fn a_reload_applies_other_certificate_files_and_rejects_invalid_ones() {
     let (first, second, broken) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = certificate(first.path());
-    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = vec![files]);
+    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = vec![files.into()]);
     let url = format!("https://{}/local/a", edge.address);
     let trusting = |directory: &tempfile::TempDir| directory.path().join("chain.pem").to_str().unwrap().to_owned();
     assert!(curl(&["--cacert", &trusting(&first), &url]).contains("\"secure\":true"));
 
     let front = || Arc::clone(&edge.front) as Arc<dyn Front>;
-    let showing = |files: TlsConfig| ServerConfig { tls: vec![files], ..parts(Arc::default(), &[]).server };
+    let showing = |files: TlsConfig| ServerConfig { tls: vec![files.into()], ..parts(Arc::default(), &[]).server };
     let mut mixed = certificate(broken.path());
     mixed.key = first.path().join("key.pem");
     let faults = edge.changer.prepare(&[app(&[legacy()])], &showing(mixed), front()).err().unwrap();
@@ -130,13 +130,13 @@ fn a_reload_applies_other_certificate_files_and_rejects_invalid_ones() {
 fn a_reload_enables_client_certificates() {
     let directory = tempfile::tempdir().unwrap();
     let files = certificate(directory.path());
-    let shown = vec![files.clone()];
+    let shown = vec![files.clone().into()];
     let edge = Edge::with(&[legacy()], |parts| parts.server.tls = shown);
     let url = format!("https://{}/local/a", edge.address);
     assert!(curl(&["-k", &url]).contains("\"secure\":true"));
 
     let client_certificates = Some(ClientCertificates { ca: files.certificate.clone(), demand: Presence::Required });
-    let server = ServerConfig { tls: vec![files], client_certificates, ..parts(Arc::default(), &[]).server };
+    let server = ServerConfig { tls: vec![files.into()], client_certificates, ..parts(Arc::default(), &[]).server };
     let front = Arc::clone(&edge.front) as Arc<dyn Front>;
     edge.changer.apply(edge.changer.prepare(&[app(&[legacy()])], &server, front).unwrap());
     let refused = Command::new("curl").args(["-sk", "--max-time", "10", &url]).output().unwrap();

@@ -84,7 +84,7 @@ fn edge(application: &Application, change: impl FnOnce(&mut ServerParts)) -> (Ed
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
     let edge = Edge::with(&[application.address], |parts| {
-        parts.server.tls = vec![files];
+        parts.server.tls = vec![files.into()];
         parts.server.idle_timeout = Duration::from_secs(30);
         parts.apps[0].read_timeout = Duration::from_secs(30);
         change(parts);

@@ -25,7 +25,7 @@ use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, nobo
 fn edge() -> (Edge, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let files = certificate(dir.path());
-    (Edge::with(&[legacy()], |parts| parts.server.tls = vec![files]), dir)
+    (Edge::with(&[legacy()], |parts| parts.server.tls = vec![files.into()]), dir)
 }
 
 pub(crate) fn certificate(dir: &Path) -> TlsConfig {
@@ -174,7 +174,7 @@ fn a_private_key_that_does_not_match_is_reported_on_one_line() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = TlsConfig { key: certificate(second.path()).key, ..certificate(first.path()) };
     let mut parts = parts(Arc::default(), &[]);
-    parts.server.tls = vec![files];
+    parts.server.tls = vec![files.into()];
     let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
 }
@@ -260,7 +260,7 @@ fn trusted(
 ) -> (Edge, impl Fn(&'static SupportedProtocolVersion) -> Arc<ClientConfig> + use<>) {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost");
-    let edge = Edge::with(upstreams, |parts| parts.server.tls = vec![files]);
+    let edge = Edge::with(upstreams, |parts| parts.server.tls = vec![files.into()]);
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
     let client = move |version| {
@@ -369,7 +369,7 @@ fn a_validation_gets_the_certificate_of_its_challenge_and_no_answer_to_a_request
     let files = authority.issue("server", "DNS:localhost");
     let challenges = Arc::<Challenges>::default();
     let edge = Edge::with(&[legacy()], |parts| {
-        parts.server.tls = vec![files];
+        parts.server.tls = vec![files.into()];
         parts.challenges = Arc::clone(&challenges);
     });
     let validation = ["-servername", "localhost", "-alpn", "acme-tls/1"];

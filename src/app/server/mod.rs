@@ -176,9 +176,7 @@ impl Server {
             threads: parts.server.threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
             max_retries: UPSTREAM_TRIES,
-            max_blocking_threads: Some(
-                BLOCKING_THREADS + parts.token_keys.as_ref().map_or(0, |keys| keys.max_threads()),
-            ),
+            max_blocking_threads: Some(BLOCKING_THREADS + signing_threads(&parts)),
             ..ServerConf::default()
         };
         let (stop, stopping) = watch::channel(false);
@@ -276,6 +274,11 @@ impl Server {
         let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// Returns the maximum number of threads that wait for TLS signatures of the token.
+fn signing_threads(parts: &ServerParts) -> usize {
+    parts.token_keys.as_ref().map_or(0, |keys| keys.max_threads())
 }
 
 fn request_ids() -> RequestIds {

@@ -1,16 +1,15 @@
 //! `sealgate key generate-tls-key` and `certificate-request`: private keys of TLS certificates in the
 //! token.
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, PKCS_ECDSA_P256_SHA256, PublicKeyData, SignatureAlgorithm};
 use serde_json::json;
 
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
+use sealgate_acme::certificate_request;
 use sealgate_config::{CertificateKey, Config, tls_key_label};
 use sealgate_edge::check_token_certificate;
 use sealgate_signer as signer;
-use sealgate_signer::OpenTlsKey;
 use sealgate_system::clock::{OsEntropy, random};
 
 pub(super) fn generate(label: &str, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
@@ -30,13 +29,8 @@ pub(super) fn request(
     output: &Output,
 ) -> Result<(), CommandFailure> {
     let label = tls_key_label(label).map_err(CommandFailure::line)?;
-    let mut params = CertificateParams::new(hosts).map_err(CommandFailure::line)?;
-    params.distinguished_name = DistinguishedName::new();
-    if let Some(first) = hosts.first() {
-        params.distinguished_name.push(DnType::CommonName, first.as_str());
-    }
     let request = signer::with_tls_key(&access.config().hsm, &label, |key| {
-        params.serialize_request(&RequestKey(key)).and_then(|request| request.pem())
+        certificate_request(hosts, key.key().point(), |message| key.sign(message).ok())
     });
     let pem = request.map_err(CommandFailure::line)?.map_err(CommandFailure::line)?;
     output.result(&json!({ "request": pem }), || pem.clone())
@@ -53,23 +47,4 @@ pub(super) fn faults(config: &Config) -> Vec<String> {
         }
     }
     faults
-}
-
-/// A TLS key as rcgen uses it.
-struct RequestKey<'a>(&'a OpenTlsKey<'a>);
-
-impl PublicKeyData for RequestKey<'_> {
-    fn der_bytes(&self) -> &[u8] {
-        self.0.key().point()
-    }
-
-    fn algorithm(&self) -> &'static SignatureAlgorithm {
-        &PKCS_ECDSA_P256_SHA256
-    }
-}
-
-impl rcgen::SigningKey for RequestKey<'_> {
-    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
-        self.0.sign(message).map_err(|_| rcgen::Error::RemoteKeyError)
-    }
 }

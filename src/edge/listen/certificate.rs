@@ -15,7 +15,7 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 
-use super::token_key::{TokenKey, TokenKeys};
+use super::token_key::{TokenKeys, TokenTlsKey};
 use sealgate_config::{CertificateKey, ListenerCertificate, TlsConfig, not_after};
 use sealgate_system::tls;
 
@@ -24,7 +24,7 @@ use sealgate_system::tls;
 pub(crate) struct Certificate {
     files: ListenerCertificate,
     /// The key, if it is in the token.
-    token_key: Option<TokenKey>,
+    token_key: Option<TokenTlsKey>,
     current: RwLock<Arc<LoadedCertificate>>,
     /// Stamps of both files, taken before they were last read.
     read: RwLock<[Stamp; 2]>,
@@ -125,7 +125,7 @@ pub(crate) fn read(files: &TlsConfig) -> Result<CertifiedKey, String> {
         .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))
 }
 
-fn load(files: &ListenerCertificate, token_key: Option<&TokenKey>) -> Result<LoadedCertificate, String> {
+fn load(files: &ListenerCertificate, token_key: Option<&TokenTlsKey>) -> Result<LoadedCertificate, String> {
     let certificate = files.certificate.clone();
     let key = match (&files.key, token_key) {
         (CertificateKey::File(key), _) => read(&TlsConfig { certificate, key: key.clone() })?,

@@ -66,12 +66,23 @@ impl TlsTerms {
     ///
     /// # Errors
     /// If the client disconnects or the handshake fails.
-    pub(super) async fn handshake(&self, mut connection: Connection) -> pingora::Result<TlsStream<Connection>> {
-        let Some(token) = &self.token else { return self.acceptor.tls_handshake(connection).await };
-        let signs =
-            peek_hello(&mut connection, |hello| self.certificates.select(hello).is_some_and(|one| one.is_in_token));
-        let signs = signs.await.or_err(ErrorType::TLSHandshakeFailure, "reading the ClientHello")?;
-        let handshake = self.acceptor.tls_handshake(connection);
+    pub(super) async fn handshake(&self, connection: Connection) -> pingora::Result<TlsStream<Connection>> {
+        match &self.token {
+            None => self.acceptor.tls_handshake(connection).await,
+            // Boxed: other listeners need no memory for it.
+            Some(token) => Box::pin(self.handshake_with_token(token, connection)).await,
+        }
+    }
+
+    async fn handshake_with_token(
+        &self,
+        token: &TokenKeys,
+        mut connection: Connection,
+    ) -> pingora::Result<TlsStream<Connection>> {
+        let is_in_token = |hello: &ClientHello<'_>| self.certificates.select(hello).is_some_and(|one| one.is_in_token);
+        let signs = peek_hello(&mut connection, is_in_token).await;
+        let signs = signs.or_err(ErrorType::TLSHandshakeFailure, "reading the ClientHello")?;
+        let handshake = Box::pin(self.acceptor.tls_handshake(connection));
         if signs == Some(true) { token.sign_in_turn(handshake).await } else { handshake.await }
     }
 

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -56,17 +56,16 @@ impl TokenKeys {
     ///
     /// # Errors
     /// One line that names the key and says what to do.
-    pub(super) fn find(self: &Arc<Self>, label: &str) -> Result<TokenKey, String> {
+    pub(super) fn find(self: &Arc<Self>, label: &str) -> Result<TokenTlsKey, String> {
         let key = Arc::new(self.signer.tls_key(label)?);
-        Ok(TokenKey { keys: Arc::clone(self), key })
+        Ok(TokenTlsKey { keys: Arc::clone(self), key })
     }
 
     /// Runs a handshake whose `ClientHello` can be read without waiting, and signs in turn.
     ///
     /// The first poll processes the `ClientHello` and makes the signature. A turn that lasted longer
     /// would let slow clients keep others waiting.
-    pub(super) async fn sign_in_turn<T>(&self, handshake: impl Future<Output = T>) -> T {
-        let mut handshake = pin!(handshake);
+    pub(super) async fn sign_in_turn<F: Future>(&self, mut handshake: Pin<Box<F>>) -> F::Output {
         let turn = self.turns.acquire().await;
         let first = poll_fn(|cx| Poll::Ready(handshake.as_mut().poll(cx))).await;
         drop(turn);
@@ -107,18 +106,18 @@ impl fmt::Debug for TokenKeys {
 
 /// Private key of a certificate, in the token.
 #[derive(Debug, Clone)]
-pub(super) struct TokenKey {
+pub(super) struct TokenTlsKey {
     keys: Arc<TokenKeys>,
     key: Arc<TlsKey>,
 }
 
-impl TokenKey {
+impl TokenTlsKey {
     pub(super) fn subject_public_key_info(&self) -> Vec<u8> {
         self.key.subject_public_key_info()
     }
 }
 
-impl SigningKey for TokenKey {
+impl SigningKey for TokenTlsKey {
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
         let is_offered = offered.contains(&SignatureScheme::ECDSA_NISTP256_SHA256);
         is_offered.then(|| Box::new(self.clone()) as Box<dyn Signer>)
@@ -133,7 +132,7 @@ impl SigningKey for TokenKey {
     }
 }
 
-impl Signer for TokenKey {
+impl Signer for TokenTlsKey {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         self.keys.sign(&self.key, message).map_err(|error| {
             self.keys.log(&self.key, &error);
