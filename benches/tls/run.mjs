@@ -8,17 +8,18 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { freePorts } from "../../tests/support/free_ports.mjs";
 import { certificate as makeCertificate, filled, listens, measured, printMedians, printRatios, root, run, runAt, softHsm, start, work } from "../bed.mjs";
-import { h2load, wrk } from "../measure.mjs";
+import { h2load, processorTime, wrk } from "../measure.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 7);
 const seconds = Number(process.env.SECONDS ?? 3);
 const threads = Number(process.env.THREADS ?? availableParallelism());
 const CONNECTIONS = 64;
+let tokenHandshakes = 0;
 
 const [issuerPort, adminPort, tokenPort, tokenAdminPort, upstream, bare, haproxy, nginx] = await freePorts(8);
 
@@ -29,13 +30,13 @@ const values = { UPSTREAM: upstream, HAPROXY: haproxy, NGINX: nginx, THREADS: th
 start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, values)]);
 const servers = {
   Sealgate: { port: issuerPort, child: startSealgate() },
-  "Sealgate, key in the token": { port: tokenPort, child: startSealgateWithTokenKey() },
   "bare Pingora": { port: bare, child: start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads), certificate, key]) },
   HAProxy: { port: haproxy, child: start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, values)]) },
   nginx: { port: nginx, child: start("nginx", ["-p", work, "-c", filled(`${here}/nginx-tls.conf`, values)]) },
 };
-for (const { port } of Object.values(servers)) await listens(port, "https");
-for (const { port } of Object.values(servers)) answers(port);
+const token = { port: tokenPort, child: startSealgateWithTokenKey() };
+for (const { port } of [...Object.values(servers), token]) await listens(port, "https");
+for (const { port } of [...Object.values(servers), token]) answers(port);
 
 const kinds = {
   "HTTP/1.1": ({ port, child }, duration) => wrk({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", tokens: `${work}/tokens`, pid: child.pid, connections: CONNECTIONS, duration }),
@@ -51,7 +52,38 @@ for (const [kind, load] of Object.entries(kinds)) {
   printMedians(results, [["requests/s", "rate", 0], ["processor time per request, µs", "cpu", 1]]);
   printRatios(results, Object.keys(servers).slice(1).map((peer) => ["Sealgate", peer]));
 }
+
+// The clients of the case above resume sessions, which needs no signature of the server.
+const signed = signatures();
+const full = measured({ "key in a file": servers.Sealgate, "key in SoftHSM": token }, rounds, (server, duration = seconds) => handshakes(server, duration));
+const share = (signatures() - signed) / tokenHandshakes;
+assert.ok(share > 0.99, `the token signed ${share} of the handshakes`);
+console.log("\na full handshake a request (openssl s_time -new)\n");
+printMedians(full, [["handshakes/s", "rate", 0], ["processor time per handshake, µs", "cpu", 1]]);
+printRatios(full, [["key in SoftHSM", "key in a file"]]);
 process.exit(0);
+
+/// Runs eight clients that never resume a session.
+function handshakes({ port, child }, duration) {
+  const CLIENTS = 8;
+  const before = processorTime(child.pid);
+  const client = `openssl s_time -connect 127.0.0.1:${port} -new -time ${duration} -www "$HEAD" 2>&1 &`;
+  // s_time puts the path into an HTTP/1.0 request line, so the path contains the rest of the head.
+  const HEAD = "/ HTTP/1.1\r\nHost: app.localhost\r\nConnection: close\r\nX-Rest: ";
+  const out = execFileSync("sh", ["-c", `${client.repeat(CLIENTS)} wait`], { encoding: "utf8", env: { ...process.env, HEAD } });
+  const spent = processorTime(child.pid) - before;
+  const all = [...out.matchAll(/(\d+) connections in \d+ real seconds, (\d+) bytes/g)];
+  assert.ok(all.length === CLIENTS && all.every(([, , bytes]) => bytes > 1024), `port ${port}: ${out.slice(-500)}`);
+  const count = all.reduce((sum, [, connections]) => sum + Number(connections), 0);
+  if (port === tokenPort) tokenHandshakes += count;
+  return { rate: count / duration, cpu: spent / count / 1000 };
+}
+
+/// Returns the number of handshakes that the token has signed.
+function signatures() {
+  const metrics = execFileSync("curl", ["-s", `http://127.0.0.1:${tokenAdminPort}/metrics`], { encoding: "utf8" });
+  return Number(/^sealgate_tls_sign_seconds_count (\d+)/m.exec(metrics)[1]);
+}
 
 /// Checks that a server returns the application's response over both protocols.
 function answers(port) {
@@ -72,6 +104,8 @@ function startSealgateWithTokenKey() {
   const directory = `${work}/token-key`;
   mkdirSync(directory);
   configure(directory, tokenPort, tokenAdminPort, `{ certificate = "${directory}/tls.pem", key = "pkcs11:object=tls" }`);
+  // Every command checks the file; the certificate is issued below.
+  copyFileSync(certificate, `${directory}/tls.pem`);
   runAt(directory, "key", "generate");
   runAt(directory, "key", "generate-tls-key", "tls");
   const request = execFileSync(`${root}/target/dist/sealgate`, ["key", "certificate-request", "tls", "app.localhost", "--config", `${directory}/sealgate.toml`]);
