@@ -179,6 +179,12 @@ impl Pkcs11Signer {
         outcome
     }
 
+    /// Counts a handshake that is not signed because too many wait. Returns its error.
+    pub fn refuse_tls(&self) -> SignError {
+        self.observer.tls_failed(ErrorClass::Busy);
+        SignError::Busy
+    }
+
     /// Runs `work` in a session of the token, and blocks until its result or the deadline.
     fn perform<T: Send + 'static>(
         &self,

@@ -76,7 +76,7 @@ impl TokenKeys {
     }
 
     fn sign(&self, key: &Arc<TlsKey>, message: &[u8]) -> Result<Vec<u8>, SignError> {
-        let _thread = self.threads.try_acquire().map_err(|_| SignError::Busy)?;
+        let _thread = self.threads.try_acquire().map_err(|_| self.signer.refuse_tls())?;
         let sign = || self.signer.sign_tls(key, message);
         match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => block_in_place(sign),
