@@ -11,7 +11,7 @@ REST = blackbox cli edge faults interop read_only signer
 .PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-container test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
-	@echo "make run           provider, gateway and a sample application on http://localhost:8080 (PORT=9080: another port)"
+	@echo "make run           provider, gateway and a sample application on http://app.localhost:8080 (PORT=9080: another port)"
 	@echo "make run-cluster   three nodes over PostgreSQL with a standby, behind HAProxy, on http://localhost:8080"
 	@echo "make test-quick    formatting, lints, unit tests and tests that start no server (three minutes after the first build)"
 	@echo "make test          all tests"
