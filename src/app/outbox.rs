@@ -34,8 +34,8 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 /// Number of e-mails read from the store at a time.
 const BATCH: usize = 32;
 
-/// Interval of searches for awaited e-mails behind other due e-mails. A search reads all due
-/// e-mails.
+/// Interval between searches of the whole queue for e-mails that users are waiting for. Each
+/// search reads all due e-mails.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Number of consecutive e-mails of which one is not awaited, if there is such an e-mail.
@@ -96,8 +96,9 @@ pub(crate) struct OutboxWorker {
     pause: Option<(Instant, Duration)>,
     /// Users whose e-mails had an ambiguous response since the last accepted e-mail.
     ///
-    /// The cause of such a response may concern all e-mails or only this one. E-mails without a
-    /// user do not count, because unauthenticated requests must not stop all other e-mails.
+    /// Several such users pause the outbox, because the cause then concerns all e-mails. E-mails
+    /// without a user do not count: unauthenticated requests cause them, and must not stop the
+    /// e-mails of others.
     unclear: HashSet<Subject>,
     /// Length of the last pause after ambiguous responses, until an e-mail is accepted.
     unclear_pause: Option<Duration>,

@@ -106,8 +106,8 @@ impl Files {
         Ok(path)
     }
 
-    /// Checks SoftHSM's configuration file. If it is absent, the module only reports a missing
-    /// token.
+    /// Checks that SoftHSM's configuration file can be read. Without this check, a missing file
+    /// appears only as a missing token.
     pub(super) fn softhsm_conf(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };

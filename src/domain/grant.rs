@@ -1,6 +1,6 @@
 //! Grants: the result of a redeemed code, kept while any of its tokens may be used.
 //!
-//! One record holds a grant, whatever its number of refresh tokens (a "family", RFC 9700 §4.14.2).
+//! A grant and all its refresh tokens (a "family", RFC 9700 §4.14.2) are one record.
 //! A refresh token is `RT_` and base64url of `key ‖ generation ‖ secret`. The grant's id is a hash
 //! of the key. Therefore:
 //! - The id in access tokens reveals nothing about the key.

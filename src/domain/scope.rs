@@ -135,7 +135,7 @@ impl UnknownScope {
         Self((value.len() <= Self::LONGEST && value.bytes().all(sound)).then(|| value.to_owned()))
     }
 
-    /// Returns the value if an error may repeat it.
+    /// Returns the value if an error response may contain it without escaping.
     pub fn value(&self) -> Option<&str> {
         self.0.as_deref()
     }

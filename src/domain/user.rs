@@ -22,7 +22,7 @@ impl Subject {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    /// Returns the subject of these 16 bytes, which may belong to no user.
+    /// Creates a subject from its 16 bytes. A user with this subject need not exist.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }

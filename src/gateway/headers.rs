@@ -124,8 +124,8 @@ impl Identity {
 
 pub(super) struct IdentityHeaderSet {
     pub(super) name: HeaderName,
-    /// Attribute that the value comes from. For users without a username, this is not the
-    /// configured attribute.
+    /// Attribute that the value comes from. Differs from the configured attribute if that is the
+    /// username and the user has none.
     pub(super) from: IdentityValue,
     /// `None` if the user lacks the attribute.
     pub(super) value: Option<HeaderValue>,

@@ -95,9 +95,10 @@ impl<'a> CanonicalPath<'a> {
         Characters::from_marked(&self.marked)
     }
 
-    /// Returns the path and its readings by servers for which these characters are separators.
+    /// Returns every form in which a server may read this path. A server may treat some escaped
+    /// characters as separators: it may read `/a%2fb` as `/a/b`.
     ///
-    /// With each path, returns its readings by servers that fold letters or open Windows names.
+    /// Each form has further forms for servers that ignore case or that open files by Windows names.
     /// Most paths have none.
     ///
     /// # Errors

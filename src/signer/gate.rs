@@ -226,8 +226,8 @@ impl Gate {
     /// Marks the supervisor as inside a call until the result is dropped. Returns `None` if the
     /// signer is closed.
     ///
-    /// With one worker, this waits until the worker has left its call, and admits it only
-    /// afterwards. Operators configure one session for modules that do not support two calls at a
+    /// With one worker, this waits until the worker has left its call. The worker's next call waits
+    /// until the result is dropped. Operators configure one session for modules that do not support two calls at a
     /// time. (The client of p11-kit blocks a thread forever if its server dies during two calls.)
     pub(super) fn supervise(&self) -> Option<Supervising<'_>> {
         self.supervise_long(Duration::ZERO)

@@ -86,11 +86,11 @@ impl fmt::Debug for Signature {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum UnfitPublicKey {
-    /// The modulus is shorter than 2048 or longer than 8192 bits.
+    /// The modulus is shorter than 2048 or longer than 8192 bits. The message names the usual sizes.
     #[error("its modulus has {0} bits; 2048, 3072 or 4096 are used")]
     Size(usize),
     /// The exponent is even or below 65537.
-    #[error("its public exponent is not an odd number from 65537 up")]
+    #[error("its public exponent is even or less than 65537")]
     Exponent,
     /// The modulus and the exponent form no RSA key.
     #[error("its modulus and exponent form no RSA key")]

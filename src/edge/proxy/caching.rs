@@ -67,8 +67,8 @@ pub(crate) fn keep_private(fields: &mut HeaderMap) {
 
 /// Returns how long `Expires` allows a response to be cached, in seconds.
 ///
-/// The result becomes a `max-age`, because old caches use `Expires` but do not know `private`. An
-/// invalid date means that the response is already stale (RFC 9111 §5.3).
+/// The response gets this time as `max-age` and loses `Expires`. A cache that is too old to know
+/// `private` would otherwise store the response because of `Expires`. An invalid date means that the response is already stale (RFC 9111 §5.3).
 fn expires(fields: &HeaderMap) -> Option<i64> {
     let date = |value: Option<&HeaderValue>| {
         DateTime::parse_from_rfc2822(str::from_utf8(value?.as_bytes()).ok()?).ok().map(|date| date.timestamp())

@@ -284,7 +284,7 @@ mod tests {
         // Records of the own process count at once. Above the limit, each replaces an existing one.
         begin(&there, 8..20).await;
         assert_eq!(there.count_interactions().await.unwrap(), MOST);
-        // Two counts later, the totals of all nodes are exact.
+        // The totals are exact after each node has read the counts that the other has published since.
         for _ in 0..3 {
             assert!(here.publish_counts(&fence, false).await.unwrap());
             for store in [&here, &there] {

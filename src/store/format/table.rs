@@ -325,7 +325,7 @@ pub(crate) fn certificate_part(part: CertificatePart<'_>) -> Key {
     }
 }
 
-/// Key of the request of a new node for the data key.
+/// Store key of the record in which a new node requests the data key.
 pub(crate) fn node_request(node: &str) -> Key {
     key(Table::Meta, &[b"node_request/", node.as_bytes()])
 }

@@ -1,7 +1,7 @@
 //! Heartbeat: a short statement that runs periodically. It writes, and reads the access counters.
 //!
-//! While a heartbeat was answered recently, this process may decide with the records that it reads
-//! and caches.
+//! If a heartbeat was answered recently, this process may use its cached records for access
+//! decisions.
 //!
 //! A heartbeat reads the store's state at a moment after the heartbeat began, from the server that
 //! was the primary then: a replaced primary cannot complete a write, because its standby follows

@@ -187,8 +187,8 @@ impl Records {
             }
             self.tree.apply_batch(batch).map_err(unwritable)?;
         }
-        // sled splits an overfull page when it is next read. If that happens here, the following
-        // flush includes it, and readers need not write.
+        // sled splits an overfull page at its next read, which is a write. Reading the keys now
+        // makes the next flush include the split.
         for key in keys {
             self.tree.contains_key(key).map_err(unreadable)?;
         }

@@ -222,7 +222,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Replaces an e-mail by the record that it was sent.
+    /// Removes a sent e-mail from the outbox and stores a record of it.
     pub async fn mail_was_sent(&self, mail: &Loaded<WaitingMail>, sent: &SentMail) -> Result<Committed, StoreError> {
         let key = table::sent_mail(sent.at, sent.id);
         let mut changes = removal(mail);

@@ -154,7 +154,7 @@ impl Store {
     }
 }
 
-/// Returns the number of self-registered clients in these rows, and changes that set missing
+/// Returns the number of self-registered clients in these rows, and the writes that add missing
 /// deadlines.
 fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
     let (mut count, mut changes) = (0, Changes::default());
