@@ -130,7 +130,9 @@ fn format_line(formats: &FormatSurvey) -> String {
     let format = format.map_or_else(|| "none until the first node starts".to_owned(), |format| format.to_string());
     let more = match (formats.next(), nodes_read_to) {
         (Some(next), _) => format!("; all nodes support format {next}; to use it, run: sealgate store upgrade"),
-        (None, Some(most)) if most < reads_to => format!("; one node supports formats only up to {most}; see: sealgate node list"),
+        (None, Some(most)) if most < reads_to => {
+            format!("; one node supports formats only up to {most}; see: sealgate node list")
+        }
         _ => String::new(),
     };
     format!("format: {format} (this version serves {reads_from} to {reads_to}{more})")

@@ -197,7 +197,9 @@ async fn nodes_are_replaced_one_by_one_without_a_failed_request() {
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("{\"kind\":\"sealgate-export\",\"format\":7,"));
     let found = block_in_place(|| cluster.nodes[0].run(&["check"]));
     assert!(
-        found.contains("format: 7 (this version serves 7 to 8; all nodes support format 8; to use it, run: sealgate store upgrade)"),
+        found.contains(
+            "format: 7 (this version serves 7 to 8; all nodes support format 8; to use it, run: sealgate store upgrade)"
+        ),
         "{found}"
     );
 
