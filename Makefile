@@ -70,6 +70,7 @@ lint:
 test-programs:
 	@.ci/install test
 	tests/acme/pebble.sh
+	tests/traces/collector.sh
 	$(CARGO) build --locked --bins --examples
 	$(CARGO) test --locked --no-fail-fast $(REST:%=--test %)
 
@@ -181,6 +182,7 @@ soak:
 mutants:
 	@.ci/install test
 	tests/acme/pebble.sh
+	tests/traces/collector.sh
 	$(CARGO) test --locked --no-run
 	$(CARGO) test --locked --test mutants -- --ignored --nocapture
 

@@ -19,3 +19,4 @@ mod shared_origin;
 pub mod site;
 pub(crate) mod start;
 pub(crate) mod sweeping;
+pub(crate) mod traces;

@@ -290,6 +290,7 @@ impl EdgeObserver for Site {
             request_bytes = exchange.request_bytes,
             response_bytes = exchange.response_bytes,
             reason = exchange.reason,
+            trace_id = exchange.trace.map(|id| format!("{id:032x}")),
         );
     }
 

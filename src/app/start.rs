@@ -14,7 +14,7 @@ use crate::app::sealing;
 use crate::app::sealing::Unsealed;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
-use crate::app::{certificates, counting, defined_clients, enrolment, outbox, relying_party, sweeping};
+use crate::app::{certificates, counting, defined_clients, enrolment, outbox, relying_party, sweeping, traces};
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
 use sealgate_core::state::Parts;
@@ -82,6 +82,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let challenges = Arc::<Challenges>::default();
     let presented = Arc::clone(&challenges);
     certificates::prepare(config).map_err(line)?;
+    let (tracer, exporter) = traces::prepare(config, &sealgate.metrics).map_err(line)?.unzip();
+    let last_traces = exporter.clone();
     let (trust, clock, metrics) =
         (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
     let socket = socket.map_or_else(|| bind(&config.admin.socket), Ok)?;
@@ -96,6 +98,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         token_keys: Some(token_keys),
         front: Arc::clone(&site) as Arc<dyn sealgate_edge::Front>,
         health: Arc::clone(&site) as Arc<dyn sealgate_edge::Health>,
+        tracer,
         background: vec![
             Background::new("store", |stop| keeping.run(stop)),
             Background::new("heartbeat", |stop| beating.run_heartbeat(stop)),
@@ -110,6 +113,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
         ],
         stopped: Box::new(move || {
             Box::pin(async move {
+                if let Some(exporter) = last_traces {
+                    exporter.flush().await;
+                }
                 last.report_last_answers().await;
                 last.write_last_audit().await;
                 // This blocks for up to ten seconds, but no other work is left. A new thread might
@@ -126,6 +132,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     server.add_background(Background::new("removed clients", |_| async move {
         defined_clients::end_grants(&ending, &removed).await;
     }));
+    if let Some(exporter) = exporter {
+        server.add_background(Background::new("traces", |stop| exporter.run(stop)));
+    }
     let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, site));
     let commanded = Arc::clone(&reloader);
     server.add_background(Background::new("reload", |stop| reloader.listen(stop)));

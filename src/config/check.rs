@@ -12,6 +12,7 @@ mod hsm;
 mod identity;
 mod mail;
 mod store;
+mod telemetry;
 mod tls;
 mod trusted_issuers;
 
@@ -86,7 +87,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys. Parses a file with every table, and collects the keys that are read.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[[trusted_issuer]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -127,6 +128,9 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let registration_of_people = registration_of_people(root.section("registration_of_people"), mail_is_wanted);
     let console = console(root.section("console"));
     let log = log(root.section("log"));
+    let telemetry = root.optional_section("telemetry", "write it as a table, [telemetry]");
+    let telemetry_is_wanted = telemetry.is_some();
+    let telemetry = telemetry.and_then(|section| telemetry::telemetry(section, files));
     let audit = audit(root.section("audit"));
     let forward_auth = forward_auth(root.section("forward_auth"));
     let form_post = form_post(root.section("form_post"));
@@ -168,6 +172,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         registration_of_people,
         console,
         log,
+        telemetry: if telemetry_is_wanted { Some(telemetry?) } else { None },
         audit,
         forward_auth,
         form_post,

@@ -56,6 +56,7 @@ const SECTIONS: &[Keys] = &[
     ("registration_of_people", &[], &["mode", "domains"]),
     ("console", &[], &["enabled", "developers", "admins", "sign_in_seconds"]),
     ("log", &["format"], &["filter"]),
+    ("telemetry", &["otlp", "sample", "service_name", "headers_file"], &[]),
     ("audit", &["keep_days", "max_records"], &[]),
     ("forward_auth", &[], &["trusted"]),
     ("form_post", &[], &["enabled", "clients"]),
@@ -197,7 +198,7 @@ mod tests {
         client_ca = \"ca\"\nclient_certificates = \"required\"\nredirect_listen = [\"127.0.0.1:81\"]\n\
         [acme]\nagree_to_terms = true\nchallenge = \"http-01\"\nca_file = \"ca\"\npath = \"acme\"\n\
         [mail]\nhost = \"smtp.test\"\nfrom = \"id@test\"\nusername = \"id\"\npassword_file = \"p\"\n\
-        reply_to = \"a@test\"\nca_file = \"ca\"\n[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\n\
+        reply_to = \"a@test\"\nca_file = \"ca\"\n[telemetry]\notlp = \"https://otel.test\"\nheaders_file = \"h\"\n[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\n\
         upstreams = [\"unix:/x\"]\n[[app.route]]\npath = \"/\"\naccess = \"public\"\n";
 
     fn names(value: &Value) -> BTreeSet<&str> {
@@ -263,7 +264,10 @@ mod tests {
     fn paths_that_are_not_utf_8_are_compared() {
         let parse = |base: &[u8]| Config::parse(REQUIRED, Path::new(OsStr::from_bytes(base))).unwrap();
         let found = parse(b"/etc/\xff").difference(&parse(b"/etc/\xfe"));
-        assert_eq!(found.restart, ["admin.socket", "hsm.module", "hsm.pin_file", "store.path"].map(str::to_owned));
+        assert_eq!(
+            found.restart,
+            ["admin.socket", "hsm.module", "hsm.pin_file", "store.path", "telemetry.headers_file"].map(str::to_owned)
+        );
         assert_eq!(
             found.live,
             ["server.tls", "server.client_ca", "acme.ca_file", "acme.path", "mail.password_file", "mail.ca_file"]

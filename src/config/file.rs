@@ -345,6 +345,20 @@ impl<'r, 't> Section<'r, 't> {
         Some(self.whole_number(key, &range, &allowed).unwrap_or(default))
     }
 
+    /// Reads a number from 0 to 1. Returns `default` if the key is absent or the value invalid.
+    pub(super) fn ratio(&mut self, key: &'static str, default: f64) -> f64 {
+        let Some(found) = self.take(key) else { return default };
+        let value = match &found.value {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(integer) => integer.as_str().parse().ok(),
+            _ => None,
+        };
+        value.filter(|value| (0.0..=1.0).contains(value)).unwrap_or_else(|| {
+            self.reading.report(found.path, Some(found.line), "is no ratio; write a number from 0.0 to 1.0".to_owned());
+            default
+        })
+    }
+
     /// Reads a boolean. Returns `default` if the key is absent or the value invalid.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let Some(found) = self.take(key) else { return default };

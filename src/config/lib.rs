@@ -19,6 +19,7 @@ mod preset;
 pub mod request_fields;
 mod serialize;
 mod settings;
+mod telemetry;
 mod tls;
 
 use std::collections::BTreeSet;
@@ -49,6 +50,7 @@ pub use settings::{
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
     TokensConfig, days_left,
 };
+pub use telemetry::{TelemetryConfig, parse_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};
 
 impl Config {

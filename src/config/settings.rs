@@ -15,6 +15,7 @@ use super::factors::FactorsConfig;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
 use super::people_registration::PeopleRegistration;
+use super::telemetry::TelemetryConfig;
 use super::tls::{ClientCertificates, ListenerCertificate};
 use crate::ConfigFault;
 use crate::issuer::TrustedIssuer;
@@ -58,6 +59,8 @@ pub struct Config {
     pub registration_of_people: PeopleRegistration,
     pub console: Console,
     pub log: Log,
+    /// Collector of traces. Without one, no traces are recorded.
+    pub telemetry: Option<TelemetryConfig>,
     /// Retention of the audit log.
     pub audit: AuditConfig,
     /// Proxies that may use forward authentication.

@@ -181,6 +181,8 @@ pub struct Finished<'a> {
     /// Reason why the edge refused the request or why the upstream did not answer it, as a
     /// sentence.
     pub reason: Option<&'static str>,
+    /// Id of the recorded trace, if there is one.
+    pub trace: Option<u128>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

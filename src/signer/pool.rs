@@ -28,6 +28,7 @@ use sealgate_config as config;
 use sealgate_domain::key_ring::{KeyRing, TokenHolder};
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
+use sealgate_system::trace::{SpanDescription, span, text};
 
 /// Time that dropping the signer waits for its threads. A thread inside a hung call is abandoned.
 const THREADS_END_TIMEOUT: Duration = Duration::from_secs(4);
@@ -262,7 +263,11 @@ fn start_threads(
 #[async_trait]
 impl Signer for Pkcs11Signer {
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError> {
-        let outcome = self.sign_with(kid, &inputs).await;
+        let describe = |outcome: &Result<_, _>| SpanDescription {
+            attributes: vec![text("sealgate.outcome", if outcome.is_ok() { "signed" } else { "failed" })],
+            failed: outcome.is_err(),
+        };
+        let outcome = span("signature", self.sign_with(kid, &inputs), describe).await;
         match &outcome {
             // The observer has counted errors of the token where they occurred.
             Ok(_) | Err(SignError::Unavailable(_) | SignError::Bug(_)) => {}

@@ -38,6 +38,7 @@ use crate::guarded::CommitGuard;
 use crate::sealer::Sealer;
 use sealgate_domain::key_ring::TokenHolder;
 use sealgate_domain::user::Subject;
+use sealgate_system::trace::{self, SpanDescription, inherit, span};
 
 pub use certificates::{CertificatePart, CertificatePartError};
 pub use cluster::counts::PeopleCount;
@@ -300,7 +301,16 @@ impl Store {
 
     /// Commits changes without the guard, even if the session that caused them has ended.
     async fn commit_unguarded(&self, changes: Changes) -> Result<Committed, StoreError> {
-        commit_to(self.engine.as_ref(), changes).await
+        span("commit", commit_to(self.engine.as_ref(), changes), |outcome| {
+            let outcome = match outcome {
+                Ok(Committed::Yes) => "committed",
+                Ok(Committed::Conflict) => "conflict",
+                Err(_) => "failed",
+            };
+            let attributes = vec![trace::text("sealgate.outcome", outcome)];
+            SpanDescription { attributes, failed: outcome == "failed" }
+        })
+        .await
     }
 
     /// Returns the bytes of a record as a commit stores them, for later expectations.
@@ -316,7 +326,7 @@ impl Store {
         let mut committing = JoinSet::new();
         for (number, changes) in all.into_iter().enumerate() {
             let store = self.clone();
-            committing.spawn(async move { (number, store.commit(changes).await) });
+            committing.spawn(inherit(async move { (number, store.commit(changes).await) }));
         }
         let mut failed = None;
         while let Some(ended) = committing.join_next().await {

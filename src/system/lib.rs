@@ -1,4 +1,4 @@
-//! Log, metrics, clock, TLS cryptography and outgoing HTTPS requests.
+//! Log, metrics, traces, clock, TLS cryptography and outgoing HTTPS requests.
 
 pub mod clock;
 pub mod clock_discipline;
@@ -8,3 +8,4 @@ pub mod metrics;
 pub mod named_certificate;
 pub mod presented;
 pub mod tls;
+pub mod trace;

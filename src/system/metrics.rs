@@ -7,6 +7,7 @@ mod limits;
 mod mail;
 mod people;
 mod tls;
+mod traces;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,6 +27,7 @@ use people::FactorSeries;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::mail::MailKind;
 use tls::TlsSeries;
+use traces::TraceSeries;
 
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
@@ -84,6 +86,7 @@ pub struct Metrics {
     foreign: ForeignSeries,
     reloads: IntCounterVec,
     tls: TlsSeries,
+    traces: TraceSeries,
     reload_succeeded: IntGauge,
     log_dropped: IntCounter,
     configured: IntGauge,
@@ -325,6 +328,7 @@ impl Metrics {
                 "Time at which the running configuration was loaded, at start or by a reload.",
             )?,
             tls: TlsSeries::new(&book)?,
+            traces: TraceSeries::new(&book)?,
             series: book.series.into_inner(),
             registry: book.registry,
         };
@@ -343,6 +347,7 @@ impl Metrics {
         self.mails.begin();
         self.limits.begin();
         self.tls.begin();
+        self.traces.begin();
         for kind in TokenKind::ALL {
             self.tokens.with_label_values(&[kind.as_str()]);
         }
@@ -444,6 +449,21 @@ impl Metrics {
     /// Removes the series of a certificate that is no longer in use.
     pub fn forget_certificate(&self, file: &Path) {
         self.tls.forget_certificate(file);
+    }
+
+    /// Counts spans that the collector of traces accepted.
+    pub fn spans_exported(&self, spans: usize) {
+        self.traces.exported(spans);
+    }
+
+    /// Counts spans that are lost.
+    pub fn spans_dropped(&self, spans: usize) {
+        self.traces.dropped(spans);
+    }
+
+    /// Counts a failed request to the collector of traces.
+    pub fn trace_export_failed(&self) {
+        self.traces.failed();
     }
 
     /// Counts an order at an ACME authority.

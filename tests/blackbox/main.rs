@@ -70,6 +70,7 @@ mod streaming;
 mod sync;
 mod threads;
 mod token_tls;
+mod traces;
 mod transfer;
 mod trusted_issuer;
 mod unfinished;

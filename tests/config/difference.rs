@@ -184,7 +184,7 @@ const LIVE: [&str; 58] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 47] = [
+const RESTART: [&str; 51] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -229,6 +229,10 @@ const RESTART: [&str; 47] = [
     "login.password_queue",
     "factors.rp_id",
     "log.format",
+    "telemetry.otlp",
+    "telemetry.sample",
+    "telemetry.service_name",
+    "telemetry.headers_file",
     "audit.keep_days",
     "audit.max_records",
     "trusted_issuer",

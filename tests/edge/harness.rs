@@ -319,6 +319,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
         token_keys: None,
         front,
         health: Arc::new(TestHealth),
+        tracer: None,
         background: Vec::new(),
         stopped: Box::new(|| Box::pin(async {})),
     }

@@ -340,17 +340,23 @@ fn browsers_get_an_error_page_when_the_application_does_not_answer() {
 }
 
 #[test]
-fn a_trace_is_continued_or_started() {
-    let edge = Edge::before(&[legacy()]);
+fn a_trusted_proxys_trace_is_passed_on_and_any_other_is_replaced() {
     let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let ask = |fields: &str| edge.ask(&format!("GET /json HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
-    let passed = ask(&format!("traceparent: {given}\r\ntracestate: a=1\r\n"));
-    assert_eq!(received(&passed, "traceparent"), [given]);
-    assert_eq!(received(&passed, "tracestate"), ["a=1"]);
-    for fields in ["", "traceparent: rubbish\r\ntracestate: a=1\r\n", &format!("traceparent: {given}\r\n").repeat(2)] {
-        let begun = ask(fields);
+    let trusting = Edge::with(&[legacy()], |parts| parts.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]);
+    let edge = Edge::before(&[legacy()]);
+    let ask = |edge: &Edge, fields: &str| edge.ask(&format!("GET /json HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+    let sound = format!("traceparent: {given}\r\ntracestate: a=1\r\n");
+    let later = format!("traceparent: 01{}-more\r\ntracestate: a=1\r\n", &given[2..]);
+    for fields in [&sound, &later] {
+        let passed = ask(&trusting, fields);
+        assert_eq!(received(&passed, "traceparent"), [given]);
+        assert_eq!(received(&passed, "tracestate"), ["a=1"]);
+    }
+    let broken = ["", "traceparent: rubbish\r\ntracestate: a=1\r\n", &sound.repeat(2)];
+    for (edge, fields) in broken.map(|fields| (&trusting, fields)).into_iter().chain([(&edge, sound.as_str())]) {
+        let begun = ask(edge, fields);
         let traces = received(&begun, "traceparent");
-        assert!(traces.len() == 1 && traces[0].len() == given.len() && traces[0] != given, "{traces:?}");
+        assert!(traces.len() == 1 && traces[0].len() == given.len() && traces[0][..35] != given[..35], "{traces:?}");
         assert!(received(&begun, "tracestate").is_empty());
     }
 }

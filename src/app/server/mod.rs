@@ -25,6 +25,7 @@ use sealgate_edge::{
 };
 use sealgate_system::clock::{OsEntropy, random};
 use sealgate_system::tls::install;
+use sealgate_system::trace::Tracer;
 
 pub use self::lifecycle::StopSignal;
 use self::lifecycle::{Lifecycle, Startup};
@@ -91,6 +92,8 @@ pub struct ServerParts {
     pub token_keys: Option<Arc<TokenKeys>>,
     pub front: Arc<dyn Front>,
     pub health: Arc<dyn Health>,
+    /// Recorder of traces, if they are exported.
+    pub tracer: Option<Arc<Tracer>>,
     pub background: Vec<Background>,
     /// Runs last, after all requests and background tasks have ended: closes the store.
     pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
@@ -294,6 +297,7 @@ fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, long_lived: Arc<LongLiv
         write_timeout: WRITE_TIMEOUT,
         request_ids: request_ids(),
         long_lived,
+        tracer: parts.tracer.clone(),
         transport_security: parts.https.then(|| TransportSecurity::for_time(parts.server.hsts)).flatten(),
     }
 }

@@ -1,5 +1,6 @@
 //! State of one exchange (a request and its response), until its access log line is written.
 
+use std::borrow::Cow;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer};
 use crate::{AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
+use sealgate_config::Upstream;
+use sealgate_system::trace::{OpenSpan, SpanDescription, SpanKind, Trace, integer, text};
 
 /// Length of a body that the kernel's send buffer always accepts, in bytes. A body up to this
 /// length never waits in Pingora's queue.
@@ -64,6 +67,10 @@ pub struct Exchange {
     pub(crate) downloaded: u64,
     pub(crate) switch: Option<Arc<CancelHandle>>,
     long_lived: Option<Box<Registration>>,
+    /// Recorded trace of the request, if it is sampled.
+    pub(crate) trace: Option<Arc<Trace>>,
+    /// Span of the exchange with the upstream.
+    pub(crate) upstream_span: Option<OpenSpan>,
 }
 
 /// Snapshot, epoch and time of a decision that permitted the request.
@@ -111,6 +118,8 @@ impl Exchange {
             downloaded: 0,
             switch: None,
             long_lived: None,
+            trace: None,
+            upstream_span: None,
         }
     }
 
@@ -299,11 +308,16 @@ impl Exchange {
             return;
         }
         let refused = status == Some(StatusCode::BAD_REQUEST) && answered_by != AnsweredBy::Upstream;
+        let path = shown_path(head.uri.path(), refused);
+        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if let Some(trace) = &self.trace {
+            self.end_trace(trace, head, host, &path, status, answered_by);
+        }
         self.snapshot.front.finished(&Finished {
             origin: &self.origin,
             method: &head.method,
-            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            path: &shown_path(head.uri.path(), refused),
+            host,
+            path: &path,
             version: head.version,
             status,
             answered_by,
@@ -312,7 +326,72 @@ impl Exchange {
             request_bytes: lengths.request,
             response_bytes: lengths.response,
             reason: self.reason,
+            trace: self.trace.as_ref().map(|trace| trace.id()),
         });
+    }
+
+    /// Records the spans of the upstream and of the request, and queues the trace.
+    ///
+    /// The attributes follow the semantic conventions of OpenTelemetry for HTTP. They contain no
+    /// query, field or address of a client.
+    fn end_trace(
+        &self,
+        trace: &Trace,
+        head: &request::Parts,
+        host: &str,
+        path: &str,
+        status: Option<StatusCode>,
+        answered_by: AnsweredBy,
+    ) {
+        let status = status.map(|status| i64::from(status.as_u16()));
+        let code = |limit| {
+            (
+                status.map(|status| integer("http.response.status_code", status)),
+                status.is_none_or(|status| status >= limit),
+            )
+        };
+        let method = text("http.request.method", method_name(&head.method));
+        let app = self.app().map(|app| text("sealgate.app", app.to_owned()));
+        if let Some(span) = self.upstream_span {
+            let (code, failed) = if answered_by == AnsweredBy::Upstream { code(400) } else { (None, true) };
+            let server = self.server.as_ref().map(|server| text("server.address", upstream_name(&server.configured)));
+            let attributes = [Some(method.clone()), app.clone(), server, code].into_iter().flatten().collect();
+            trace.end_span(span, "upstream", SpanKind::Client, SpanDescription { attributes, failed });
+        }
+        let (code, failed) = code(500);
+        let by = match answered_by {
+            AnsweredBy::Edge => "edge",
+            AnsweredBy::Front => "sealgate",
+            AnsweredBy::Upstream => "upstream",
+        };
+        let known = [
+            method,
+            text("url.path", path.to_owned()),
+            text("url.scheme", if self.origin.secure { "https" } else { "http" }),
+            text("server.address", host.to_owned()),
+            text("sealgate.answered_by", by),
+            text("sealgate.request_id", self.origin.request_id.clone()),
+        ];
+        let attributes = known.into_iter().chain(app).chain(code).collect();
+        trace.end("edge", SpanDescription { attributes, failed });
+    }
+}
+
+/// Returns the host of an upstream for a span, or the path of its socket.
+fn upstream_name(upstream: &Upstream) -> String {
+    match upstream {
+        Upstream::Url(url) => url.host_str().unwrap_or_default().to_owned(),
+        Upstream::Socket(path) => path.display().to_string(),
+    }
+}
+
+/// Returns the method for a span. Clients may invent methods, so others have one name.
+fn method_name(method: &Method) -> Cow<'static, str> {
+    match method.as_str() {
+        known @ ("GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH") => {
+            known.to_owned().into()
+        }
+        _ => "_OTHER".into(),
     }
 }
 

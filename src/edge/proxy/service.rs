@@ -40,9 +40,10 @@ use crate::listen::{client_certificate, head};
 use crate::proxy::body::{is_bodiless, is_chunked, normalize_framing};
 use crate::proxy::upgrade::is_handshake;
 use crate::refusal::{reason, refusal, status_of, why};
-use crate::request_id::{REQUEST_ID, RequestIds, is_request_id};
+use crate::request_id::{REQUEST_ID, RequestIds, SAMPLED, TraceParent, is_request_id};
 use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
 use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle};
+use sealgate_system::trace::{SpanDescription, Trace, Tracer, span, text};
 
 /// Maximum time for reading the rest of an unwanted body before the connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -75,6 +76,8 @@ pub struct Proxy {
     pub long_lived: Arc<LongLived>,
     /// `Strict-Transport-Security` to send; `None` if the server is not reached over https.
     pub transport_security: Option<TransportSecurity>,
+    /// Recorder of traces, if they are exported.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 impl Proxy {
@@ -90,6 +93,16 @@ impl Proxy {
 
     fn is_trusted(&self, peer: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()))
+    }
+
+    /// Starts the trace of a request.
+    ///
+    /// A new trace has the request id, which other log lines of the request contain.
+    fn begin_trace(&self, tracer: &Arc<Tracer>, session: &ServerSession, origin: &Origin) -> Option<Arc<Trace>> {
+        match TraceParent::received(&session.req_header().headers, self.is_trusted(origin.peer)) {
+            Some(TraceParent { trace, parent, flags }) => tracer.begin(trace, Some((parent, flags & SAMPLED != 0))),
+            None => tracer.begin(self.request_ids.trace_id(&origin.request_id), None),
+        }
     }
 
     async fn local(
@@ -201,7 +214,21 @@ async fn answer_of_front(
 ) -> Option<http::Response<Bytes>> {
     let mut head = session.req_header().as_owned_parts();
     head.extensions.insert(exchange.origin.clone());
-    exchange.snapshot.front.answer(&head, occasion).await
+    let answer = exchange.snapshot.front.answer(&head, occasion);
+    match &exchange.trace {
+        Some(trace) => Box::pin(trace.within(answer)).await,
+        None => answer.await,
+    }
+}
+
+/// Describes a decision for its span.
+fn describe(decision: &RouteDecision) -> SpanDescription {
+    let decision = match decision {
+        RouteDecision::Answer(_) => "answer",
+        RouteDecision::Local { .. } => "local",
+        RouteDecision::Forward(_) => "forward",
+    };
+    SpanDescription { attributes: vec![text("sealgate.decision", decision)], failed: false }
 }
 
 /// Returns the response of the front to a request that its upstream did not answer.
@@ -262,6 +289,9 @@ impl ProxyHttp for Proxy {
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
         exchange.is_own = session.client_addr().is_some_and(|address| address.as_unix().is_some());
+        if let Some(tracer) = self.tracer.as_ref().filter(|_| !exchange.is_own) {
+            exchange.trace = self.begin_trace(tracer, session, &exchange.origin);
+        }
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<CancelHandle>>() {
             exchange.switch = Some(switch);
         }
@@ -288,7 +318,11 @@ impl ProxyHttp for Proxy {
     // Otherwise the future of each request would reserve memory for all of them.
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
-        let verdict = exchange.snapshot.front.decide(session.req_header()).await;
+        let decision = exchange.snapshot.front.decide(session.req_header());
+        let verdict = match &exchange.trace {
+            Some(trace) => Box::pin(trace.within(span("decision", decision, describe))).await,
+            None => decision.await,
+        };
         // Nothing else is in the extensions here. Even an empty map would be copied with the head.
         *session.req_header_mut().extensions_mut() = Extensions::new();
         exchange.answered_by = AnsweredBy::Front;
@@ -339,6 +373,9 @@ impl ProxyHttp for Proxy {
         }
         if exchange.pinned.is_none() && authenticates_connection(&session.req_header().headers, &AUTHORIZATION) {
             exchange.pinned = Some(Arc::new(PinnedConnection::new()));
+        }
+        if let (Some(trace), None) = (&exchange.trace, exchange.upstream_span) {
+            exchange.upstream_span = Some(trace.start_span());
         }
         // If a server is already set, this is a retry after the connection to that server failed.
         let avoid = exchange.server.as_ref();
@@ -434,7 +471,10 @@ impl ProxyHttp for Proxy {
         let rewrite = &forward.rewrite;
         // The client certificate of a trusted proxy identifies the proxy, not its client.
         let tls = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
-        let tls = tls.filter(|_| !self.is_trusted(exchange.origin.peer));
+        let is_proxy = self.is_trusted(exchange.origin.peer);
+        let tls = tls.filter(|_| !is_proxy);
+        let recorded = exchange.trace.as_ref().zip(exchange.upstream_span);
+        let recorded = recorded.map(|(trace, span)| TraceParent::recorded(trace.id(), span.id));
         let host = exchange.server.as_ref().and_then(|server| server.host.as_ref());
         // An upstream that does not read the whole body would parse the rest as the next request.
         // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
@@ -456,7 +496,7 @@ impl ProxyHttp for Proxy {
             if let Some(host) = host {
                 fields.insert(HOST, host.clone());
             }
-            self.request_ids.set_fields(fields, &exchange.origin.request_id);
+            self.request_ids.set_fields(fields, &exchange.origin.request_id, is_proxy, recorded);
             client_certificate::set_fields(fields, tls);
             if is_empty {
                 fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
