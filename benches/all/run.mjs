@@ -104,7 +104,7 @@ async function overTls() {
   const kinds = {
     "tls-http1": ["TLS, HTTP/1.1, public", (server, duration) => ask(server, duration)],
     "tls-http2": ["TLS, HTTP/2, public", ({ port, child }, duration) => h2load({ url: `https://127.0.0.1:${port}/open/`, host, pid: child.pid, connections: CONNECTIONS, duration })],
-    handshake: ["TLS, a full handshake per request (TLS 1.3, P-256)", (server, duration) => ask(server, duration, ["Connection: close"])],
+    handshake: ["TLS, a new connection per request (TLS 1.3, P-256; wrk resumes sessions)", (server, duration) => ask(server, duration, ["Connection: close"])],
   };
   for (const [name, [title, load]] of Object.entries(kinds)) {
     const results = measured(servers, rounds, (server, duration = seconds) => load(server, duration));
