@@ -108,7 +108,7 @@ function startSealgateWithTokenKey() {
   copyFileSync(certificate, `${directory}/tls.pem`);
   runAt(directory, "key", "generate");
   runAt(directory, "key", "generate-tls-key", "tls");
-  const request = execFileSync(`${root}/target/dist/sealgate`, ["key", "certificate-request", "tls", "app.localhost", "--config", `${directory}/sealgate.toml`]);
+  const request = execFileSync(`${root}/target/dist/sealgate`, ["key", "request-certificate", "tls", "app.localhost", "--config", `${directory}/sealgate.toml`]);
   const issue = ["x509", "-req", "-days", "2", "-copy_extensions", "copy", "-CA", certificate, "-CAkey", key, "-CAcreateserial", "-out", `${directory}/tls.pem`];
   execFileSync("openssl", issue, { input: request, stdio: ["pipe", "ignore", "ignore"] });
   return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${directory}/sealgate.toml`]);

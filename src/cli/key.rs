@@ -59,7 +59,7 @@ pub(super) enum Verb {
     ///
     /// PEM, signed by the key. Your certificate authority issues the certificate from it. Repeat the command for a
     /// renewal.
-    CertificateRequest {
+    RequestCertificate {
         /// Label of the TLS key
         label: String,
         /// Host names and IP addresses of the certificate; the first is also its common name
@@ -131,7 +131,7 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
             output.result(&json!({ "id": id }), || format!("Created wrapping key {id}\n"))
         }
         Verb::GenerateTlsKey { label } => tls::generate(&label, access, output),
-        Verb::CertificateRequest { label, hosts } => tls::request(&label, &hosts, access, output),
+        Verb::RequestCertificate { label, hosts } => tls::request(&label, &hosts, access, output),
         Verb::List => list(access, output),
         Verb::Check => check::run(access, output),
         Verb::VerifyAttestation(arguments) => attestation::run(&arguments, output),

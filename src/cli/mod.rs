@@ -271,7 +271,7 @@ mod tests {
     ///
     /// `delete` removes an object permanently. `revoke` ends access. `remove` ends a membership (of
     /// a node, of a published key) and keeps the object. `retire` lets a signing key end in order.
-    const VERBS: [&str; 30] = [
+    const VERBS: [&str; 31] = [
         "activate",
         "add",
         "admit",
@@ -283,6 +283,7 @@ mod tests {
         "enable",
         "export",
         "generate",
+        "hash",
         "import",
         "init",
         "invite",

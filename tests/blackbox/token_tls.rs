@@ -34,7 +34,7 @@ fn make_authority(directory: &Path) {
 /// Lets the authority issue a certificate to the TLS key `label` of the token.
 fn issue(instance: &Instance, label: &str, host: &str, file: &str) {
     let directory = instance.directory.path();
-    let request = instance.run(&["key", "certificate-request", label, host]);
+    let request = instance.run(&["key", "request-certificate", label, host]);
     fs::write(directory.join("request.pem"), request).unwrap();
     let authority = ["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
     openssl(directory, &[&authority[..], &["-days", "20", "-copy_extensions", "copy", "-out", file]].concat());

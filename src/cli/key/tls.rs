@@ -1,4 +1,4 @@
-//! `sealgate key generate-tls-key` and `certificate-request`: private keys of TLS certificates in the
+//! `sealgate key generate-tls-key` and `request-certificate`: private keys of TLS certificates in the
 //! token.
 
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(super) fn generate(label: &str, access: &StoreAccess, output: &Output) -> Re
     let id: [u8; 16] = random(&OsEntropy);
     let key = signer::generate_tls_key(&access.config().hsm, &label, &id).map_err(CommandFailure::line)?;
     output.result(&json!({ "label": label, "id": key.id() }), || {
-        format!("Created TLS key {label}\nNext: sealgate key certificate-request {label} HOST\n")
+        format!("Created TLS key {label}\nNext: sealgate key request-certificate {label} HOST\n")
     })
 }
 
