@@ -62,7 +62,8 @@ impl Answer {
     /// Returns the answer as one JSON object, as it is printed.
     pub fn members(&self) -> Members {
         match serde_json::to_value(self) {
-            // An object with a single member: the kind of answer, with the answer.
+            // Serde writes the enum as an object with one member: the name of the variant, with its
+            // content.
             Ok(Value::Object(tagged)) => match tagged.into_iter().next() {
                 Some((_, Value::Object(members))) => Members(members),
                 _ => Members(Map::new()),
@@ -114,7 +115,7 @@ pub struct ServerStatus {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunningServer {
     pub(super) started_at: UnixTime,
-    /// Addresses that it listens on, also for redirects to HTTPS.
+    /// Addresses of the listeners, including those that redirect to HTTPS.
     pub(super) listen: Vec<SocketAddr>,
     /// Configuration file.
     pub(super) config: PathBuf,
@@ -237,7 +238,7 @@ pub struct ImportAnswer {
     /// Number of users who are locked, disabled or expired in the other system. They are added
     /// disabled.
     pub(super) disabled: usize,
-    /// Entries that are not users.
+    /// Number of entries that are not users.
     pub(super) skipped: usize,
     /// Number of users by hash scheme.
     pub(super) hashes: BTreeMap<String, usize>,
@@ -588,8 +589,8 @@ shown! {
 
 /// Serialises a secret in clear.
 ///
-/// For the socket, which only the server's own user and root can open, and for the user who
-/// requested the secret.
+/// Used on the socket, which only the server's own user and root can open, and for the output to
+/// the user who requested the secret.
 pub(super) fn in_clear<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
 }

@@ -67,7 +67,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     if dry_run {
         return Ok(Answer::Invited(answer));
     }
-    // Without errors, each row has become a user, so `choices` has the same order.
+    // There were no errors, so each row has become a user, and `choices` has the same order.
     let (mut invited, mut mails) = (Vec::with_capacity(checked.people.len()), Vec::with_capacity(checked.people.len()));
     for (number, ((_, user), choice)) in checked.people.iter().zip(choices).enumerate() {
         if number % STEP == STEP - 1 {
@@ -81,7 +81,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     }
     match directory.store.add_invited(&invited, &mails).await? {
         AddOutcome::Added => {}
-        // A user was added concurrently.
+        // Another command has added one of these users in the meantime.
         AddOutcome::Exists => {
             let mut faults = existing(directory, &checked.people).await?;
             if faults.is_empty() {

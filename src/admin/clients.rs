@@ -53,7 +53,7 @@ async fn run(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer
         ClientCommand::Set { client, settings } => set(directory, &client, &settings).await,
         ClientCommand::Delete(id) => delete(directory, &id).await,
         ClientCommand::GenerateToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
-        // The command line handles it itself.
+        // The command line executes this command itself, without a server.
         ClientCommand::HashSecret => Err(CommandError::invalid("a server does not hash secrets of clients")),
     }
 }

@@ -52,7 +52,7 @@ pub struct Directory<'a> {
 /// Whether a command can send mail.
 #[derive(Clone, Copy)]
 pub enum Mailing<'a> {
-    /// No server runs. No data key can seal a mail, and nothing would send it.
+    /// No server runs, so there is no data key to seal a mail, and no process that would send it.
     NoServer,
     /// The server sends no mail.
     Off,
@@ -79,7 +79,7 @@ impl<'a> Directory<'a> {
         }
     }
 
-    /// Returns the same directory for a user of the console.
+    /// Returns the same dependencies, with a user of the console as the sender.
     #[must_use]
     pub fn by(self, authority: Authority, address: IpAddr, request_id: &'a str) -> Self {
         Self { actor: authority.into(), authority, request: Some((address, request_id)), ..self }
@@ -140,14 +140,12 @@ impl CommandError {
 pub trait HashPassword: Send + Sync {
     /// Hashes the password with this salt.
     ///
-    /// # Errors
-    /// If the password is too long, or the threads are overloaded.
+    /// # Errors If the password is too long, or the hashing threads are overloaded.
     async fn hash(&self, password: &Secret, salt: [u8; 16]) -> Result<PasswordHash, PasswordError>;
 
     /// Checks a new password.
     ///
-    /// # Errors
-    /// If the threads are overloaded.
+    /// # Errors If the hashing threads are overloaded.
     async fn check(&self, password: &Secret, owner: &Owner<'_>) -> Result<Result<(), PasswordFault>, PasswordError>;
 }
 

@@ -19,7 +19,7 @@ use crate::{access, audit, clients, keys, mails, nodes, users};
 pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answer, CommandError> {
     match command {
         Command::Status => status(directory).await,
-        // The admin socket handles a reload itself. Here no server runs.
+        // The admin socket executes a reload itself. Without a server, there is nothing to reload.
         Command::Reload => Err(CommandError::invalid("no server is running, so there is no configuration to reload")),
         Command::Backup { to } => backup(directory, &to).await,
         // Large futures are boxed, because callers embed them in their own futures.

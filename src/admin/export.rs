@@ -1,7 +1,7 @@
 //! Export and import of a store as lines of JSON.
 //!
 //! The first line identifies the format. The last line contains the number of records, and the
-//! SHA-256 of everything before it. They reveal truncation and changes.
+//! SHA-256 of everything before it. Both reveal truncated or changed files.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read, Write};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use sealgate_domain::time::UnixTime;
 use sealgate_store::{ExportRecord, Position, Store, StoreError, export_format};
 
-/// Maximum length of a line, bytes; several times the longest record.
+/// Maximum length of a line, in bytes: several times that of the longest record.
 const MAX_LINE_LENGTH: u64 = 2 << 20;
 /// Number of records that are imported at once.
 const PAGE: usize = 64;
@@ -84,7 +84,7 @@ pub async fn export(
     file: &mut (impl Write + Send),
 ) -> Result<usize, ExportError> {
     let mut file = Digesting { file, digest: Sha256::new() };
-    // This may be older than this program's own format: while nodes of two versions serve the
+    // The store's format may be older than the program's. While nodes of two versions serve the
     // store, the previous version must be able to import the file.
     let format = store.newest_format().await?;
     let header = Header { kind: KIND.to_owned(), format, instance: instance.to_owned(), exported_at: now };

@@ -53,7 +53,7 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
     let users: Vec<User> = checked.people.iter().map(|(_, user)| user.clone()).collect();
     match directory.store.add_users(&users).await? {
         AddOutcome::Added => {}
-        // A user was added concurrently.
+        // Another command has added one of these users in the meantime.
         AddOutcome::Exists => {
             let mut faults = existing(directory, &checked.people).await?;
             if faults.is_empty() {

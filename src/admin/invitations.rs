@@ -45,7 +45,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     let links = AccountLinks { invitation: Some(invitation.clone()), ..AccountLinks::none(user.sub) };
     match directory.store.add_invited(&[(user.clone(), links)], mail.as_slice()).await? {
         AddOutcome::Added => {}
-        // The user was added concurrently.
+        // Another command has added the user in the meantime.
         AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
     directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
@@ -95,7 +95,8 @@ async fn record_sent(directory: &Directory<'_>, sub: Subject, is_printed: bool) 
     directory.record(if is_printed { event.with_detail("link printed") } else { event }).await;
 }
 
-/// Sends or prints a new link to a user without a credential. The previous link may have any state.
+/// Sends or prints a new link to a user without a credential, whether or not the previous link is
+/// still valid.
 pub(super) async fn resend(
     directory: &Directory<'_>,
     person: &Person,
@@ -121,7 +122,7 @@ pub(super) async fn resend(
     let app = before.invitation.as_ref().and_then(|invitation| invitation.app.clone());
     let (invitation, mail, link) = match &sender {
         Some(sender) => {
-            // The application may have been removed from the configuration.
+            // The application may have been removed from the configuration since.
             let app = app.filter(|app| sender.title(app).is_some());
             let (invitation, mail) = sender.invitation(&user.value, app, language)?;
             (invitation, Some(mail), None)

@@ -34,11 +34,12 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    // The change is applied before the audit event is written, so that a compromised key verifies
-    // nothing during the write.
+    // Apply the change before writing the audit event, because the write takes time: a removed key
+    // must verify nothing from now on.
     directory.keys.follow(ring.clone());
     if let KeyCommand::Begin { .. } = command {
-        // Only the announcement changes the visible schedule, so there is no audit event.
+        // `Begin` does not change the published schedule, so it has no audit event. The later
+        // announcement has one.
         return shown(&ring, now, directory).await;
     }
     directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;

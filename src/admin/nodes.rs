@@ -98,7 +98,7 @@ impl Admission<'_> {
         self.admitted(ring).map_err(|fault| CommandError::invalid(fault.to_string()))
     }
 
-    /// Returns the key that the node trusts. The key ring must contain it.
+    /// Returns the key that the node trusts. Fails if the key ring does not contain it.
     fn trusted_key(&self, ring: &KeyRing) -> Result<PublicJwk, CommandError> {
         let NodeRequest { node, trusted, .. } = self.request;
         let life = ring.find(trusted).filter(|life| ring.state(life, self.now) != KeyState::Removed);

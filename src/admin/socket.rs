@@ -75,7 +75,7 @@ pub fn bind(path: &Path) -> Result<AdminSocket, BindError> {
     let kernel = |error| BindError::Kernel { path: path.to_owned(), error };
     make_room(path)?;
     let listener = StdListener::bind(path).map_err(kernel)?;
-    // A peer that connects before this line is refused by the check of its user.
+    // The check of the peer's user refuses connections that are made before this line.
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(kernel)?;
     listener.set_nonblocking(true).map_err(kernel)?;
     Ok(AdminSocket { listener, path: path.to_owned() })

@@ -87,7 +87,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
     user.password = Some(directory.passwords.hash(password, random(directory.entropy)).await?);
     match directory.store.add_user(&user).await? {
         AddOutcome::Added => {}
-        // The user was added concurrently.
+        // Another command has added the user in the meantime.
         AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
     directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
@@ -116,8 +116,7 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    // Committed with the change: the notification to the old mailbox, and the removal of all its
-    // links.
+    // The same commit notifies the old mailbox and removes all links of the account.
     let left = |before: &User, after: &User| {
         let is_moved = before.email.lookup_key() != after.email.lookup_key();
         is_moved.then(|| AddressLeft { mails: notice_to_old_address(directory, before), links: remove_links })
@@ -266,7 +265,8 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
 
 /// Changes a user and revokes all access.
 ///
-/// This also revokes a sign-in with the old credentials during the change, and its refresh tokens.
+/// The revocation begins with the commit of the change. So it also ends a session or a grant that
+/// another request obtains with the old credentials during the change.
 async fn change_and_end(
     directory: &Directory<'_>,
     person: &Person,

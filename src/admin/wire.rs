@@ -17,9 +17,9 @@ use crate::answer::Answer;
 use crate::command::Command;
 use crate::socket;
 
-/// Maximum length of a command, bytes. An import of many users reaches it.
+/// Maximum length of a command, in bytes. An import of many users reaches it.
 pub(super) const MAX_COMMAND_LENGTH: usize = 16 << 20;
-/// Initial capacity of the buffer, bytes; sufficient for nearly every command.
+/// Initial capacity of the buffer, in bytes. It is sufficient for nearly every command.
 const INITIAL_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Maximum time that each side waits for bytes of the peer.
@@ -112,7 +112,7 @@ pub(super) async fn read_line(
     }
 }
 
-/// Maximum length of an answer, bytes; several times a page of the largest clients.
+/// Maximum length of an answer, in bytes: several times that of a page of the largest clients.
 const MAX_ANSWER_LENGTH: usize = 64 << 20;
 
 /// Reason why a server did not answer a command.

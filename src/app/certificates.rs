@@ -139,7 +139,7 @@ impl Ordering {
         duty: Option<Arc<Mutex<LeasedTask>>>,
     ) -> Result<Self, AcmeFault> {
         let (authority, files) = (Arc::new(AcmeAuthority::new(config)?), AcmeFiles::new(config));
-        // The state of a cluster is in the store.
+        // A cluster keeps this state in the store, not in files.
         let state = if duty.is_some() { AcmeState::default() } else { files.load()? };
         let keeping = Keeping::new(sealgate, challenges, files, duty);
         Ok(Self { authority, keeping, state, account: None, validities: BTreeMap::new(), windows: BTreeMap::new() })

@@ -18,7 +18,7 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(3);
 /// Interval between two counts of clients. Such a count reads all clients.
 const CLIENT_COUNT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Counts if this node holds the lease, and applies the published counts, until `stop`.
+/// Counts while this node holds the lease, and applies the published counts, until `stop`.
 pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     if !sealgate.store.is_shared() {
         return;

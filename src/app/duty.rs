@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sealgate_core::state::Sealgate;
 use sealgate_store::{Fence, Lease, LeaseName};
 
-/// Interval at which the lease is checked while there is no work.
+/// Interval at which the lease is checked while there is nothing to do.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Lease of one task, and the state of this node's attempts to hold it.
@@ -22,7 +22,7 @@ impl LeasedTask {
         Self { sealgate: Arc::clone(sealgate), lease: Lease::new(name, sealgate.rotation.server()), is_failing: false }
     }
 
-    /// Acquires or renews the lease. Returns its fence for the next step: see [`Lease::hold`].
+    /// Acquires or renews the lease. Returns its fence for the next step, see [`Lease::hold`].
     pub(crate) async fn hold(&mut self) -> Option<Fence> {
         let name = self.lease.name().as_str();
         let held = self.lease.hold(&self.sealgate.store, Instant::now()).await;

@@ -1,5 +1,8 @@
-//! Lookups of users when an e-mail is due: the user who requested a password reset, and the owner
-//! of an address to confirm.
+//! Mails whose recipient is determined when they are sent: for a password reset, and for the
+//! confirmation of an address.
+//!
+//! A request queues a mail in the same way for every name and address, so that its response does not
+//! reveal whether the account exists. The account is looked up here, when the mail is due.
 
 use std::time::Duration;
 
@@ -14,29 +17,29 @@ use sealgate_system::clock::random;
 
 /// Maximum random delay of an e-mail.
 ///
-/// E-mails are sent one after another. Without the delay, an attacker could request another user's
-/// link and then a link of their own. The delivery time of their own e-mail would reveal whether
-/// another one was sent before it.
+/// E-mails are sent one after another. Without the delay, an attacker could request a link for
+/// another user and then one for themselves. The delivery time of their own e-mail would reveal
+/// whether the other one was sent.
 pub const MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// E-mail for a user who requested a password reset.
+/// Reply to a request for a password reset.
 enum Answer {
-    /// A link to set a new password.
+    /// An e-mail with a link to set a new password.
     Link,
-    /// A statement that the account has no password to reset.
+    /// An e-mail that says that the account has no password to reset.
     PasskeysOnly,
-    /// No e-mail, and the reason.
+    /// No e-mail, for this reason.
     Nothing(&'static str),
 }
 
-/// Replaces `wanted`, a leased reset request, by the user's e-mail, or removes it.
+/// Replaces the reset request `wanted` with the e-mail for its user, or removes it. The caller
+/// holds the lease of `wanted`.
 ///
-/// The e-mail is due soon, at a random time, and is addressed to the account's address. After a
-/// crash before the commit, `wanted` is still queued. After the commit, no second link is created.
-/// A conflict means that another process has taken `wanted`.
+/// The new e-mail goes to the account's address, after a random delay. One commit replaces `wanted`
+/// and stores the link, so a crash neither loses the request nor creates a second link. Returns
+/// [`Committed::Conflict`] if another process has changed `wanted`.
 ///
-/// # Errors
-/// When the store fails or there is no data key; `wanted` is still queued then.
+/// # Errors When the store fails or there is no data key. `wanted` is still queued then.
 pub async fn reset(
     sealgate: &Sealgate,
     now: UnixTime,
@@ -49,7 +52,7 @@ pub async fn reset(
     };
     let Some(user) = store.user_by_lookup_key(account).await? else { return store.replace_mail(wanted, &[]).await };
     if !browser.is_empty() && store.known_browsers(user.sub).await?.find_kept(browser, now).is_none() {
-        // Unknown browsers have used up the requests for this account.
+        // The account's limit is used up, and the account does not know this browser.
         return store.replace_mail(wanted, &[]).await;
     }
     let answer = answer_for(sealgate, &user).await?;
@@ -81,20 +84,21 @@ async fn answer_for(sealgate: &Sealgate, user: &User) -> Result<Answer, StoreErr
     if !user.is_enabled() {
         return Ok(Answer::Nothing("account disabled"));
     }
-    // An unconfirmed address may belong to another person.
+    // An address that was not verified may belong to another person.
     if !user.email_verified {
         return Ok(Answer::Nothing("address not verified"));
     }
     if user.password.is_some() {
         return Ok(Answer::Link);
     }
-    // Access to the mailbox alone must not open an account without a password.
+    // Access to the mailbox alone must not give access to an account without a password.
     let factors = sealgate.store.factors(user.sub).await?;
     let has_passkey = factors.is_some_and(|factors| factors.value.has_passkey());
     Ok(if has_passkey { Answer::PasskeysOnly } else { Answer::Nothing("no password") })
 }
 
-/// Creates an e-mail in the language and with the origin of the request that caused it.
+/// Creates an e-mail for the user, in the language and with the origin of the request, due after a
+/// random delay.
 fn made(
     sealgate: &Sealgate,
     now: UnixTime,
@@ -112,13 +116,13 @@ fn made(
     Ok(WaitingMail { due_at, ..mail })
 }
 
-/// Replaces `wanted` by an e-mail with a code, or by a notification if the address has an account.
+/// Replaces `wanted` with an e-mail that contains a code. If another account has the address,
+/// replaces it with a notification to that account's user.
 ///
-/// The address counts as free if the requesting user has it in another spelling. A disabled owner
-/// gets no e-mail. A conflict means that another process has taken `wanted`.
+/// A disabled account gets no e-mail. An account that changes only the spelling of its own address
+/// gets the code. Returns [`Committed::Conflict`] if another process has changed `wanted`.
 ///
-/// # Errors
-/// When the store fails or there is no data key; `wanted` is still queued then.
+/// # Errors When the store fails or there is no data key. `wanted` is still queued then.
 pub async fn address(
     sealgate: &Sealgate,
     now: UnixTime,

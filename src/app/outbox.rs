@@ -1,11 +1,11 @@
 //! Background task that sends queued e-mails.
 //!
-//! The task sends one e-mail at a time, each with a deadline. A slow or failing mail server affects
-//! only this task. If several nodes share a store, one of them sends. A sender also leases each
-//! e-mail, so that two concurrent senders do not send it twice.
+//! The task sends one e-mail at a time, each with a deadline, so a slow or failing mail server
+//! affects only this task. If several nodes share a store, only one of them sends. The node also
+//! leases each e-mail, so that a second sender, after a failover, does not send it again.
 //!
-//! An e-mail is awaited if a user waits for it, such as a reset link. Awaited e-mails are sent
-//! first.
+//! An e-mail is *awaited* if a user waits for it in front of the browser, such as a reset link.
+//! Awaited e-mails are sent first.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,17 +31,18 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval between two counts of the outbox. A count reads all of it.
 const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Number of e-mails read from the store at a time.
+/// Number of e-mails that are read from the store at a time.
 const BATCH: usize = 32;
 
-/// Interval between searches of the whole queue for e-mails that users are waiting for. Each
-/// search reads all due e-mails.
+/// Minimum interval between searches of the whole queue for awaited e-mails. Each search reads all
+/// due e-mails.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Number of consecutive e-mails of which one is not awaited, if there is such an e-mail.
+/// While awaited e-mails are due, one of this many e-mails is not awaited.
 const TURN: usize = 4;
 
-/// Number of users in a row with an ambiguous response after which sending pauses.
+/// Number of users with an ambiguous response, without an accepted e-mail in between, after which
+/// sending pauses.
 const MAX_UNCLEAR_IN_A_ROW: usize = 5;
 
 /// First pause after the mail server was unusable. It doubles up to [`MAX_PAUSE`] while the failure
@@ -96,20 +97,20 @@ pub(crate) struct OutboxWorker {
     pause: Option<(Instant, Duration)>,
     /// Users whose e-mails had an ambiguous response since the last accepted e-mail.
     ///
-    /// Several such users pause the outbox, because the cause then concerns all e-mails. E-mails
-    /// without a user do not count: unauthenticated requests cause them, and must not stop the
-    /// e-mails of others.
+    /// Several such users pause the outbox, because the mail server then seems to refuse all
+    /// e-mails. E-mails without a user do not count: unauthenticated requests cause them, and must
+    /// not stop the e-mails of others.
     unclear: HashSet<Subject>,
     /// Length of the last pause after ambiguous responses, until an e-mail is accepted.
     unclear_pause: Option<Duration>,
-    /// Sent e-mails that are not recorded yet because the store failed. Sending them again would
-    /// duplicate them.
+    /// Sent e-mails whose record could not be written because the store failed. They must not be
+    /// sent again.
     unnoted: HashMap<MailId, SentMail>,
     /// Time of the last count.
     counted: Option<Instant>,
     /// Time of the last search for awaited e-mails behind other due e-mails.
     looked_behind: Option<Instant>,
-    /// Last e-mail that [`Self::settle_behind`] has read.
+    /// Last e-mail that [`Self::settle_behind`] has read, where its next page starts.
     passed: Option<WaitingMail>,
 }
 
@@ -122,7 +123,8 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
             _ = stop.changed() => break,
             () = tokio::time::sleep(CHECK_INTERVAL) => {}
         }
-        // An e-mail interrupted by a stop is sent by the next process after its lease expires.
+        // If a stop interrupts the delivery of an e-mail, the next process sends it again after the
+        // lease has expired.
         let looked = tokio::select! {
             biased;
             _ = stop.changed() => break,
@@ -162,7 +164,7 @@ impl OutboxWorker {
             return Ok(());
         };
         if self.duty.hold().await.is_none() {
-            // The sending node reports the counts.
+            // The node that sends reports these numbers.
             self.sealgate.metrics.outbox(0, 0, 0);
             return Ok(());
         }
@@ -173,7 +175,7 @@ impl OutboxWorker {
             let is_backlog = due.len() >= BATCH;
             let mut sent = 0;
             for mail in due {
-                // A user may wait for an e-mail that was queued during the last delivery.
+                // Read the queue again: an awaited e-mail may have been queued since.
                 if is_backlog && sent > 0 && self.may_look_behind() {
                     break;
                 }
@@ -182,7 +184,7 @@ impl OutboxWorker {
                 }
                 if !is_usable {
                     if self.is_paused() || !self.is_usable(&relay).await {
-                        // Check the remaining e-mails for work that needs no mail server.
+                        // Continue with e-mails that need no mail server.
                         continue;
                     }
                     is_usable = true;
@@ -243,10 +245,10 @@ impl OutboxWorker {
         self.pause.is_some_and(|(until, _)| Instant::now() < until)
     }
 
-    /// Does the work that needs no mail server: records a sent e-mail, looks up its user, or drops
-    /// it if it is too late.
+    /// Processes an e-mail that needs no mail server: records it if it was sent, looks up its user,
+    /// or gives up if it has expired.
     ///
-    /// Returns true if there is nothing left to send.
+    /// Returns false if the e-mail must be sent.
     async fn is_settled(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let id = mail.value.id;
         if let Some(sent) = self.unnoted.get(&id) {
@@ -266,7 +268,7 @@ impl OutboxWorker {
         Ok(false)
     }
 
-    /// Replaces a request for a lookup by the user's e-mail, which is sent at the next check.
+    /// Replaces a request for a lookup with the user's e-mail, which is sent at a later check.
     async fn look_up(&self, mail: &Loaded<WaitingMail>, now: UnixTime) -> Result<(), StoreError> {
         let message = match self.sealgate.store.open_mail(&mail.value) {
             Ok(message) => message,
@@ -278,7 +280,7 @@ impl OutboxWorker {
             mail_lookup::reset(&self.sealgate, now, mail, &message).await
         };
         match looked_up {
-            // On a conflict, another process has the e-mail.
+            // On a conflict, another process has already replaced the request.
             Ok(_) => Ok(()),
             // A retry would fail too, and would block all other e-mails.
             Err(error @ StoreError::Broken(_)) => {
@@ -288,10 +290,11 @@ impl OutboxWorker {
         }
     }
 
-    /// Calls [`Self::is_settled`] for e-mails further back in the queue while none can be sent, one
-    /// page per check.
+    /// Processes the e-mails behind the first page as [`Self::is_settled`] does, one page per
+    /// check, while the mail server is unusable.
     ///
-    /// Otherwise unauthenticated requests could fill the outbox until no notification fits.
+    /// Otherwise requests of unauthenticated clients could fill the outbox until no notification
+    /// fits.
     async fn settle_behind(&mut self) -> Result<(), StoreError> {
         if !self.is_paused() {
             self.passed = None;
@@ -386,7 +389,8 @@ impl OutboxWorker {
                 return Ok(!self.count_unclear(mail.value.subject, &answer));
             }
             Err(SendError::Relay(error)) => {
-                // The e-mail is not the cause, so it stays due as before.
+                // The mail server is the cause of the failure, not this e-mail, so the e-mail stays
+                // due.
                 match mail.value.moved(now) {
                     Ok(next) => drop(store.move_mail(&mail, next).await?),
                     Err(reason) => self.give_up(&mail, reason, Some(&error)).await?,
@@ -403,8 +407,7 @@ impl OutboxWorker {
 
     /// Records an ambiguous response. Returns whether sending pauses because there were too many.
     ///
-    /// The count restarts after the pause, so that acceptable e-mails get their turn between two
-    /// pauses.
+    /// The count restarts after the pause, so that other e-mails are tried between two pauses.
     fn count_unclear(&mut self, subject: Option<Subject>, answer: &str) -> bool {
         self.unclear.extend(subject);
         if self.unclear.len() < MAX_UNCLEAR_IN_A_ROW {

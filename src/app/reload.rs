@@ -34,14 +34,15 @@ pub(crate) struct Reloader {
     site: Mutex<Arc<Site>>,
 }
 
-/// A reload that cannot fail any more.
+/// Prepared reload. Applying it cannot fail.
 struct Prepared {
     site: Arc<Site>,
     change: Change,
     changed: Vec<String>,
 }
 
-/// Prevents SIGHUP from ending the process, before a listener exists. Call it inside a runtime.
+/// Installs a handler for SIGHUP, which would otherwise end the process until [`Reloader::listen`]
+/// runs. Call it inside a runtime.
 pub(crate) fn outlive_hangup() -> Result<(), String> {
     // The handler remains when the listener is dropped.
     signal(SignalKind::hangup()).map(drop).map_err(|error| format!("cannot listen for SIGHUP: {error}"))

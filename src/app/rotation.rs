@@ -1,10 +1,10 @@
 //! Automatic rotation of the signing key.
 //!
 //! When the active key has signed for the configured time, this server generates the next key in
-//! the token and schedules it. Of several servers on one store, one does it. A failure is logged
-//! and reported in metrics and `/readyz`. The active key continues to sign.
+//! the token and schedules it. If several servers share a store, one of them does this. A failure
+//! is logged and reported in metrics and `/readyz`. The active key continues to sign.
 //!
-//! [`sealgate_domain::key_ring`] schedules, and the signer uses the token.
+//! [`sealgate_domain::key_ring`] decides the times, and the signer generates the keys in the token.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -173,7 +173,7 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     });
     let ring = claim.await.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
     let Some(own) = ring.rotation_of(server) else {
-        // Another server does it.
+        // Another server rotates the key.
         return Ok(());
     };
 

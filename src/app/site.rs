@@ -30,7 +30,7 @@ use sealgate_provider as provider;
 
 /// Interval of checks whether the store accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// Interval of reports about answers to refreshes, if there are new ones.
+/// Interval of reports about responses to refreshes, if there are new ones.
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Local route of a form to an application whose user must sign in first. The gateway stores the
@@ -122,7 +122,7 @@ impl Site {
         self.sealgate.answers.rest();
     }
 
-    /// Reports which answers to refreshes were ready in time, until `stop`.
+    /// Records in the store which responses to refreshes were ready in time, until `stop`.
     pub async fn report_answers(self: Arc<Self>, mut stop: Stop) {
         loop {
             tokio::select! {
@@ -136,7 +136,7 @@ impl Site {
         }
     }
 
-    /// Reports the last answers to refreshes, before the store is closed.
+    /// Reports the last responses to refreshes, before the store is closed.
     pub async fn report_last_answers(&self) {
         let Sealgate { answers, store, clock, .. } = self.sealgate.as_ref();
         if let Err(error) = answers.report_last(store, clock.now()).await {

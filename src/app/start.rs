@@ -51,8 +51,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     metrics.begin_reruns(RerunCause::ALL.map(RerunCause::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
-    // Bind the socket before a shared store is opened: entering a cluster replaces the process with
-    // the same node name. A local store has a lock of its own.
+    // Bind the socket before a shared store is opened: joining a cluster evicts a running process
+    // with the same node name, which must not happen by mistake. A local store has a lock of its
+    // own.
     let socket = match &config.store {
         StoreConfig::Postgres(_) => Some(bind(&config.admin.socket)?),
         StoreConfig::Sled(_) => None,
@@ -118,8 +119,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
                 }
                 last.report_last_answers().await;
                 last.write_last_audit().await;
-                // This blocks for up to ten seconds, but no other work is left. A new thread might
-                // not be available.
+                // This blocks for up to ten seconds. Nothing else runs any more, and a new thread
+                // might not be available.
                 closing.close();
             })
         }),

@@ -1,4 +1,4 @@
-//! Background garbage collection of expired records. Of several nodes, one performs it.
+//! Background garbage collection of expired records. One node performs it for the cluster.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use sealgate_store::{Fence, LeaseName, StoreError, SweepPlace};
 
 /// Interval between two runs.
 const RUN_INTERVAL: Duration = Duration::from_secs(30);
-/// Records per step on a local store: one commit of a few milliseconds, for which requests wait.
+/// Records per step on a local store: one commit, for which requests wait a few milliseconds.
 const STEP: usize = 64;
 /// Records per step over a network, where a step takes a few round trips for any number.
 const STEP_OF_CLUSTER: usize = 512;
@@ -26,13 +26,13 @@ const PAUSE_FACTOR_OF_CLUSTER: u32 = 1;
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// Number of removed records after which the backlog is counted again.
 const RECORDS_PER_COUNT: usize = 4096;
-/// Maximum count of the backlog.
+/// Maximum number to which the backlog is counted.
 const MAX_PENDING: usize = 16_384;
 /// Maximum number of audit records that are trimmed at a time: more than unauthenticated requests
 /// can create between two runs.
 const MAX_TRIMMED: usize = 16_384;
 
-/// Runs at once and then every half minute if this node holds the lease, until `stop`.
+/// Collects at the start and then every half minute while this node holds the lease, until `stop`.
 pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
         duty: LeasedTask::new(&sealgate, LeaseName::Sweeping),
@@ -110,7 +110,7 @@ impl Sweeper {
         }
     }
 
-    /// Executes one step. Returns whether more may be due.
+    /// Executes one step. Returns whether more records may be due.
     async fn step(&mut self, fence: &Fence, most: usize) -> Result<bool, StoreError> {
         let now = self.sealgate.clock.now();
         let swept = self.sealgate.store.sweep_on(&mut self.place, fence, now, most).await?;

@@ -22,7 +22,7 @@ use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
 use sealgate_store::sled::SledEngine;
 use sealgate_system::clock::{OsEntropy, SystemClock};
 
-/// Access to the users and clients of a configuration.
+/// Access to the data of one configuration: through its running server, or directly in its store.
 pub(super) struct StoreAccess {
     config: Config,
     runtime: Runtime,

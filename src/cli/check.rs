@@ -44,8 +44,7 @@ pub(super) fn run(
             StoreConfig::Postgres(_) => "store: PostgreSQL".to_owned(),
         };
         let access = StoreAccess::open(config)?;
-        // This query is first, because the other queries wait long for a database that acknowledges
-        // nothing.
+        // Checked first: a database that acknowledges no commit would delay the other checks.
         database = look_at_database(&access)?;
         warnings.extend(database.iter().flat_map(|survey| survey.setup.warnings()));
         let keys = key::check::find(&access)?;

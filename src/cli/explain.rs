@@ -21,7 +21,7 @@ use sealgate_domain::user::{Subject, User};
 use sealgate_gateway::{Asker, Explanation, IdentityHeader, explain};
 use sealgate_system::clock::{Clock as _, SystemClock};
 
-/// Maximum length of a token on standard input, bytes.
+/// Maximum length of a token on standard input, in bytes.
 const MAX_INPUT_LENGTH: u64 = 64 * 1024;
 
 #[derive(Debug, Args)]

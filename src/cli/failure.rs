@@ -6,8 +6,7 @@ use std::io::{self, Write};
 use crate::cli::output::printable;
 use sealgate_system::log;
 
-/// Exit status of a temporary failure. systemd restarts the service after this status, and not
-/// after a refusal.
+/// Exit status of a temporary failure (`EX_TEMPFAIL`). systemd restarts the service after it.
 const AWAY: i32 = 75;
 
 /// Reason why a command line was not executed.

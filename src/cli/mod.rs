@@ -242,9 +242,9 @@ fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
 /// Returns the configuration, in a process whose environment names the SoftHSM configuration of
 /// `hsm.softhsm_conf`.
 ///
-/// The module reads the environment. A change of the environment is only safe in a process with one
-/// thread. So if the variable is not set, the function executes the program again, in the same
-/// process.
+/// The PKCS#11 module reads the environment, and changing the environment is only safe in a process
+/// with one thread. So if the variable is not set, this function replaces the process with a new
+/// instance of the program (`exec`).
 fn with_environment(config: Config) -> Result<Config, CommandFailure> {
     let Some(conf) = &config.hsm.softhsm_conf else { return Ok(config) };
     if std::env::var_os(SOFTHSM_CONF).is_some_and(|set| set == *conf) {

@@ -90,7 +90,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         NodeVerb::Request { trust } => return request(trust, access, output),
         NodeVerb::Admit { name, key: Some(key), enrolment: Some(enrolment) } => {
             admit(name, key, enrolment, access)?;
-            // A new node has no row in the database yet.
+            // A node that never started has no row in the database.
             access.block_on(set_removed(&settings, name, false)).map_err(CommandFailure::line)?;
             return output
                 .result(&json!({ "name": name, "removed": false }), || format!("Admitted node {name}; start it\n"));

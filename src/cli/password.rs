@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::failure::CommandFailure;
 use sealgate_domain::secret::Secret;
 
-/// Maximum length of the input in bytes, longer than any accepted password.
+/// Maximum length of the input, in bytes. It exceeds that of every accepted password.
 const LONGEST: usize = 8192;
 
 pub(super) fn read() -> Result<Secret, CommandFailure> {

@@ -2,7 +2,7 @@
 //!
 //! The edge reads a request and asks the [`Front`] for a [`RouteDecision`]. It then writes the
 //! response of the front or forwards the request to an upstream. Deadlines and limits protect it
-//! from slow, greedy and malformed peers. It contains no access policy.
+//! against slow clients, excessive use and malformed messages. The edge contains no access policy.
 //!
 //! Only this crate and `app::server` use Pingora.
 
@@ -49,7 +49,8 @@ pub use crate::proxy::transport_security::Redirect;
 pub use crate::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::Resolver;
 
-/// Interface that decides on requests, and answers requests that are not forwarded.
+/// Application logic behind the edge: decides on each request, and answers those that are not
+/// forwarded.
 ///
 /// The extensions of each `head` contain the [`Origin`].
 #[async_trait]
@@ -61,7 +62,7 @@ pub trait Front: EdgeObserver + Policy + 'static {
     /// progress.
     async fn decide(&self, head: &request::Parts) -> RouteDecision;
 
-    /// Returns the response to a request after [`RouteDecision::Local`], or if its upstream did not
+    /// Returns the response to a request that is not forwarded, or that its upstream did not
     /// answer.
     ///
     /// If the result is `None`, the edge sends a plain response of its own.
@@ -78,12 +79,12 @@ pub trait EdgeObserver: Send + Sync {
 
     fn connection(&self, _event: ConnectionEvent) {}
 
-    /// Called every second. Each item is the file of a certificate in use, and its expiry in
-    /// seconds since 1970.
+    /// Reports the certificates in use, once a second. Each item is a certificate's file and its
+    /// expiry in seconds since 1970.
     fn certificates(&self, _shown: &[(&Path, i64)]) {}
 
-    /// Called every few seconds. Each item is an application, one of its servers, and whether that
-    /// server accepts connections.
+    /// Reports the health of the upstreams, every few seconds. Each item is an application, one of
+    /// its servers, and whether that server accepts connections.
     fn upstreams(&self, _states: Vec<(String, String, bool)>) {}
 }
 
@@ -104,8 +105,8 @@ pub trait Policy {
         None
     }
 
-    /// Returns whether an application may set this cookie. `_line` is the value of its
-    /// `Set-Cookie`.
+    /// Returns whether an application may set this cookie. `_line` is the value of the `Set-Cookie`
+    /// field.
     fn may_set_cookie(&self, _line: &HeaderValue) -> bool {
         true
     }
@@ -125,15 +126,17 @@ pub enum RouteDecision {
     Forward(Forward),
 }
 
-/// Handle of the route that the front found for a request. The edge does not know its type.
+/// Opaque handle of a route. The front creates it, and receives it again in
+/// [`AnswerReason::Local`].
 pub type RouteHandle = &'static (dyn Any + Send + Sync);
 
 /// Reason why the edge asks the front for a response.
 #[derive(Debug)]
 pub enum AnswerReason {
-    /// The body of a request was read after [`RouteDecision::Local`].
+    /// The front returned [`RouteDecision::Local`], and the edge has read the body.
     Local(RouteHandle, Bytes),
-    /// The body of a request after [`RouteDecision::Local`] was too long (413) or too slow (408).
+    /// The front returned [`RouteDecision::Local`], but the body was too long (413) or did not
+    /// arrive in time (408).
     ///
     /// The edge closes the connection after the response.
     NoBody(StatusCode),
@@ -143,8 +146,8 @@ pub enum AnswerReason {
 
 /// Instructions for forwarding a request to an upstream.
 ///
-/// The edge first removes the client's hop-by-hop fields. In addition to the rewrite, it sets
-/// `X-Request-Id`, and `Host` if the application expects its own address there.
+/// The edge removes the client's hop-by-hop fields, then applies `rewrite`. It also sets
+/// `X-Request-Id`, and `Host` if the application expects its own address in that field.
 #[derive(Debug, Clone)]
 pub struct Forward {
     /// Index of the application in the configuration.
@@ -163,7 +166,6 @@ pub struct Finished<'a> {
     /// `Host` of the request; empty if it was missing or invalid.
     pub host: &'a str,
     /// Path of the request, without the query and without segments that may be secrets.
-    /// secrets.
     pub path: &'a str,
     /// HTTP version of the client.
     pub version: Version,

@@ -20,7 +20,7 @@ use super::proxy::body::respond;
 /// Phase of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Listeners may not accept connections yet, and a stop signal is not handled yet.
+    /// Some listeners do not accept connections yet, and stop signals are not handled yet.
     Starting,
     Serving,
     /// Requests in progress are completed. New ones are not accepted.

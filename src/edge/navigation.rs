@@ -56,7 +56,7 @@ impl Requester {
             let in_frame = ["iframe", "frame", "object", "embed", "fencedframe"];
             return match () {
                 () if !is(headers, &FETCH_MODE, "navigate") => Self::Program,
-                // The destination is `empty` if a service worker forwards a navigation. Scripts
+                // A navigation that a service worker forwards has the destination `empty`. Scripts
                 // cannot send `navigate`.
                 () if is(headers, &FETCH_DEST, "document") || is(headers, &FETCH_DEST, "empty") => Self::Window,
                 () if in_frame.iter().any(|dest| is(headers, &FETCH_DEST, dest)) => Self::Frame,
@@ -74,7 +74,7 @@ impl Requester {
 
 /// Returns whether a user opens a page with this request, and can be redirected to sign in.
 pub fn is_navigation(head: &Parts) -> bool {
-    // When an open exchange is checked again, there is no response that could be a redirect.
+    // An open exchange that is checked again cannot be redirected.
     matches!(head.method, Method::GET | Method::HEAD)
         && head.extensions.get::<Reauthorization>().is_none()
         && Requester::from_headers(&head.headers) == Requester::Window
@@ -100,10 +100,10 @@ pub fn is_act_of_user(head: &Parts) -> bool {
     head.method == Method::POST || (head.method == Method::GET && opened())
 }
 
-/// Returns whether Microsoft Office follows a link in a document.
+/// Returns whether Microsoft Office sent this request to follow a link in a document.
 ///
 /// Office follows redirects with its own cookies, and then passes the last URL to the browser. The
-/// browser has started no sign-in and could not complete that one.
+/// browser could not complete a sign-in that Office has started.
 pub fn is_office(head: &Parts) -> bool {
     let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     let names = [&b"ms-office"[..], b"Microsoft Office"];

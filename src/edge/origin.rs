@@ -15,7 +15,7 @@ pub struct Origin {
     pub peer: IpAddr,
     /// Whether the client used TLS, to this server or to the trusted proxy.
     pub secure: bool,
-    /// Id of the request in the log, in responses and for the application.
+    /// Id of the request. The log, the response and the forwarded request contain it.
     pub request_id: String,
 }
 
@@ -54,7 +54,7 @@ impl Origin {
 
 /// Request extension that marks the check of an open exchange.
 ///
-/// The client has sent no new request, so it counts neither as a use of the session nor as a
+/// The client has sent no new request, so the check counts neither as a use of the session nor as a
 /// decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Reauthorization;

@@ -30,12 +30,13 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Creates a probe of these listeners. `health` determines the host and path of the request.
+    /// Creates a probe of the listeners with these connectors. `health` determines the host and
+    /// path of the request.
     pub fn new(doors: Vec<LoopbackConnector>, health: Arc<dyn Health>) -> Self {
         Self { doors, health, last: Mutex::new(None) }
     }
 
-    /// Checks that every listener answered, now or within the last second.
+    /// Checks that every listener answers. A result from the last second is used again.
     ///
     /// # Errors
     /// A sentence for the operator that names the listener without an answer.

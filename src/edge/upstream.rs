@@ -108,7 +108,7 @@ impl Upstreams {
 
     /// Copies the known addresses of names, and the health of servers, from an earlier snapshot.
     ///
-    /// They are used until the first lookup and the first health check.
+    /// These values are used until the first lookup and the first health check.
     pub(super) fn inherit(&self, others: &[Arc<Self>]) {
         for source in &self.sources {
             let UpstreamPlace::Named { host, port, found } = &source.place else { continue };
@@ -166,7 +166,8 @@ impl Upstreams {
         }
     }
 
-    /// Waits for a request's turn. `None` if the wait takes too long; see [`FairQueue::turn`].
+    /// Waits until the request may be sent. `None` if the wait takes too long; see
+    /// [`FairQueue::turn`].
     pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<QueueSlot> {
         self.fair_queue.turn(client).await
     }
@@ -187,8 +188,7 @@ impl Upstreams {
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let avoided = |server: &Arc<UpstreamServer>| avoid.is_some_and(|avoid| avoid.address == server.address);
-        // The turn is taken modulo the number of suitable servers, so that they share the requests
-        // of a dead server evenly.
+        // Counts only suitable servers, so that they share the requests of a dead server evenly.
         let among = |fits: &dyn Fn(&Arc<UpstreamServer>) -> bool| {
             let count = servers.iter().filter(|server| fits(server)).count();
             servers.iter().filter(|server| fits(server)).nth(turn.checked_rem(count)?).map(Arc::clone)
@@ -200,7 +200,7 @@ impl Upstreams {
 
     /// Returns the server of a client's own upstream connection, if it is alive and not `avoid`.
     ///
-    /// The application knows the client by this connection.
+    /// The application may have authenticated that connection, so later requests must use it too.
     pub(super) fn pinned(
         &self,
         pinned: &PinnedConnection,
@@ -256,7 +256,7 @@ impl Upstreams {
                 return;
             }
             let (tell, told) = oneshot::channel();
-            // Sending fails only after a stop, when nothing waits for the answer.
+            // Sending fails only after a stop, when the receiver no longer exists.
             self.resolver.begin(host, *port, move |answer| drop(tell.send(answer)));
             let answer = tokio::select! {
                 answer = told => answer,

@@ -1,11 +1,12 @@
-//! Characters that an application reads as part of a name, while other servers end a name or a
-//! segment there: `;`, `%2F`, `%5C` and `%252F`. Pure.
+//! Characters that are part of a name for the application, but end a name or a segment for other
+//! servers: `;`, `%2F`, `%5C` and `%252F`. Pure.
 //!
 //! The gateway finds the rule of a request by the path as the application reads it. A framework or
 //! a proxy in front of the application may read the same path differently. So the rules of every
 //! other reading must have the same requirements.
 //!
-//! In a decoded path, a mark (a control character) stands for each escaped character that is data.
+//! In a decoded path, a placeholder (a control character) stands for each escaped character that is
+//! data.
 
 use crate::reading;
 use crate::reading::{Ambiguous, ReadingBudget};
@@ -23,8 +24,8 @@ pub(super) struct Characters {
     pub double_slash: bool,
 }
 
-/// Marks for escaped characters in a decoded path. An unmarked path never contains these bytes,
-/// because paths with control characters are refused.
+/// Placeholders for escaped characters in a decoded path. A path from a client never contains these
+/// bytes, because paths with control characters are refused.
 const SLASH: u8 = 1;
 const BACKSLASH: u8 = 2;
 const SEMICOLON: u8 = 3;
@@ -33,7 +34,7 @@ const DOUBLE_SLASH: u8 = 4;
 impl Characters {
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true, double_slash: true };
 
-    /// Returns the characters that occur in a decoded path, in which marks stand for escaped ones.
+    /// Returns the characters that occur in a decoded path with placeholders.
     pub(super) fn from_marked(marked: &[u8]) -> Self {
         // Common case: the path has no such characters.
         if !marked.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
@@ -69,7 +70,7 @@ impl Characters {
         }
     }
 
-    /// Returns the mark for this escaped byte, if it is in this set.
+    /// Returns the placeholder for this escaped byte, if it is in this set.
     pub(super) const fn mark(self, byte: u8) -> Option<u8> {
         match byte {
             b'/' if self.slash => Some(SLASH),
@@ -79,8 +80,8 @@ impl Characters {
         }
     }
 
-    /// Returns the mark for `%252F` and the rest of the path, if this set has `double_slash`.
-    /// `rest` is the text after the escaped percent sign.
+    /// Returns the placeholder for `%252F` and the rest of the path, if this set has
+    /// `double_slash`. `rest` is the text after the escaped percent sign.
     pub(super) const fn mark_double(self, rest: &[u8]) -> Option<(u8, &[u8])> {
         match rest {
             [b'2', b'F' | b'f', rest @ ..] if self.double_slash => Some((DOUBLE_SLASH, rest)),
@@ -107,8 +108,8 @@ pub(super) fn begins_with_two_slashes(marked: &[u8]) -> bool {
 
 /// Returns the path as the application reads it.
 ///
-/// Escaped slashes and backslashes remain marks. As escapes, they would be reported as double
-/// escapes by a later check.
+/// Placeholders of slashes and backslashes remain. A later check would report their escapes as
+/// double escapes.
 pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
     read_as(marked, [false; 3], (Cut::Nothing, false))
 }
@@ -278,8 +279,8 @@ mod tests {
     }
 
     /// Returns the path as a server may read it: decodes it, splits it at separators and drops
-    /// empty names. `cut` is the time at which names are cut at semicolons: 1 before decoding, 2
-    /// after.
+    /// empty names. Names are cut at semicolons before decoding if `cut` is 1, and after decoding
+    /// if it is 2.
     fn as_some_server_reads(raw: &str, decodings: usize, backslash: bool, cut: usize) -> Vec<u8> {
         let cut_off = |path: &[u8]| -> Vec<u8> {
             let segments = path.split(|byte| *byte == b'/' || (backslash && *byte == b'\\'));
@@ -315,8 +316,7 @@ mod tests {
             raw in tricky(), decodings in 0..3_usize, backslash: bool, cut in 0..3_usize,
         ) {
             let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };
-            // Not `prop_assume`: one path in five has no such character. proptest permits fewer
-            // rejections.
+            // `prop_assume` would reject one path in five, more than proptest permits.
             if !path.characters().is_any() { return Ok(()) }
             let Ok(readings) = path.interpretations() else { return Ok(()) };
             let readings: Vec<&[u8]> = readings.map(|(text, _)| text).collect();

@@ -155,7 +155,8 @@ impl Gateway {
         gate.request(sealgate, head, Body::Away).unanswered(status).map(Response::finish)
     }
 
-    /// Writes the uses of sessions and application passwords since the last call to the store.
+    /// Writes to the store which sessions and application passwords were used since the previous
+    /// call.
     ///
     /// The caller must call this function every few seconds. Otherwise sessions that are in use
     /// expire as idle.

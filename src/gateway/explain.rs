@@ -61,7 +61,7 @@ pub struct Explanation {
     pub forwarded: bool,
     /// HTTP status of the refusal. `None` if the request is forwarded or Sealgate responds itself.
     pub status: Option<u16>,
-    /// Reason, with the word that the log has.
+    /// Reason of the decision, as the word that the log contains.
     pub reason: &'static str,
     pub claim: Option<&'static str>,
     /// Identity headers of a forwarded request. Empty for a refused request.

@@ -22,8 +22,8 @@ use crate::reading::{Ambiguous, ReadingBudget};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CanonicalPath<'a> {
     text: Cow<'a, [u8]>,
-    /// The path, with marks for escaped characters that are data; empty if it has no such
-    /// characters.
+    /// The path, with placeholders for escaped characters that are data. Empty if the path has no
+    /// such characters.
     marked: Vec<u8>,
     /// Readings of the path, computed at most once, because several checks of a request need them.
     readings: OnceLock<Result<Readings, Ambiguous>>,
@@ -31,10 +31,10 @@ pub(super) struct CanonicalPath<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Readings {
-    /// Readings of the path in which characters that are data to the application are separators.
+    /// Readings in which characters that are data to the application are separators.
     texts: Vec<Vec<u8>>,
-    /// Readings by servers that fold letters or open Windows names: for the path itself, and for
-    /// each of `texts`. Missing elements count as empty.
+    /// Readings by servers that fold letters or open Windows names: first of the path itself, then
+    /// of each element of `by_separators`. Missing elements count as empty.
     others: Vec<Vec<Vec<u8>>>,
 }
 
@@ -84,8 +84,9 @@ impl<'a> CanonicalPath<'a> {
 
     /// Returns the path, decoded once.
     ///
-    /// Escaped slashes and backslashes that are data are replaced by marks, which are control
-    /// characters. The path need not be UTF-8, because old applications use other encodings.
+    /// Escaped slashes and backslashes that are data are replaced by placeholders, which are
+    /// control characters. The path need not be UTF-8, because old applications use other
+    /// encodings.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.text
     }
@@ -98,8 +99,8 @@ impl<'a> CanonicalPath<'a> {
     /// Returns every form in which a server may read this path. A server may treat some escaped
     /// characters as separators: it may read `/a%2fb` as `/a/b`.
     ///
-    /// Each form has further forms for servers that ignore case or that open files by Windows names.
-    /// Most paths have none.
+    /// Each form comes with its readings by servers that fold letters or open files by Windows
+    /// names. Most paths have none.
     ///
     /// # Errors
     /// If a reading contains a dot segment or could be decoded again, or if the readings take too

@@ -33,8 +33,8 @@ impl PlaceIndex {
         for (number, path) in paths.enumerate() {
             for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
                 let numbers = index.entry(name(read).to_ascii_lowercase()).or_default();
-                // Two readings of a path may be equal. Its number is added only once. Numbers are
-                // added in ascending order.
+                // Two readings of a place's path may be equal, but the place's number is added
+                // once. Numbers are added in ascending order.
                 if numbers.last() != Some(&number) {
                     numbers.push(number);
                 }

@@ -133,8 +133,8 @@ impl RoutePlace {
 
     /// Returns whether a server might bypass these rules for a path below this exact path.
     ///
-    /// A server may pass `/admin.php/x` to the script `/admin.php`. If `found` are the rules of the
-    /// longer path, these rules would not be checked.
+    /// A server may pass `/admin.php/x` to the script `/admin.php`. The gateway would then check
+    /// only `found`, the rules of the longer path, and not these rules.
     fn protects_paths_below(&self, found: &Self) -> bool {
         let is_longer = self.path.len() > found.path.len();
         is_longer && !self.path.ends_with('/') && !self.is_open() && !self.asks_the_same_as(found)

@@ -144,7 +144,7 @@ impl SessionUses {
 /// Maximum number of cached sessions, about 2 KiB each.
 const MAX_CACHED_SESSIONS: usize = 16_384;
 
-/// Maximum age of a cache entry. So the time of the last use in an entry may be this old.
+/// Maximum age of a cache entry. The time of the last use in an entry may be outdated by as much.
 const MAX_ENTRY_AGE: Duration = Duration::from_secs(30);
 
 /// Cache of live sessions. The key contains the index of the application, because the cookie of one

@@ -296,8 +296,8 @@ impl Frame<'_> {
         initial(self.operator)
     }
 
-    /// Returns the document title. If `faulty` is true, the title marks a form with errors, and
-    /// screen readers announce it first.
+    /// Returns the document title. If `faulty` is true, the title begins with a mark for a form
+    /// with errors, which screen readers announce first.
     pub(super) fn title(&self, heading: impl Argument, faulty: impl Borrow<bool>) -> Markup {
         if *faulty.borrow() {
             self.t.document_title_problem(self.operator, heading)

@@ -110,7 +110,7 @@ pub struct ProviderRoute {
     /// Rate limit charged by address before the endpoint runs. `None` if the endpoint charges by
     /// client or token itself.
     charged: Option<Bucket>,
-    /// Maximum size of the request body, bytes.
+    /// Maximum size of the request body, in bytes.
     body: usize,
 }
 
@@ -239,14 +239,15 @@ const fn page(
 }
 
 impl ProviderRoute {
-    /// Returns the maximum size of the request body, bytes.
+    /// Returns the maximum size of the request body, in bytes.
     pub fn body_limit(&self) -> usize {
         self.body
     }
 
-    /// Returns whether the endpoint is a public document that is the same for every user: discovery,
-    /// keys and related origins, which name the configured issuer regardless of the Host header, and
-    /// the stylesheet and logo of the page for an unknown host.
+    /// Returns whether the endpoint is a public document that is the same for every user.
+    ///
+    /// These are discovery, keys and related origins, which name the configured issuer regardless
+    /// of the `Host` header, and the stylesheet and logo of the page for an unknown host.
     pub fn is_public_document(&self) -> bool {
         let documents = [Endpoint::Discovery, Endpoint::Jwks, Endpoint::RelatedOrigins];
         documents.contains(&self.endpoint) || [Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)

@@ -22,8 +22,8 @@ use sealgate_store::{Loaded, StoreError};
 /// Scripts cannot set it.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Maximum length of a form that is converted to a query, bytes. Well below the smallest header
-/// limit of proxies.
+/// Maximum length of a form that is converted to a query, in bytes. It is well below the smallest
+/// header limit of proxies.
 const MAX_QUERY_LENGTH: usize = 8 * 1024;
 
 /// Page settings of the provider.
@@ -100,13 +100,14 @@ pub(crate) trait ProviderRequest {
     /// concurrent sign-in would leave the session alive.
     async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError>;
 
-    /// Stores the client of this request, so that an error page can link back to it.
+    /// Records the client of this request, so that an error page can link to the client's
+    /// application.
     ///
     /// Ignores the provider's own pages, and clients that neither an operator created nor an
     /// administrator approved.
     fn concern(&self, client: Option<&Client>);
 
-    /// Stores the page languages that the client requested (`ui_locales`).
+    /// Records the page languages that the client requested (`ui_locales`).
     fn speak(&self, ui_locales: Option<&str>);
 
     /// Prefixes a path of the provider with the issuer's path.
@@ -114,7 +115,7 @@ pub(crate) trait ProviderRequest {
 
     /// Returns the address that signs the user in and then opens one of the provider's pages.
     ///
-    /// `wishes` are further parameters of the authorization request.
+    /// `parameters` are further parameters of the authorization request.
     fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String;
 
     /// Returns the cookie that stores the language chosen in this request, if any.

@@ -106,7 +106,7 @@ pub(super) async fn once(
 
 /// Returns whether the request follows the redirect after a form.
 ///
-/// Its sign-in may then be older than the page otherwise requires.
+/// The user's sign-in may then be older than the page otherwise allows.
 pub(super) fn is_awaited(ctx: &RequestContext<'_>) -> bool {
     ctx.head.method == Method::GET && ctx.query().is_ok_and(|query| query.has(MADE))
 }

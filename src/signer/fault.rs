@@ -113,8 +113,8 @@ impl ErrorClass {
             | RvError::PinLocked
             | RvError::UserPinNotInitialized => Self::Pin,
             // DEVICE_*, TOKEN_*, GENERAL_ERROR, FUNCTION_FAILED, CRYPTOKI_NOT_INITIALIZED,
-            // SLOT_ID_INVALID, HOST_MEMORY, vendor codes and codes of later versions. Most causes
-            // end with a reset.
+            // SLOT_ID_INVALID, HOST_MEMORY, vendor codes and codes of later versions. A reset
+            // resolves most of their causes.
             _ => Self::Device,
         }
     }

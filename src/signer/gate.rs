@@ -1,9 +1,10 @@
-//! Access to the module: whether calls are allowed, which workers are inside a call, and what the
-//! supervisor must do next.
+//! Gate that all calls into the module pass. It decides whether calls are allowed, counts the
+//! workers inside a call, and gives the supervisor its next task.
 //!
-//! Finalizing a module during a call is undefined behaviour, and a call cannot be cancelled. Each
-//! worker therefore enters the gate before a call. Before it finalizes the module, the supervisor
-//! closes the gate and waits until every worker has left. The gate itself makes no calls.
+//! Finalizing a module during a call is undefined behaviour, and a call cannot be cancelled. So
+//! each worker enters the gate before a call and leaves it afterwards. The supervisor closes the
+//! gate and waits until every worker has left, and then finalizes the module. The gate itself makes
+//! no calls.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,10 +14,11 @@ use cryptoki::slot::Slot;
 use super::fault::ErrorClass;
 use crate::pool::Observer;
 
-/// State of the module in which a session or a handle is valid. Both numbers only grow.
+/// Period in which sessions and handles of the module stay valid. Both numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
-    /// Incremented by each finalize, which ends all sessions. The module reuses their handles.
+    /// Incremented by each finalize, which ends all sessions. New sessions may have the same
+    /// handles.
     pub(super) incarnation: u64,
     /// Incremented by each login. Key handles of earlier logins are invalid.
     pub(super) login: u64,
@@ -35,11 +37,11 @@ pub(super) enum SignRefusal {
 /// The supervisor's next task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignerTask {
-    /// A caller reported a failure of this class.
+    /// Repair the connection, because a caller has reported a failure of this class.
     Repair(ErrorClass),
-    /// The keys in the token may have changed and must be read.
+    /// Read the keys in the token, because they may have changed.
     Look,
-    /// No failure was reported for a while: test whether the token still signs.
+    /// Test whether the token still signs, because no failure was reported for a while.
     Probe,
     Close,
 }
@@ -47,11 +49,11 @@ pub(super) enum SignerTask {
 /// Threads whose call into the module has not returned in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct HungCalls {
-    /// Number of workers whose call has not returned.
+    /// Number of hung workers.
     pub(super) workers: usize,
-    /// Whether this is every worker.
+    /// Whether every worker hangs.
     pub(super) all_workers: bool,
-    /// Whether the supervisor's call has not returned.
+    /// Whether the supervisor hangs.
     pub(super) supervisor: bool,
 }
 
@@ -71,9 +73,10 @@ struct State {
     slot: Slot,
     /// Start time of each worker's current call; `None` outside a call.
     inside: Vec<Option<Instant>>,
-    /// Start time of the supervisor's current call, plus the time that the call may take.
+    /// Start of the supervisor's current call, moved into the future by the time that the call may
+    /// take.
     supervisor: Option<Instant>,
-    /// Whether the supervisor excludes all other calls.
+    /// Whether the supervisor excludes all calls of workers.
     alone: bool,
     /// Number of workers that wait because the token has no session for them.
     parked: usize,
@@ -168,8 +171,8 @@ impl Gate {
 
     /// Requests a repair of a failure that occurred in `epoch`.
     ///
-    /// Does nothing if a repair is pending or has ended that epoch. Many workers that report the
-    /// same failure therefore cause one repair.
+    /// Does nothing if a repair is pending, or was completed after `epoch`. So many workers that
+    /// report the same failure cause one repair.
     pub(super) fn report(&self, epoch: Epoch, class: ErrorClass) {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Up) && state.epoch == epoch {
@@ -178,8 +181,8 @@ impl Gate {
         }
     }
 
-    /// Blocks a worker without a session, until a repair, until `timeout` has passed, or until the
-    /// gate is closed.
+    /// Blocks a worker for which the token has no session, until a repair, the end of `timeout`, or
+    /// the closing of the gate.
     ///
     /// Returns `false` at once if all other workers are blocked here. The caller must then report a
     /// failure.
@@ -226,15 +229,14 @@ impl Gate {
     /// Marks the supervisor as inside a call until the result is dropped. Returns `None` if the
     /// signer is closed.
     ///
-    /// With one worker, this waits until the worker has left its call. The worker's next call waits
-    /// until the result is dropped. Operators configure one session for modules that do not support two calls at a
-    /// time. (The client of p11-kit blocks a thread forever if its server dies during two calls.)
+    /// If there is only one worker, the supervisor and the worker exclude each other: operators
+    /// configure one session for modules that do not support two calls at a time. (The client of
+    /// p11-kit blocks a thread forever if its server dies during two calls.)
     pub(super) fn supervise(&self) -> Option<Supervising<'_>> {
         self.supervise_long(Duration::ZERO)
     }
 
-    /// Supervises calls like [`Self::supervise`]. The calls may take `allowed` before they count as
-    /// hung.
+    /// Like [`Self::supervise`], for calls that may take `allowed` before they count as hung.
     pub(super) fn supervise_long(&self, allowed: Duration) -> Option<Supervising<'_>> {
         let mut state = self.lock();
         state.alone = state.inside.len() == 1;
@@ -245,7 +247,7 @@ impl Gate {
             state.alone = false;
             return None;
         }
-        // The watchdog must not count the wait above or the allowed time.
+        // The watchdog must count neither the wait above nor the allowed time.
         state.supervisor = Some(Instant::now() + allowed);
         drop(state);
         Some(Supervising { gate: self })
@@ -296,7 +298,7 @@ impl Gate {
         self.announce(state);
     }
 
-    /// Refuses all further calls, for this reason.
+    /// Refuses calls with this reason, because the token cannot be repaired now.
     pub(super) fn shut(&self, reason: &str) {
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Closed) {
@@ -333,7 +335,7 @@ impl Gate {
         HungCalls { workers, all_workers: workers == state.inside.len(), supervisor: longer(&state.supervisor) }
     }
 
-    /// Records the watchdog's result. Returns whether a hang starts with it.
+    /// Records the watchdog's result. Returns whether it is the first one with a hung call.
     pub(super) fn mark_hung(&self, hung: HungCalls) -> bool {
         let mut state = self.lock();
         let new = state.hung == HungCalls::default() && hung != HungCalls::default();
@@ -350,15 +352,14 @@ impl Gate {
             *place = None;
         }
         // While the gate is open, no thread waits for a worker to leave. Every signature takes this
-        // path, so it avoids a needless wake-up.
+        // path, so a needless wake-up is avoided.
         if !matches!(state.phase, Phase::Up) || state.alone {
             self.changed.notify_all();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock. Even after a panic, each field would be
-        // consistent.
+        // No code panics while it holds the lock. Even after a panic, each field is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

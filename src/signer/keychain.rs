@@ -214,9 +214,9 @@ impl Inner {
             published.retain(|key| key.kid() != active.kid());
             KeySet::new(active, published)
         } else {
-            // The active key was removed from the token by other means, or the clock is behind. The
-            // previous key continues to sign. If the ring has removed that key, it is no longer
-            // published, even though signing then stops.
+            // The token lacks the active key, because it was removed by other means, or because the
+            // clock is behind. The previous key continues to sign. If the ring has removed the
+            // previous key, it must not be published either, and signing stops.
             let due = ring.active(now, |_| true).map(|life| life.kid.as_str());
             if let Some((next, at)) = ring.next_to_sign(now, |kid| public(kid).is_some()) {
                 tracing::error!(

@@ -16,7 +16,7 @@ use serde::Serialize;
 use sealgate_domain::key_ring::PublicJwk;
 use sealgate_domain::secret::from_base64url;
 
-/// Minimum public exponent. For smaller exponents, some verifiers with errors accept forgeries.
+/// Minimum public exponent. With smaller exponents, some faulty verifiers accept forged signatures.
 const SMALLEST_EXPONENT: u64 = 65_537;
 
 /// Accepted modulus sizes for RS256, in bits.

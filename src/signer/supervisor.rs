@@ -1,10 +1,11 @@
 //! The supervisor thread, which repairs the connection to the token, and the watchdog thread, which
 //! detects calls that do not return.
 //!
-//! The supervisor logs in again. If that does not help, it finalizes and initializes the module,
-//! and finds the token and its keys again, with exponential backoff. It owns the session that keeps
-//! the process logged in, and the PIN. A rejected PIN is never tried again: the signer refuses
-//! requests until the operator fixes the cause and restarts the server.
+//! To repair the connection, the supervisor logs in again. If that does not help, it resets the
+//! module with exponential backoff: it finalizes and initializes the module, and finds the token
+//! and its keys again. The supervisor owns the PIN and the session that keeps the process logged
+//! in. A rejected PIN is never tried again: the signer refuses requests until the operator fixes
+//! the cause and restarts the server.
 //!
 //! The watchdog makes no calls into the module, so it cannot hang itself.
 
@@ -51,7 +52,7 @@ struct Backoff {
 }
 
 impl Supervisor {
-    /// Repairs reported failures until the signer is closed.
+    /// Executes the tasks from the gate until the signer is closed.
     pub(super) fn run(mut self) {
         let mut backoff = Backoff { next: self.timing.first_pause, last_repair: None };
         let mut latched = false;
@@ -111,8 +112,8 @@ impl Supervisor {
 
     /// Generates a key, then reads the keys again. No repair runs at the same time.
     ///
-    /// The workers continue to sign, unless there is only one: a device with one session would
-    /// block the worker's call, which looks like a hang.
+    /// The workers continue to sign, unless there is only one. A device with one session would
+    /// block the worker's call, and the watchdog would take that for a hang.
     fn make(&self, order: Order) {
         let made = {
             let Some(_supervising) = self.gate.supervise_long(GENERATION_TIMEOUT) else { return };
@@ -124,7 +125,7 @@ impl Supervisor {
             let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
             if seen { Ok(report) } else { Err("the token generated the key but does not list it; try again".into()) }
         });
-        // The caller may have given up. Its next request returns this key.
+        // The caller may have given up. Its next request with the same id returns this key.
         let _ = order.reply.send(seen);
     }
 
@@ -243,7 +244,7 @@ impl Supervisor {
     }
 }
 
-/// Result of a repair that only the operator can complete.
+/// Marker for a failure that only the operator can fix.
 struct Latched;
 
 impl Backoff {
@@ -290,8 +291,8 @@ impl Watchdog {
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
             let hopeless = self.gate.stuck(self.timing.hang_abort);
-            // One hung call is sufficient: its thread and session are lost, and the signer cannot
-            // become ready again in this process.
+            // A single hung call is enough to abort: its thread and session are lost, and the
+            // signer cannot become ready again in this process.
             if hopeless != HungCalls::default() {
                 tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");
                 log::flush();

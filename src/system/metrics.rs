@@ -101,7 +101,7 @@ pub struct Measurements {
     pub mean_signature: Duration,
     /// Zero if there was no commit.
     pub mean_commit: Duration,
-    /// The last reload was refused.
+    /// Whether the last reload was refused.
     pub reload_refused: bool,
 }
 
@@ -387,8 +387,8 @@ impl Metrics {
 
     /// Records a heartbeat of this node.
     ///
-    /// It took `seconds` and was confirmed at `at` in the database's clock, in seconds since 1970.
-    /// That clock is ahead of the local clock by `clock_offset` seconds.
+    /// The heartbeat took `seconds`. The database confirmed it at `at` by its own clock, in seconds
+    /// since 1970. That clock is ahead of the local clock by `clock_offset` seconds.
     pub fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
         self.cluster.beat(seconds, at, nodes, clock_offset);
     }

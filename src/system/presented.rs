@@ -20,7 +20,7 @@ use crate::tls;
 /// A certificate that a server presented, and the verdict of a browser.
 #[derive(Debug, Clone)]
 pub struct PresentedCertificate {
-    /// The leaf, DER.
+    /// The leaf certificate, in DER.
     pub certificate: Vec<u8>,
     pub verdict: BrowserVerdict,
 }

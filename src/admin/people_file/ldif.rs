@@ -216,7 +216,7 @@ enum Lock {
 impl Lock {
     /// Flag ACCOUNTDISABLE of `userAccountControl` (MS-ADTS §2.2.16).
     const ACCOUNT_DISABLED: i64 = 0x2;
-    /// Offset of the Windows epoch 1601 to 1970, seconds.
+    /// Offset of the Windows epoch 1601 to 1970, in seconds.
     const FILETIME_EPOCH: i64 = 11_644_473_600;
     const DAY: u64 = 24 * 60 * 60;
 

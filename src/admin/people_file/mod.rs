@@ -26,10 +26,10 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Email;
 
-/// Maximum size of a file, bytes.
+/// Maximum size of a file, in bytes.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// Maximum size of a file of invited users, bytes; it contains no hashes.
+/// Maximum size of a file of invited users, in bytes. It contains no hashes.
 pub const MAX_INVITEE_BYTES: usize = 4 << 20;
 
 /// The file and options for reading it. Only the command line uses them; they are not sent to the
@@ -103,7 +103,7 @@ fn domain(text: &str) -> Result<String, &'static str> {
 /// Maximum number of users in one file. A single commit of the store writes them.
 pub(crate) const MAX_PEOPLE: usize = 10_000;
 
-/// User as written in the file. An empty string means that the value is absent.
+/// User as written in the file. An empty string stands for a missing value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PersonRow {

@@ -1,4 +1,4 @@
-//! Order of the start and the stop, and the signals that request the stop.
+//! Order of the start and the stop.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,33 +23,33 @@ const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Trigger of the program's stop.
 pub enum StopSignal {
-    /// SIGTERM or SIGINT; a second one ends the wait for requests in flight.
+    /// SIGTERM or SIGINT. A second signal ends the wait for requests in progress.
     Unix,
-    /// A message on this channel, or its other end dropped.
+    /// A message on this channel, or the drop of its sender.
     Channel(oneshot::Receiver<()>),
 }
 
-/// Parts of the lifecycle that are used once.
+/// Inputs of [`Lifecycle`] that are consumed by the run.
 pub(super) struct Startup {
     pub(super) signal: StopSignal,
     pub(super) readiness: mpsc::Receiver<String>,
     pub(super) background: oneshot::Receiver<()>,
-    /// Stop hook, called last.
+    /// Hook to run last.
     pub(super) stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
     pub(super) listening: Vec<SocketAddr>,
 }
 
 /// Starts and stops the program in order.
 ///
-/// Pingora's own graceful stop sleeps through its whole grace period, even if nothing is left to
-/// wait for. Therefore the services watch a separate signal, this type waits for them, and Pingora
-/// gets a fast shutdown at the end.
+/// Pingora's own graceful stop always sleeps for its whole grace period. So the services watch
+/// [`Self::stop`] instead of Pingora's signal, this type waits for them, and then lets Pingora shut
+/// down at once.
 pub(super) struct Lifecycle {
     pub(super) startup: Mutex<Option<Startup>>,
     pub(super) stop: watch::Sender<bool>,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) quota: Arc<Quota>,
-    /// Maximum wait for requests in flight.
+    /// Maximum time to wait for requests in progress.
     pub(super) patience: Duration,
     pub(super) failure: Arc<Mutex<Option<String>>>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Lifecycle {
 impl ShutdownSignalWatch for Lifecycle {
     async fn recv(&self) -> ShutdownSignal {
         let startup = self.startup.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Pingora calls this once.
+        // Pingora calls this method only once.
         let Some(startup) = startup else { return std::future::pending().await };
         if let Err(why) = self.run(startup).await {
             tracing::error!(error = why, "cannot serve");
@@ -73,7 +73,7 @@ impl Lifecycle {
         let mut signals = Signals::new(startup.signal)?;
         start_timer().await?;
         let outcome = tokio::select! {
-            // Each service drops its sender when it accepts; a message is a failure.
+            // A message reports a failure. The channel closes when all services accept connections.
             fault = startup.readiness.recv() => fault.map_or(Ok(()), Err),
             () = signals.next() => Ok(()),
         };
@@ -139,7 +139,7 @@ impl Signals {
             }
             Self::Channel(channel) => match channel {
                 Some(message) => {
-                    // Dropping the other end requests the stop as well.
+                    // A dropped sender is a stop request too.
                     let _ = message.await;
                     *channel = None;
                 }

@@ -1,4 +1,5 @@
-//! The program's server: binds and checks everything, starts the services, and stops them in order.
+//! The program's server: binds the sockets and checks the settings, starts the services, and stops
+//! them in order.
 
 mod lifecycle;
 mod process;
@@ -34,8 +35,8 @@ pub(crate) use self::process::{log_panics, needed_descriptors, notify};
 
 /// Maximum number of attempts per request, including the first.
 const UPSTREAM_TRIES: usize = 2;
-/// Maximum number of blocking threads of each runtime, without those that wait for TLS signatures of
-/// the token. Only reads of certificate files block there.
+/// Maximum number of blocking threads of each runtime, in addition to threads that wait for TLS
+/// signatures of the token. They only read certificate files.
 const BLOCKING_THREADS: usize = 16;
 /// Maximum number of connections to the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -51,13 +52,13 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A boxed future.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Turns true when the program stops.
+/// Stop signal of the program: becomes true when the program stops.
 pub(crate) type Stop = watch::Receiver<bool>;
 
-/// A background task. It runs until it ends, or until shortly after `Stop` turns true.
+/// A background task. It has a few seconds to end after [`Stop`] has become true.
 pub struct Background {
     pub name: &'static str,
-    /// Creates the task; called once, inside the runtime.
+    /// Creates the task's future. Called once, inside the runtime.
     pub start: Box<dyn FnOnce(Stop) -> Task + Send + Sync>,
 }
 
@@ -75,27 +76,27 @@ impl Background {
 pub struct ServerParts {
     /// `[server]`.
     pub server: ServerConfig,
-    /// Whether browsers use https. A load balancer may terminate it.
+    /// Whether browsers use https, to this server or to a load balancer in front of it.
     pub https: bool,
     /// Address of the admin listener, if there is one.
     pub admin: Option<SocketAddr>,
-    /// Listening sockets that were passed to the process. Each is used for the listener of its
-    /// address.
+    /// Listening sockets that the service manager passed to the process. A listener uses the socket
+    /// with its address.
     pub sockets: Vec<TcpListener>,
-    /// The applications, in the order that [`sealgate_edge::Forward::app`] counts them.
+    /// The applications. [`sealgate_edge::Forward::app`] is an index into this list.
     pub apps: Vec<App>,
     /// Resolver of upstream names.
     pub resolver: Resolver,
     /// Answers to the challenges of a certificate authority.
     pub challenges: Arc<Challenges>,
-    /// TLS keys in the token. Without them, keys are in files.
+    /// TLS keys in the token. `None` if all keys are in files.
     pub token_keys: Option<Arc<TokenKeys>>,
     pub front: Arc<dyn Front>,
     pub health: Arc<dyn Health>,
     /// Recorder of traces, if they are exported.
     pub tracer: Option<Arc<Tracer>>,
     pub background: Vec<Background>,
-    /// Runs last, after all requests and background tasks have ended: closes the store.
+    /// Hook to run after all requests and background tasks have ended. It closes the store.
     pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
 }
 
@@ -129,7 +130,7 @@ impl Server {
         let redirecting = parts.server.redirect_listen.iter().filter_map(|address| bind(*address, None)).collect();
         let admin = parts.admin.and_then(|address| bind(address, None));
         for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
-            // Clients would wait forever on a socket that is not served.
+            // Clients would wait forever on a socket that nothing accepts from.
             noted(format!(
                 "systemd passed a socket on {address}, which is not in server.listen, server.redirect_listen \
                  or admin.listen; correct the .socket unit or the configuration"
@@ -167,8 +168,8 @@ impl Server {
     /// Serves until stopped, then stops in order.
     ///
     /// A stop has these steps: accept no new connections; wait up to `shutdown_timeout` for
-    /// requests in flight; end the background tasks; run the stop hook. Blocks. Must not be called
-    /// inside a runtime.
+    /// requests in progress; end the background tasks; run the stop hook. Blocking. Must not be
+    /// called inside a runtime.
     ///
     /// # Errors
     /// One line with the reason why serving could not start.
@@ -306,22 +307,22 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();
     options.h2_idle_timeout = Some(server.idle_timeout);
-    // Allow CONNECT at this point. Over HTTP/2 the proxy then rejects tunnels itself, with an error
-    // page. Over HTTP/1.1 the service has already rejected them.
+    // Lets CONNECT reach the proxy, which refuses it with an error page over HTTP/2. Over HTTP/1.1,
+    // the listener has refused it before.
     options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
     app.h2_options = Some(h2_options(server));
     app
 }
 
-/// Limits an HTTP/2 connection's resources before there is a request to count.
+/// Limits the resources that an HTTP/2 connection can use before the quota counts its requests.
 ///
 /// The values are explicit, because the memory bound depends on them and defaults may change.
 fn h2_options(server: &ServerConfig) -> H2Options {
     let mut h2 = default_h2_options();
     h2.max_concurrent_streams(H2_STREAMS);
-    // The proxy rejects a head that is slightly too long with an error page. Beyond this size, the
-    // library rejects the head without a page and stores nothing of it. The limit of CONTINUATION
+    // Up to this size, the proxy refuses a head that is too long with an error page. The library
+    // refuses longer heads without a page and stores nothing of them. The limit on CONTINUATION
     // frames follows from this size.
     h2.max_header_list_size(u32::try_from(server.header_bytes + server.header_bytes / 4).unwrap_or(u32::MAX));
     h2.header_table_size(4096);

@@ -46,8 +46,8 @@ pub(super) fn allow_descriptors(max_connections: usize) {
 
 /// Makes Pingora start its timer thread now.
 ///
-/// Otherwise it starts at the first wait of the first connection. If no thread is available then,
-/// every later request of the process fails.
+/// Otherwise Pingora starts the thread when a connection first waits. If no thread is available at
+/// that time, every later request of the process fails.
 pub(super) async fn start_timer() -> Result<(), String> {
     let waited = tokio::spawn(pingora::time::sleep(Duration::from_millis(1))).await;
     waited.map_err(|_| {
@@ -73,7 +73,7 @@ pub(crate) fn log_panics() {
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
         let place = panic.location().map(ToString::to_string);
         let thread = std::thread::current();
-        // Libraries report these texts (EAGAIN) if no thread is available.
+        // Texts of a library's panic if no thread is available (EAGAIN).
         let no_thread = text.contains("(os error 11)") || text.contains("code: 11,");
         let hint = if no_thread {
             "; cannot start a thread: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"

@@ -13,7 +13,7 @@ use sealgate_store::sled::{DiskState, disk_state, last_backup};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::clock_discipline::is_clock_synchronized;
 
-/// Free space that is reported as low: a number of bytes, and a multiple of the reserve.
+/// Free space that is reported as low: in bytes, and as a multiple of `store.reserve_bytes`.
 const LITTLE_BYTES: u64 = 1 << 30;
 const LITTLE_RESERVES: u64 = 4;
 const LITTLE_FILES: u64 = 1000;
@@ -100,7 +100,7 @@ fn option_without_barriers(mounts: &str, path: &Path) -> Option<String> {
         let point = PathBuf::from(mount.split(' ').nth(4)?);
         path.starts_with(&point).then(|| (point, system.split(' ').nth(2).unwrap_or_default().to_owned()))
     };
-    // If several file systems are mounted at one mount point, the last one is in use.
+    // If several file systems are mounted at the same path, the last one is in use.
     let (_, options) = mounts.lines().filter_map(mount).max_by_key(|(point, _)| point.as_os_str().len())?;
     options.split(',').find(|option| WITHOUT_BARRIERS.contains(option)).map(ToOwned::to_owned)
 }

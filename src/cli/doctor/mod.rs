@@ -1,7 +1,8 @@
-//! `sealgate doctor`: examines an installation as an experienced operator would.
+//! `sealgate doctor`: examines a running installation and names a remedy for each problem.
 //!
-//! Each check reads and connects only, and changes nothing. The checks run at the same time,
-//! because many wait for the network. If a check has no result at the deadline, the report says so.
+//! The checks only read files and open connections; they change nothing. The checks run at the same
+//! time, because many wait for the network. If a check has no result at the deadline, the report
+//! says so.
 
 mod cluster;
 mod machine;

@@ -17,7 +17,7 @@ use sealgate_system::presented::{BrowserVerdict, presented};
 
 /// Timeout for a connection to an address of this machine.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum length of the discovery document, bytes.
+/// Maximum length of the discovery document, in bytes.
 const MAX_DOCUMENT: u64 = 64 * 1024;
 /// Tables of the sockets of this network namespace (`proc_pid_net(5)`).
 const SOCKET_TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -80,7 +80,7 @@ impl Origin {
             Ok(found) => found,
             Err(finding) => return vec![finding],
         };
-        // No server answers there, and the report already says so.
+        // The report already says that no server answers there.
         if matches!(state, ServerState::Stopped) {
             return findings;
         }

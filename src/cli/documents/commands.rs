@@ -1,4 +1,4 @@
-//! Reference page of the command line, from clap's definition.
+//! Reference page of the command line, generated from clap's definition.
 
 use std::fmt::Write as _;
 

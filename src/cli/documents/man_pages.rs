@@ -1,4 +1,4 @@
-//! Man pages, from clap's definition of the command line.
+//! Man pages, generated from clap's definition of the command line.
 
 use std::io;
 use std::path::Path;

@@ -29,7 +29,7 @@ impl Questions {
         }
     }
 
-    /// Asks for one of several arguments. `None` is an answer, too.
+    /// Asks for one of several arguments. Returns `None` if the user enters nothing.
     pub(super) fn choice(self, argument: &str, question: &str) -> Result<Option<String>, CommandFailure> {
         if !self.is_interactive {
             let message = format!("give {argument}; on a terminal, this command asks for what is missing");

@@ -19,10 +19,10 @@ use sealgate_system::fetch::Web;
 /// Timeout for fetching one document.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Maximum size of a document, bytes. A key set with chains has a few kilobytes per key.
+/// Maximum size of a document, in bytes. A key set with chains has a few kilobytes per key.
 const MAX_DOCUMENT_LENGTH: u64 = 2 << 20;
 
-/// Maximum size of a file of root certificates, bytes.
+/// Maximum size of a file of root certificates, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// Provider to examine.

@@ -117,7 +117,7 @@ pub(crate) fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
 }
 
-/// Reads a chain and a key in a file, and checks that they match.
+/// Reads a certificate chain and its key, and checks that they match.
 pub(crate) fn read(files: &TlsConfig) -> Result<CertifiedKey, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());

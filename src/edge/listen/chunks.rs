@@ -1,8 +1,9 @@
 //! Checks the chunk lines of a request's body before Pingora parses them (RFC 9112 §7.1).
 //!
 //! Pingora accepts a size without digits as the last chunk, white space after a size, and any byte
-//! in an extension, including line feeds. A proxy in front might end the line at such a line feed
-//! and read a different body. Bytes that it forwards as data would then be a request here.
+//! in an extension, including line feeds. A proxy in front of Sealgate might end the line at such a
+//! line feed. It would then see other chunks, and an attacker could smuggle a request: bytes that
+//! are data for that proxy would be a request for Sealgate.
 
 use std::fmt;
 use std::io;
@@ -34,10 +35,10 @@ impl fmt::Display for MalformedChunk {
 
 impl std::error::Error for MalformedChunk {}
 
-/// Role of the next byte.
+/// Part of the chunked body to which the next byte must belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// A digit of the size, or the byte after it. The size has this many digits so far.
+    /// The chunk size, or the byte after it. The number counts the digits that were read so far.
     Size(u8),
     Extension,
     /// The line feed at the end of a chunk line.
@@ -59,8 +60,8 @@ enum Next {
 #[derive(Debug)]
 pub(crate) struct ChunkChecker {
     next: Next,
-    /// Size of the current chunk as far as it was parsed. Then the number of bytes that remain of
-    /// it.
+    /// Value of the chunk size while it is parsed. Afterwards, the number of bytes of the chunk
+    /// that are still to come.
     remaining: u64,
 }
 
@@ -71,8 +72,7 @@ impl ChunkChecker {
 
     /// Checks the next bytes of the body.
     ///
-    /// # Errors
-    /// If these bytes are malformed.
+    /// # Errors If the framing is malformed.
     pub(crate) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
         while let Some((byte, rest)) = bytes.split_first() {
             match self.next {

@@ -45,9 +45,9 @@ pub(crate) struct Connection {
 impl Connection {
     /// Creates a connection.
     ///
-    /// `patience` is the maximum time in which a write makes no progress. `buffer` is the size of
-    /// the write buffer in bytes. It is 0 if TLS is used, because [`super::gathering`] then has the
-    /// buffer.
+    /// `write_timeout` is the maximum time in which the peer accepts no byte. `buffer` is the size
+    /// of the write buffer in bytes. It is 0 if TLS is used, because [`super::gathering`] then has
+    /// the buffer.
     pub(crate) fn new(
         io: TcpStream,
         peer: SocketAddr,
@@ -71,7 +71,8 @@ impl Connection {
         }
     }
 
-    /// Puts back bytes that were read. Call it only while none are put back.
+    /// Puts bytes back, so that the next read returns them. Must not be called again before they
+    /// were read.
     pub(super) fn unread(&mut self, bytes: Vec<u8>) {
         self.unread = bytes;
     }
@@ -105,7 +106,7 @@ impl AsyncRead for Connection {
         let before = buf.filled().len();
         let outcome = self.io()?.poll_read(cx, buf);
         // An exchange that waits for input has nothing more to write, so the buffer is flushed.
-        // Pingora itself would flush a head with a length only at the end of the body, which may be
+        // Pingora flushes a head with `Content-Length` only at the end of the body, possibly
         // seconds later.
         if outcome.is_pending()
             && self.io.as_ref().is_some_and(|io| !io.buffer().is_empty())
@@ -160,8 +161,8 @@ impl Drop for Connection {
     }
 }
 
-/// Shuts down the sending side, then reads the remaining input. The connection counts towards the
-/// quota until then.
+/// Shuts down the sending side, then reads the remaining input. Meanwhile, the connection counts
+/// towards the quota.
 async fn linger(mut socket: TcpStream, _ticket: ConnectionPermit) {
     let _ = socket.shutdown().await;
     let end = Instant::now() + LINGER;

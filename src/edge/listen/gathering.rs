@@ -80,9 +80,9 @@ impl AsyncWrite for GatheringStream {
 
     /// Flushes the buffer.
     ///
-    /// Over HTTP/2, each response requests a flush. If something was written since the last
-    /// request, the task first yields to other tasks, which may add their responses. The buffer is
-    /// flushed when no response was added, or when it is full.
+    /// Over HTTP/2, each response requests a flush. If anything was written since the previous
+    /// flush, the task first yields, so that other streams can add their responses. The buffer is
+    /// flushed when none was added, or when it is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.shared && std::mem::take(&mut self.has_new_data) && !self.io.buffer().is_empty() {
             cx.waker().wake_by_ref();

@@ -1,7 +1,7 @@
 //! Listening sockets, bound before any service starts.
 //!
-//! If a port is in use, the program therefore stops with one error line. The address of a listener
-//! is known even if the kernel chose the port.
+//! So if a port is in use, the program stops with one error line. The address of a listener is
+//! known even if the kernel chose the port.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;

@@ -50,8 +50,8 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Limits for each client connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Timeout for the TLS handshake, and for each request head from its first byte. The first head
-    /// has the time from the start of the connection.
+    /// Timeout for the TLS handshake, and for each request head. For the first head it starts with
+    /// the connection, for later heads with their first byte.
     pub header_timeout: Duration,
     /// Maximum length of a request head, in bytes.
     pub header_bytes: usize,
@@ -60,10 +60,10 @@ pub struct Limits {
     pub write_timeout: Duration,
 }
 
-/// Entry for connections of this process to the accept loop of one listener.
+/// Connector to the accept loop of one listener, for connections from within this process.
 pub struct LoopbackConnector {
     pub address: SocketAddr,
-    /// Accepts one end of a socket pair. The accept loop serves it like a client's connection.
+    /// Takes one end of a socket pair. The accept loop serves it like a client's connection.
     pub sender: mpsc::Sender<UnixStream>,
 }
 
@@ -278,8 +278,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout, &stop).await;
     }
 
-    /// Serves HTTP/2. The application enforces its limits; only the wait for the preface is limited
-    /// here.
+    /// Serves HTTP/2. Only the wait for the preface is limited here; the application limits the
+    /// rest.
     async fn serve_http2(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
         let mut preface = BytesMut::zeroed(H2_PREFACE.len());
         match timeout_at(deadline, stream.read_exact(&mut preface)).await {
@@ -310,7 +310,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
             let mut session = ServerSession::new_http1(stream);
-            // Timeout of each read, in case the parser needs more bytes nevertheless.
+            // Timeout of each read, in case Pingora's parser waits for more bytes although the head
+            // is complete.
             session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
             if let Some(settings) = kept {
                 settings.apply_to_session(&mut session);
@@ -387,7 +388,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Returns the head with its query percent-encoded, if the head is acceptable then.
+    /// Returns the head with its query percent-encoded, if that makes the head acceptable.
     fn encoded(&self, bytes: &BytesMut, length: usize) -> Option<RequestHead> {
         let (head, rest) = bytes.split_at_checked(length)?;
         let head = head::encode_query(head).filter(|head| head.len() <= self.limits.header_bytes)?;
@@ -411,7 +412,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::TooLarge | NoHead::Gone => ("head_too_large", None),
         };
         (self.watch)(event);
-        // Access log line. For other requests, the front writes it.
+        // Written here because the front, which logs all other requests, does not receive this one.
         let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
         let request_id = self.request_ids.next();
         let status_code = status.as_u16();

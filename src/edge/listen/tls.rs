@@ -69,7 +69,8 @@ impl TlsTerms {
     pub(super) async fn handshake(&self, connection: Connection) -> pingora::Result<TlsStream<Connection>> {
         match &self.token {
             None => self.acceptor.tls_handshake(connection).await,
-            // Boxed: other listeners need no memory for it.
+            // Boxed, so that handshakes without a key in the token reserve no memory for this
+            // future.
             Some(token) => Box::pin(self.handshake_with_token(token, connection)).await,
         }
     }
@@ -271,12 +272,12 @@ fn terms(
         config.send_tls13_tickets = 0;
     } else {
         // With tickets, the client stores the session in encrypted form. A session store in the
-        // server would have to evict the sessions of clients that return late. The ticket keys are
-        // changed every few hours and exist only in memory, as long as these settings.
+        // server would have to evict the sessions of clients that return late. The ticket keys
+        // change every few hours. They exist only in memory, until the settings are replaced.
         config.ticketer = Ticketer::new().map_err(|error| fault(&format_args!("no session ticket keys: {error}")))?;
     }
-    // Pingora builds a TLS configuration, which is replaced below. `build` panics if it has neither
-    // files nor a resolver, so the resolver is set.
+    // Only needed because `build` panics without files and without a resolver. The TLS
+    // configuration that it builds is replaced below.
     let mut settings = settings.map_err(|error| fault(&error))?;
     settings.set_cert_resolver(resolver);
     let mut acceptor = settings.build();
@@ -316,8 +317,8 @@ impl Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // Only validations of an ACME authority offer just this protocol (RFC 8737 §3). They get
-        // the certificate of the challenge, and other clients never do.
+        // Only validations of an ACME authority offer just this protocol (RFC 8737 §3). Only they
+        // get the certificate of the challenge.
         let is_validation = hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]));
         if is_validation {
             return self.challenges.certificate(hello.server_name()?);

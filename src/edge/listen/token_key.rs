@@ -1,8 +1,8 @@
 //! TLS private keys in the PKCS#11 token, as rustls uses them.
 //!
 //! rustls signs synchronously while it processes a message. A network HSM needs milliseconds for
-//! that, and a failing one seconds. The signing thread therefore leaves its other tasks to another
-//! thread, and only as many handshakes sign at the same time as the token has sessions.
+//! that, and a failing one seconds. So the thread hands its other tasks over before it signs
+//! (`block_in_place`), and only as many handshakes sign at the same time as the token has sessions.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -61,10 +61,11 @@ impl TokenKeys {
         Ok(TokenTlsKey { keys: Arc::clone(self), key })
     }
 
-    /// Runs a handshake whose `ClientHello` can be read without waiting, and signs in turn.
+    /// Runs a handshake whose `ClientHello` was already received, after waiting for a permit to
+    /// sign.
     ///
-    /// The first poll processes the `ClientHello` and makes the signature. A turn that lasted longer
-    /// would let slow clients keep others waiting.
+    /// The first poll processes the `ClientHello` and makes the signature, and then releases the
+    /// permit. If the handshake kept it to its end, slow clients would block others.
     pub(super) async fn sign_in_turn<F: Future>(&self, mut handshake: Pin<Box<F>>) -> F::Output {
         let turn = self.turns.acquire().await;
         let first = poll_fn(|cx| Poll::Ready(handshake.as_mut().poll(cx))).await;
@@ -145,8 +146,8 @@ impl Signer for TokenTlsKey {
     }
 }
 
-/// Reads the `ClientHello` of a new connection, and puts it back. Returns what `judge` says about it,
-/// or `None` for a malformed one, which the handshake then refuses.
+/// Reads the `ClientHello` of a new connection, and puts it back. Returns the result of `judge`, or
+/// `None` if the `ClientHello` is malformed. The handshake refuses a malformed one.
 ///
 /// # Errors
 /// If the client disconnects before the `ClientHello` is complete.

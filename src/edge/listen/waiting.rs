@@ -1,4 +1,4 @@
-//! Deadline and shutdown signal, for which a connection waits between its requests.
+//! Deadline and shutdown signal. A connection waits for both between its requests.
 //!
 //! Both are registered once for each connection. Registering them for each request would cost more
 //! than the access decision.
@@ -42,7 +42,7 @@ impl Deadline {
     }
 }
 
-/// Shutdown signal of the server, as one connection waits for it.
+/// One connection's subscription to the server's shutdown signal.
 pub(crate) enum Stopping {
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
     Received,

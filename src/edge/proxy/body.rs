@@ -1,8 +1,8 @@
 //! Reading and writing of bodies, and checks of the framing of upstream responses.
 //!
-//! Responses whose framing two parsers may read differently are refused. A proxy in front could
-//! otherwise read the rest of one response as the next one, which belongs to another user (RFC 9112
-//! §6.3, §11.1).
+//! Responses whose framing two parsers may read differently are refused. A proxy in front of
+//! Sealgate could otherwise parse the rest of one response as the next response, and send it to
+//! another user (RFC 9112 §6.3, §11.1).
 
 use std::time::Duration;
 

@@ -152,8 +152,8 @@ mod tests {
             (&["Origin, cookie", "Accept"], "Origin, cookie, Accept, Authorization"),
             (&["*"], "*"),
         ] {
-            // Without any other caching field, the function takes another path. So both cases are
-            // tested.
+            // `keep_private` has a shortcut for responses without caching fields. The second list
+            // avoids it.
             for further in [&[][..], &[("cache-control", "no-store")]] {
                 let lines: Vec<_> = given.iter().map(|line| ("vary", *line)).chain(further.iter().copied()).collect();
                 let fields = kept(&lines);

@@ -41,7 +41,7 @@ pub struct Exchange {
     pub(crate) turn: Option<QueueSlot>,
     /// The last decision that permitted the request.
     last_decision: LastDecision,
-    /// Whether the request has a body, and whether all of it was passed to Pingora.
+    /// Whether the request has a body.
     pub(crate) has_body: bool,
     pub(crate) body_sent: bool,
     /// Handle of the upstream connection, if the connection may be reused after the request's body.
@@ -148,7 +148,8 @@ impl Exchange {
         self.switch.as_deref().map(|switch| &switch.silence)
     }
 
-    /// Ends the timeout of the upstream. Must be called before its connection is reused or closed.
+    /// Ends the timeout of the upstream. Must be called before the upstream connection is reused or
+    /// closed.
     pub(crate) fn end_silence(&self) {
         if let Some(silence) = self.silence() {
             silence.end();
@@ -249,7 +250,7 @@ impl Exchange {
         let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
         let admitted = Arc::new(Admitted { head: self.head_for_new_decision(session), app, upstream });
         let ticket = long_lived.begin(Arc::clone(&admitted), switch);
-        // A request whose body is still arriving keeps its place in the client's share of turns.
+        // A request whose body is still arriving counts towards the client's limit on requests.
         if answer.is_some() {
             self.release_turn_share();
         }
@@ -257,7 +258,8 @@ impl Exchange {
         self.long_lived = Some(Box::new(Registration { admitted, status, _ticket: ticket }));
     }
 
-    /// Releases the place in the client's share of turns, because the exchange is long-lived.
+    /// Stops counting the exchange towards the client's limit on requests, because it is
+    /// long-lived.
     pub(crate) fn release_turn_share(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.become_long_lived();
@@ -288,8 +290,8 @@ impl Exchange {
     /// Ends the registration of a request body. The response may be registered again.
     ///
     /// The end of a long body may still be in Pingora's queue because the upstream does not read
-    /// it, even when the response has started. Then the registration remains, so that revoked
-    /// access discards that end.
+    /// it, even when the response has started. Then the registration remains, so that the end is
+    /// discarded if access is revoked.
     pub(crate) fn end_registration_of_body(&mut self) {
         if self.uploaded <= BUFFERED_BODY && !self.has_long_lived_response() {
             self.long_lived = None;
@@ -385,7 +387,8 @@ fn upstream_name(upstream: &Upstream) -> String {
     }
 }
 
-/// Returns the method for a span. Clients may invent methods, so others have one name.
+/// Returns the method for a span. All unknown methods have one name, because clients may invent any
+/// number of them.
 fn method_name(method: &Method) -> Cow<'static, str> {
     match method.as_str() {
         known @ ("GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH") => {

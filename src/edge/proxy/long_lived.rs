@@ -1,9 +1,9 @@
 //! Registry of long-lived exchanges, and the task that aborts those whose access has ended.
 //!
 //! Long-lived exchanges are open `WebSocket`s, event streams, long downloads, and requests whose
-//! body has not arrived completely. The task asks the current [`crate::Front`] about all of them
-//! when the front was replaced or its epoch has changed. It also asks about each one once a second,
-//! because access may expire.
+//! body has not arrived completely. When the front was replaced or its epoch has changed, the task
+//! asks the current [`crate::Front`] whether they are still permitted. It also asks about each
+//! exchange once a second, because access may expire.
 //!
 //! A short exchange without a body is never registered. It only has a [`CancelHandle`].
 
@@ -45,7 +45,7 @@ pub(crate) const LONG_LIVED_BODY_BYTES: u64 = 256 * 1024;
 const TICK: Duration = Duration::from_millis(100);
 /// Maximum pause after a slow round of checks, so that a revocation takes effect within one second.
 const MAX_PAUSE: Duration = Duration::from_millis(300);
-/// Number of ticks in which every exchange is checked once, even if nothing has changed.
+/// Number of ticks in which every exchange is checked once if nothing has changed.
 ///
 /// [`MAX_PER_TICK`] limits the checks in one tick. With more than two thousand exchanges, each is
 /// checked less often.
@@ -71,9 +71,9 @@ pub(crate) struct CancelHandle {
     cancelled: AtomicBool,
     /// Waker of the task that processes the exchange.
     task: AtomicWaker,
-    /// Timeout of the exchange's upstream. The same task enforces it.
+    /// Timeout of the exchange's upstream. The task of the exchange enforces it.
     pub(crate) silence: Silence,
-    /// Check of the queued request body. The same task performs it.
+    /// Check of the queued request body. The task of the exchange performs it.
     pub(crate) queued_body: QueuedBody,
 }
 
@@ -200,9 +200,10 @@ pub struct LongLived(Mutex<Open>);
 struct Open {
     exchanges: BTreeMap<u64, OpenExchange>,
     last: u64,
-    /// Id of the exchange that was last checked in turn.
+    /// Id of the last exchange that a periodic check has covered. The next check continues after
+    /// it.
     turn: u64,
-    /// Exchanges with a greater id were never checked.
+    /// Greatest id that was already checked. Exchanges with a greater id are new.
     asked: u64,
 }
 
@@ -225,8 +226,8 @@ impl LongLived {
         LongLivedTicket { long_lived: Arc::clone(self), id }
     }
 
-    /// Returns the exchanges to check in this tick: all exchanges, or the new ones and the ones
-    /// whose turn it is.
+    /// Returns the exchanges to check in this tick: all, or the new ones and the next part of the
+    /// others.
     fn due(&self, all: bool) -> Vec<(u64, Arc<Admitted>)> {
         let mut open = self.open();
         let found = |(id, exchange): (&u64, &OpenExchange)| (*id, Arc::clone(&exchange.admitted));
@@ -243,8 +244,8 @@ impl LongLived {
     }
 
     fn abort(&self, id: u64) {
-        // Under the lock: when the ticket has been dropped, the connection may already carry
-        // another exchange.
+        // Aborted under the lock. Once the ticket was dropped, the connection may carry another
+        // exchange, which must not be aborted.
         if let Some(exchange) = self.open().exchanges.remove(&id) {
             exchange.switch.cancel();
         }
@@ -282,8 +283,7 @@ impl Drop for LongLivedTicket {
     }
 }
 
-/// Asks the front about long-lived exchanges and aborts those whose access has ended, until `stop`
-/// becomes true.
+/// Checks long-lived exchanges and aborts those whose access has ended, until `stop` becomes true.
 pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     let mut known = snapshots.current();
     let mut known_epoch = known.front.epoch();
@@ -307,7 +307,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
             match timeout(DECISION_TIMEOUT, snapshot.validity(&admitted.head, &admitted.app)).await {
                 Ok(Validity::Valid) => long_lived.mark_decided(id),
                 Ok(Validity::Ended) => long_lived.abort(id),
-                // The exchange is checked again in its next turn.
+                // The exchange is checked again in its next period.
                 Ok(Validity::Unknown) | Err(_) => {
                     if long_lived.is_undecided_too_long(id, Instant::now()) {
                         long_lived.abort(id);

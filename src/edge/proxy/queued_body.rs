@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::long_lived::{Admitted, DECISION_TIMEOUT, LONG_LIVED_AGE};
 use super::snapshot::{Snapshot, Snapshots, Validity};
 
-/// Pause before a front that could not decide is asked again.
+/// Pause before the front is asked again if it could not decide.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Snapshot, epoch and time of a decision that permitted the request.
@@ -28,7 +28,7 @@ pub(crate) struct Decision {
 /// Check of a request body that may be partly queued.
 #[derive(Default)]
 pub(crate) struct QueuedBody {
-    /// Most exchanges have no such body, and need not take the lock.
+    /// Whether checks are enabled. Most exchanges have no queued body and need not take the lock.
     is_begun: AtomicBool,
     body: Mutex<Option<Body>>,
 }

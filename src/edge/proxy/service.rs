@@ -51,7 +51,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// unlimited.
 const MIN_BODY_RATE: u64 = 500;
 
-/// Maximum age of the decision when data is sent to an upstream. An older decision is repeated.
+/// Maximum age of the decision when data is sent to an upstream. If it is older, the front decides
+/// again.
 ///
 /// Time may have passed while the request waited for its turn or a connection, or while the process
 /// was suspended.
@@ -59,7 +60,7 @@ const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
 const ACCESS_ENDED: &str = "Access was revoked during the request.";
 
-/// Number of fields to reserve in addition to the front's fields: request ids, `Host`, client
+/// Number of fields to reserve in addition to the front's fields: request id, `Host`, client
 /// certificate.
 const FURTHER_FIELDS: usize = 6;
 
@@ -345,8 +346,8 @@ impl ProxyHttp for Proxy {
                 if exchange.has_body {
                     exchange.register_long_lived(&self.long_lived, session, None);
                 }
-                // A server may ignore `Upgrade` and not switch protocols (RFC 9110 §7.8). After
-                // this line, only valid handshakes have `Upgrade`, for this code and for Pingora.
+                // A server may ignore `Upgrade` and not switch protocols (RFC 9110 §7.8). Pingora
+                // would upgrade the connection, so only valid handshakes keep the field.
                 if session.is_upgrade_req() && (exchange.has_body || !is_handshake(session.req_header())) {
                     session.req_header_mut().remove_header(&UPGRADE);
                 }
@@ -613,8 +614,8 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
-        // At the timeout, the upstream connection was closed. That must not look like the end of
-        // the response.
+        // The edge itself closed the upstream connection at the timeout. The client must not
+        // mistake that for the end of the response.
         if let (true, true, Some(error)) = (end_of_stream, exchange.ends_with_connection, exchange.silence_error()) {
             return Err(error);
         }
@@ -689,7 +690,7 @@ impl ProxyHttp for Proxy {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
-        // Lets the next request have its turn before the remaining work for this exchange.
+        // Lets the next request proceed before the remaining work for this exchange.
         exchange.turn = None;
         exchange.end_silence();
         let request = session.req_header();

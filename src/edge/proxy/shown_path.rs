@@ -13,8 +13,7 @@ const MAX_SHOWN_SEGMENT_LENGTH: usize = 24;
 
 /// Returns the path without parts that may be secret.
 ///
-/// `refused` says that the path was refused. Then the meaning of its segments is unknown, and more
-/// is redacted.
+/// If the path was `refused`, the meaning of its segments is unknown, so more is redacted.
 pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     let end = query_start(path.as_bytes(), refused).unwrap_or(path.len());
     // `end` is the position of an ASCII separator, so it is a character boundary.

@@ -2,7 +2,7 @@
 //!
 //! The total protects the application's workers and the descriptors of the proxy. The limit for
 //! each client is needed because an HTTP/2 client can send a hundred requests on each connection.
-//! Requests above a limit wait for their turn, in order of arrival.
+//! Requests above a limit wait, in order of arrival.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,27 +15,27 @@ use tokio::time::timeout;
 
 use super::super::listen::quota::address_group;
 
-/// Maximum time for which a request waits for its turn.
+/// Maximum time for which a request waits for its permit.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Turns at one application.
+/// Limits of one application, with the requests that wait.
 pub(super) struct FairQueue {
     all: Arc<Semaphore>,
     per_client: usize,
     /// Maximum number of long-lived exchanges of one client (`WebSocket`s, streams) that do not
     /// count towards `per_client`.
     ///
-    /// They are not a burst of requests, and many users may share one address. The maximum ensures
-    /// that one client never occupies all turns.
+    /// Long-lived exchanges are not a burst of requests, and many users may share one address. The
+    /// maximum ensures that one client never uses up the application's limit.
     max_long_lived: usize,
     queue_timeout: Duration,
-    /// Clients with requests that have a turn or wait for one.
+    /// Clients with requests that were permitted or that wait.
     clients: Mutex<HashMap<IpAddr, Client>>,
 }
 
 struct Client {
     turns: Arc<Semaphore>,
-    /// Number of requests that have a turn or wait for one.
+    /// Number of requests that were permitted or that wait.
     requests: usize,
     long_lived: usize,
 }
@@ -47,17 +47,17 @@ impl FairQueue {
         Self { all, per_client, max_long_lived: in_all / 2, queue_timeout: QUEUE_TIMEOUT, clients: Mutex::default() }
     }
 
-    /// Waits for a turn. `None` if the wait takes too long.
+    /// Waits until the limits permit one more request. `None` if the wait takes too long.
     ///
-    /// `client` is `None` if the client is unknown: the requests of a load balancer that does not
-    /// name its clients belong to many.
+    /// `client` is `None` if the client is unknown. The requests of a load balancer that does not
+    /// name its clients belong to many clients.
     pub(super) async fn turn(self: &Arc<Self>, client: Option<IpAddr>) -> Option<QueueSlot> {
         let mut turn =
             QueueSlot { queue: Arc::clone(self), client: client.map(address_group), client_permit: None, all: None };
         let client_permit = turn.client.map(|client| self.join(client));
         let both = async {
-            // The client's own limit comes first. A request that waits for it must not occupy a
-            // turn of other clients.
+            // The client's own limit comes first. A request that waits for it must not use up the
+            // limit that all clients share.
             if let Some(client_permit) = client_permit {
                 turn.client_permit = Some(client_permit.acquire_owned().await.ok()?);
             }
@@ -82,7 +82,7 @@ impl FairQueue {
     }
 }
 
-/// Turn of one request. Dropping it gives the turn to the next request.
+/// Permit for one request. Dropping it lets the next request proceed.
 pub(crate) struct QueueSlot {
     queue: Arc<FairQueue>,
     client: Option<IpAddr>,
@@ -108,8 +108,8 @@ impl QueueSlot {
 impl Drop for QueueSlot {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
-        // A request that never got its turn has no `all` permit. A long-lived exchange has only
-        // that permit.
+        // A request that was cancelled while it waited has no `all` permit. A long-lived exchange
+        // has only that permit.
         let lasted = self.client_permit.is_none() && self.all.is_some();
         if let Entry::Occupied(mut entry) = self.queue.clients().entry(client) {
             let client = entry.get_mut();

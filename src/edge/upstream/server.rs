@@ -33,8 +33,8 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
 }
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of consecutive failed checks after which a server is considered dead. One may be due to a
-/// lost packet.
+/// Number of consecutive failed checks after which a server is considered dead. A single failure
+/// may be due to a lost packet.
 const MAX_FAILED_CHECKS: u32 = 2;
 
 /// One address of an upstream, with its settings and health.

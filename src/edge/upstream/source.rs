@@ -31,7 +31,7 @@ pub(super) enum UpstreamPlace {
 pub(super) struct Found {
     /// Addresses from the last successful lookup.
     pub(super) addresses: Vec<SocketAddr>,
-    /// Whether the last lookup failed. That was logged.
+    /// Whether the last lookup failed. Only the first of several failures is logged.
     pub(super) failing: bool,
 }
 

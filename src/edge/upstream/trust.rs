@@ -51,7 +51,8 @@ impl UpstreamTrust {
         });
         let client = match &tls.client {
             Some(files) => {
-                // Reports once here what rustls would otherwise refuse for each connection.
+                // Reports an unusable pair once, here. rustls would report it again for each
+                // connection.
                 read(files)?;
                 let (certificates, key) = read_pair(files)?;
                 let certificates: Vec<Vec<u8>> = certificates.iter().map(|one| one.to_vec()).collect();

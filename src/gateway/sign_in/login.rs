@@ -497,7 +497,7 @@ fn callback_count_cookie(ctx: &AppRequest<'_>) -> &'static str {
 }
 
 /// Adds the cookie that counts completed callbacks, see [`RedirectLoop`]. `None` deletes the
-/// cookie, because the user has typed credentials and a redirect loop types none.
+/// cookie: the user has typed credentials, so this is no redirect loop.
 fn with_callback_count(ctx: &AppRequest<'_>, answer: Response, callback_count: Option<RedirectLoop>) -> Response {
     let (name, secure) = (callback_count_cookie(ctx), ctx.cookies.secure);
     match callback_count {

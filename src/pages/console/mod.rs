@@ -86,7 +86,7 @@ pub struct SettingsPage<'a> {
     pub failures_per_account: u64,
     /// Maximum number of wrong passwords per client address in the window.
     pub failures_per_address: u64,
-    /// Duration of the window for wrong passwords, minutes.
+    /// Duration of the window for wrong passwords, in minutes.
     pub window_minutes: u64,
 }
 

@@ -32,25 +32,26 @@ pub(super) enum Blame {
     Unclear,
 }
 
-/// Classifies a reply after sign-in. Before that (greeting, EHLO, TLS, sign-in) the cause is always this server.
+/// Returns the cause of a failure after the sign-in at the mail server. Sealgate or its
+/// configuration is the cause of every earlier failure (greeting, EHLO, TLS, sign-in).
 ///
 /// | step | reply | cause | action |
 /// |---|---|---|---|
-/// | any | 530, 534, 535, 538; x.7.8 to x.7.11: authentication required or insufficient | this server | the message waits, and sending pauses |
-/// | `MAIL` | 421, 5xx: sender refused, or no messages accepted now | this server | as above |
+/// | any | 530, 534, 535, 538; x.7.8 to x.7.11: authentication required or insufficient | Sealgate | the message waits, and sending pauses |
+/// | `MAIL` | 421, 5xx: sender refused, or no messages accepted now | Sealgate | as above |
 /// | `RCPT` or later | 421: connection closed | unclear | retried with growing waits; sending pauses after several recipients in a row |
 /// | `RCPT` or later | 5xx with x.7.0 or x.7.1, or a text about relaying: a policy | unclear | as above; refused when its lifetime ends |
 /// | `RCPT` or later | any other 5xx | this message | refused |
 /// | any | any other 4xx, no reply, a broken connection | temporary | retried with growing waits; others are sent meanwhile |
 ///
 /// A policy may forbid relaying, this recipient, or content that looks like spam. One reply does not
-/// distinguish these. If this server were assumed, one recipient could stop all mail. If the message
-/// were assumed, all messages would be lost while the configuration is wrong.
+/// distinguish these. If Sealgate were assumed to be the cause, one recipient could stop all mail. If
+/// the message were assumed, all messages would be lost while the configuration is wrong.
 pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
     let status = enhanced(text);
     let policy = status.filter(|(subject, _)| *subject == 7).map(|(_, detail)| detail);
-    // If a status code is about an address or a mailbox, words that the server repeats from
-    // elsewhere do not count.
+    // If the status code is about an address or a mailbox, the text does not count: it may be a
+    // quotation from another server.
     let is_about_relaying = (status.is_none() || policy.is_some()) && speaks_of_relaying(text);
     match (code, step) {
         (530 | 534 | 535 | 538, _) => Blame::Us,
@@ -71,7 +72,7 @@ fn enhanced(text: &str) -> Option<(u16, u16)> {
     (matches!(class, "4" | "5") && parts.next().is_none()).then_some((subject, detail))
 }
 
-/// Reports whether the text is about relaying. Some servers state the reason in words only: `550
+/// Returns whether the text is about relaying. Some servers state the reason in words only: `550
 /// relay not permitted`.
 fn speaks_of_relaying(text: &str) -> bool {
     let words = text.split(|char: char| !char.is_ascii_alphabetic());

@@ -25,7 +25,7 @@ use super::answer;
 use sealgate_config::{MailConfig, MailTls};
 use sealgate_system::named_certificate::NamedOrIssued;
 
-/// Maximum number of bytes accepted from a mail server per connection. The library limits the
+/// Maximum number of bytes that are read from a mail server per connection. The library limits the
 /// number of lines of a reply, but not the length of a line.
 const MAX_STATED: usize = 64 * 1024;
 
@@ -44,7 +44,7 @@ pub(super) struct MailRoute {
     hello_text: String,
     /// TLS settings and the name in the certificate. `None` without TLS.
     connector: Option<(TlsConnector, ServerName<'static>)>,
-    /// Timeout of the connection to one of several addresses.
+    /// Timeout for connecting to one of the host's addresses.
     patience: Duration,
 }
 

@@ -28,7 +28,7 @@ use sealgate_config::{MailConfig, MailCredentials, Mailbox, read_secret_file};
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::user::Email;
 
-/// Timeout of QUIT after a delivered message.
+/// Timeout of QUIT after a message was delivered.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Reason why a message was not sent.
@@ -218,8 +218,8 @@ async fn goodbye(connection: &mut AsyncSmtpConnection) {
     let _ = timeout(GOODBYE, connection.abort()).await;
 }
 
-/// Runs the attempt and converts a panic to an error, so that one bad message does not stop the
-/// sending of others.
+/// Runs the attempt and converts a panic to an error, so that one message cannot stop the delivery
+/// of others.
 async fn caught<T>(attempt: impl Future<Output = T>) -> Result<T, SendError> {
     let mut attempt = pin!(attempt);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| attempt.as_mut().poll(context))) {

@@ -1,7 +1,7 @@
-# Every text that users read, in English. The build makes a method of each message (build.rs), and fails when tr.ftl
-# lacks one or gives it other arguments. A method takes its arguments in alphabetical order.
-# A message is markup, and its arguments are escaped. A name goes into a sentence whole, inside <bdi>, so that its writing
-# direction stays its own. What stands in a title or in an attribute holds no tag.
+# All texts for users, in English. The build generates a method for each message (build.rs). It fails if tr.ftl lacks a
+# message or uses other arguments. A method takes its arguments in alphabetical order.
+# A message is markup, and its arguments are escaped. A name is inside <bdi>, so that its writing direction does not affect
+# the sentence. Messages for titles and attributes contain no tag.
 
 ## On every page
 
@@ -104,7 +104,7 @@ error-invitation-link-text = If you have already accepted the invitation, sign i
 passkey-login = Sign in with a passkey
 login-passkey-refused =
     The passkey was not accepted, so you are not signed in. Try it again, or sign in with your password.
-# What a browser says of a key. These stand in attributes.
+# Results of a browser's request for a key. These messages are used in attributes.
 ceremony-waiting = Follow the instructions of your browser. Touch your security key when it blinks.
 ceremony-cancelled = Nothing was confirmed: the request was cancelled, or this device has no key for your account. Try again or choose another way.
 ceremony-not-made = Nothing was added: the request was cancelled, or the key does not support it. A passkey needs a PIN, a fingerprint or a face. Try again or choose another way.
@@ -275,7 +275,7 @@ signed-out-close-client = You can close this page or go back to <bdi>{ $client }
 signed-out-others = You may still be signed in to some applications until you sign out of them too.
 signed-out-sign-in = Sign in again
 
-## Not allowed into an application
+## No access to an application
 
 forbidden-title = You do not have access
 forbidden-text = <bdi>{ $account }</bdi> does not have access to <bdi>{ $app }</bdi>.
@@ -388,7 +388,7 @@ error-reference = If you ask for help, quote this reference:
 ## The account pages
 
 skip-to-content = Skip to content
-# How a time is written, in the signs of strftime: with the month in letters, since 05/11 is May to some and November to others.
+# Format of a time (strftime). The month is a word, because 05/11 is in May for some readers and in November for others.
 moment-pattern = %-d %b %Y, %H:%M UTC
 moment-pattern-seconds = %-d %b %Y, %H:%M:%S UTC
 device = { $browser } on { $system }
@@ -888,7 +888,7 @@ limits-by-credential =
 limits-passwords = Wrong passwords
 limits-failures = At most { $account } per account and { $address } per IP address within { $minutes } minutes
 
-## The audit trail
+## The audit log
 
 menu-activity = Activity
 menu-audit = Audit log
@@ -979,7 +979,7 @@ event-invitation-withdrawn = Invitation withdrawn
 event-keys-changed = Signing key schedule changed
 event-configuration-reloaded = Configuration reloaded
 
-# What stands beside an event in the trail, where it is one of the program's own words.
+# Details of an event in the audit log, if the detail is one of the program's own words.
 detail-wrong-password = Wrong password
 detail-throttled = Too many attempts
 detail-at-password-change = while changing the password
@@ -1020,7 +1020,7 @@ detail-trials-off = Test sign-in turned off
 detail-nothing-changed = No setting changed
 
 ## Mails
-# What stands in a subject holds no tag. A mail is text and HTML, both of the same messages; in the text the tags are left out.
+# Messages for subjects contain no tag. The text and the HTML of a mail use the same messages; the text omits the tags.
 
 mail-subject = { $title } – { $operator }
 mail-footer = This email was sent automatically by <bdi>{ $operator }</bdi> ({ $host }).

@@ -96,7 +96,7 @@ error-invitation-link-text = Daveti daha önce kabul ettiyseniz o zaman seçtiğ
 passkey-login = Geçiş anahtarıyla oturum aç
 login-passkey-refused =
     Geçiş anahtarı kabul edilmediği için oturumunuz açılmadı. Yeniden deneyin veya parolanızla oturum açın.
-# Tarayıcının bir anahtar için bildirdikleri. Bunlar özniteliklerde durur.
+# Tarayıcının bir anahtar için bildirdikleri. Bu iletiler özniteliklerde kullanılır.
 ceremony-waiting = Tarayıcınızın yönergelerini izleyin. Güvenlik anahtarınız yanıp sönünce ona dokunun.
 ceremony-cancelled = Onay alınamadı: işlem iptal edildi veya bu cihazda hesabınıza ait bir anahtar yok. Yeniden deneyin veya başka bir yol seçin.
 ceremony-not-made = Hiçbir şey eklenmedi: işlem iptal edildi veya anahtar bunu yapamıyor. Geçiş anahtarı için PIN kodu, parmak izi veya yüz gerekir. Yeniden deneyin veya başka bir yol seçin.
@@ -931,7 +931,7 @@ event-invitation-withdrawn = Davet geri alındı
 event-keys-changed = İmza anahtarı takvimi değiştirildi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
 
-# Olayın yanında duran ayrıntılar.
+# Olayın yanında gösterilen ayrıntılar.
 detail-wrong-password = Hatalı parola
 detail-throttled = Çok fazla deneme
 detail-at-password-change = parola değiştirilirken

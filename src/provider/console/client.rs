@@ -40,7 +40,8 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {
-        // The form is from before the file defined the client. The page has no forms now.
+        // The page was loaded before the configuration file defined the client. The page of such a
+        // client has no forms.
         let notes = ClientNotes { refused: Some(ClientRefusal::Defined), ..ClientNotes::default() };
         return Ok(show(ctx, console_user, &client, &notes));
     }

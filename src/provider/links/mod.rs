@@ -28,7 +28,7 @@ use sealgate_domain::user::{PasswordHash, User};
 use sealgate_pages::{NewPasswordProblem, Problem};
 use sealgate_store::Loaded;
 
-/// Lifetime of the cookie with the token of an opened link, seconds.
+/// Lifetime of the cookie with the token of an opened link, in seconds.
 const LINK_COOKIE_SECONDS: u64 = 30 * 60;
 
 /// Page that mailed links open.

@@ -76,7 +76,7 @@ pub(crate) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable, Failure> {
     let (user, links) = link.account(ctx).await?;
     let is_good = links.value.reset(link.link.hash, &user.value, ctx.now).is_some();
-    // The address was verified when the link was mailed. It must still be.
+    // The address was verified when the link was mailed. It must still be verified.
     if is_good && user.value.email_verified { Ok(Resettable { user, links }) } else { Err(link.over()) }
 }
 

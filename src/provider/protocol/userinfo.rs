@@ -38,7 +38,8 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
     let hash = SecretHash::for_secret(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
     let unmet = ctx.level_above(&bearer.claims.acr, &bearer.user).await?;
-    // The cluster's count of requests may have waited for the database.
+    // Counting the request may have waited for the cluster's database, so the verified data may be
+    // outdated.
     store.ensure_current(&basis)?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");

@@ -63,7 +63,8 @@ fn write_time(line: &mut impl Write, since_epoch: Duration) -> fmt::Result {
         }
         line.write_str(written)
     })?;
-    // Adding a million keeps leading zeros. The digit that it adds is not written.
+    // Adding a million keeps the leading zeros of the microseconds. The digit in front of them is
+    // not written.
     let mut digits = [0; DIGITS];
     let micros = decimal(u64::from(since_epoch.subsec_micros()) + 1_000_000, &mut digits);
     line.write_str(micros.get(1..).unwrap_or_default())?;

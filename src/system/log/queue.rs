@@ -1,4 +1,4 @@
-//! A buffer of fixed size between the logging threads and the writer thread.
+//! Log buffer of fixed size, with one writer thread.
 
 use std::io::{self, Write};
 use std::mem;
@@ -6,11 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One part in `RESERVED` of the buffer is reserved for warnings and errors, so that many requests
-/// cannot displace them.
+/// Fraction of the buffer (1 / `RESERVED`) that only warnings and errors may use, so that the
+/// access log cannot displace them.
 const RESERVED: usize = 8;
-/// Time in which lines of the access log are collected into one write. A system call and a wake-up
-/// for each line would cost as much as the line itself.
+/// Time for which the writer collects lines of the access log into one write. A system call and a
+/// wake-up for each line would cost as much as the line itself.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// Urgency of a line.
@@ -24,10 +24,10 @@ pub(super) enum Priority {
     Patient,
 }
 
-/// Bounded buffer that a thread writes to a sink.
+/// Bounded buffer whose content a thread writes to a sink.
 pub(super) struct LogQueue {
     state: Mutex<State>,
-    /// Signalled when the writer should wake up or write at once.
+    /// Signalled when the writer must wake up, or must write without waiting for more lines.
     filled: Condvar,
     /// Signalled when all lines are written.
     drained: Condvar,
@@ -37,11 +37,11 @@ pub(super) struct LogQueue {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
-    /// The writer sleeps until the next line.
+    /// Whether the writer sleeps until the next line.
     idle: bool,
-    /// The buffer contains a line that must be written at once.
+    /// Whether the buffer contains a line that must be written at once.
     urgent: bool,
-    /// Number of dropped lines that the log does not report yet.
+    /// Number of dropped lines that no log line has reported yet.
     unreported: u64,
     /// Number of dropped lines that `take_dropped` has not returned yet.
     dropped: u64,
@@ -118,7 +118,7 @@ impl LogQueue {
             taken.clear();
             let mut state = self.state();
             if written.is_err() {
-                // The log has no reader any more. Only the metric can report the loss.
+                // The sink is closed, so no log line can report the loss. Only the metric can.
                 state.dropped += 1;
                 continue;
             }
@@ -180,7 +180,7 @@ mod tests {
         for _ in 0..20 {
             queue.append(b"<6>", b"line\n", Priority::Soon);
         }
-        // 7/8 of 64 bytes are room for 7 lines of 8 bytes.
+        // Without the reserved eighth, 64 bytes have room for 7 lines of 8 bytes.
         assert_eq!(queue.take_dropped(), 13);
         queue.append(b"<3>", b"fault\n", Priority::Urgent);
         queue.append(b"<3>", b"fault\n", Priority::Urgent);
@@ -217,7 +217,8 @@ mod tests {
         for end in [Priority::Patient, Priority::Soon, Priority::Urgent] {
             queue.append(b"", b"patient\n", Priority::Patient);
             queue.append(b"", b"last\n", end);
-            // The writer writes twice if it was faster than the second line.
+            // The writer may take the first line before the second is appended, and then writes
+            // twice.
             permit.send(()).unwrap();
             permit.send(()).unwrap();
             queue.flush(PATIENCE);
