@@ -88,7 +88,7 @@ test-release:
 	$(CARGO) build --locked --release --bin sealgate
 	tests/demo/run.sh target/release/sealgate
 
-# Skipped where root cannot mount a file as a disk.
+# Skipped if root cannot mount a file as a disk.
 test-read-only:
 	@.ci/install test
 	tests/read_only/run.sh
@@ -128,7 +128,8 @@ deb:
 	@.ci/install deb
 	debian/build.sh $(BINARY)
 
-# BINARY=target/debug/sealgate puts an existing build into the images.
+# Like test-run, with a release build. Not part of `make test`: the build takes 6 to 10 minutes on
+# two cores in addition to the debug build, and no code depends on the profile.
 image:
 	@container/build.sh $(BINARY)
 
@@ -254,7 +255,8 @@ advisories:
 	elif ! timeout 60 $(CARGO) deny fetch db; then echo "advisories: not checked, because the database cannot be reached"; \
 	elif ! $(CARGO) deny check --disable-fetch advisories; then echo "advisories: found, see above"; fi
 
-# For root, `make run-cluster` keeps its databases outside its directory, and names them in a file.
+# If root runs `make run-cluster`, the databases are outside its directory. A file contains their
+# paths.
 clean:
 	$(CARGO) clean
 	[ ! -e run-cluster/databases ] || xargs -d '\n' rm -rf <run-cluster/databases

@@ -19,7 +19,7 @@ install -D -m 0755 systemd/sealgate_do "$root$prefix/sbin/sealgate_do"
 install -D -m 0644 -t "$units" systemd/sealgate.service systemd/sealgate.socket
 install -D -m 0644 systemd/sysusers.conf "$root$prefix/lib/sysusers.d/sealgate.conf"
 install -D -m 0644 systemd/tmpfiles.conf "$root$prefix/lib/tmpfiles.d/sealgate.conf"
-# The sources name the paths of the package.
+# The files contain the paths of the package.
 if [ "$prefix" != /usr ]; then
     sed -i "s,/usr/\(bin\|sbin\|share/doc\)/sealgate,$prefix/\1/sealgate,g" "$units"/sealgate.* "$root$prefix/sbin/sealgate_do"
 fi

@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-# The unit, with a program that exists.
+# Check the unit with a program that exists.
 sed -E 's#^(ExecStart|ExecReload)=/usr/bin/sealgate #\1=/bin/true #' "$here/sealgate.service" >"$root/sealgate.service"
 cp "$here/sealgate.socket" "$root/sealgate.socket"
 said=$(systemd-analyze verify --man=no --recursive-errors=no "$root/sealgate.service" "$root/sealgate.socket" 2>&1) || {
@@ -33,7 +33,7 @@ systemd-analyze security --offline=true --threshold=20 --no-pager "$here/sealgat
     exit 1
 }
 
-# The user and the modes, in a separate root directory.
+# Create the user and the modes in a separate root directory.
 mkdir -p "$root/etc/sealgate/tls"
 touch "$root/etc/sealgate/sealgate.toml" "$root/etc/sealgate/pkcs11-pin" "$root/etc/sealgate/tls/key.pem"
 said=$(systemd-sysusers --root="$root" "$here/sysusers.conf" 2>&1) || {

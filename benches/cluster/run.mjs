@@ -38,7 +38,7 @@ let ended = false;
 process.on("exit", () => {
   ended = true;
   for (const child of children) child.kill("SIGTERM");
-  // The databases stop after the nodes. Remove their directory only then.
+  // The databases stop after the nodes, and their directory must exist until then.
   spawn("sh", ["-c", `while kill -0 ${children.map((child) => child.pid).join(" ")} 2>/dev/null; do sleep 0.2; done; rm -rf '${work}' '${databases}'`], { detached: true, stdio: "ignore" }).unref();
 });
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
@@ -250,7 +250,7 @@ function start(file, words, env) {
   return child;
 }
 
-/// Returns a first port for conf/cluster.sh such that all ports that it uses are free.
+/// Returns a port for conf/cluster.sh. All ports that the script derives from it are free.
 async function freePort() {
   for (;;) {
     const [first] = await freePorts(1);

@@ -190,8 +190,8 @@ async function fill() {
       const number = next;
       next += 1;
       let answer = await command(invitee(number));
-      // Near the limit some are refused, because mails were counted twice, until the next count of
-      // the outbox.
+      // Near the limit, some are refused until the outbox is counted again, because some mails were
+      // counted twice.
       for (let tries = 0; tries < 30 && answer.errors && number > WAITING - 100; tries += 1) {
         await sleep(1000);
         answer = await command(invitee(number));

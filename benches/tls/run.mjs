@@ -53,7 +53,7 @@ for (const [kind, load] of Object.entries(kinds)) {
   printRatios(results, Object.keys(servers).slice(1).map((peer) => ["Sealgate", peer]));
 }
 
-// The clients of the case above resume sessions, which needs no signature of the server.
+// The clients of the case above resume sessions, for which the server needs no signature.
 const signed = signatures();
 const full = measured({ "key in a file": servers.Sealgate, "key in SoftHSM": token }, rounds, (server, duration = seconds) => handshakes(server, duration));
 const share = (signatures() - signed) / tokenHandshakes;
@@ -99,7 +99,8 @@ function startSealgate() {
   return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
 }
 
-/// The same with a TLS key in SoftHSM; the other certificate signs its certificate.
+/// Starts another Sealgate, with a TLS key in SoftHSM. The certificate of the first one signs its
+/// certificate.
 function startSealgateWithTokenKey() {
   const directory = `${work}/token-key`;
   mkdirSync(directory);

@@ -92,7 +92,7 @@ cp -r "$debian/root/var/lib/dokuwiki/lib/." "$site/lib/"
 cp -r "$debian/root/var/lib/dokuwiki/data" "$site/data"
 mkdir "$site/conf" "$site/lib/plugins/authsealgate"
 cp -r "$debian/root/etc/dokuwiki/." "$site/conf/"
-# Links that are only valid in an installation.
+# Remove links that are only valid in an installation.
 find "$site/conf" -xtype l -delete
 grep -rlZ "'/usr/share/php" "$site" --include='*.php' \
     | xargs -0 sed -i "s#'/usr/share/php#'$debian/root/usr/share/php#g"

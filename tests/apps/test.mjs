@@ -200,7 +200,7 @@ async function webdav() {
   const over = { destination: `${site("files")}/private`, depth: "0" };
   assert.equal((await dav(site("files"), "COPY", "/work/", { authorization: basic, ...over })).status, 403);
   assert.ok(existsSync(`${FILES_ROOT}/private/mine.txt`) && !existsSync(`${FILES_ROOT}/copied`));
-  // The user's own password, and no password.
+  // Both the user's own password and a missing password are refused.
   for (const authorization of [`Basic ${Buffer.from(`${USERNAME}:${process.env.PASSWORD}`).toString("base64")}`, undefined]) {
     const answer = await ask(site("files"), "/", { method: "PROPFIND", headers: authorization ? { authorization } : {} });
     assert.equal(answer.status, 401);

@@ -1,4 +1,4 @@
-/* Imitates a clock that a time service keeps. With CLOCK_UNSYNCHRONIZED, none does. */
+/* Imitates a clock that a time service synchronizes. If CLOCK_UNSYNCHRONIZED is set, the clock is not synchronized. */
 
 #include <stdlib.h>
 #include <string.h>

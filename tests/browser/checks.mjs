@@ -12,8 +12,8 @@ const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-prac
 const WEIGHT = 32 * 1024;
 const CONSOLE_WEIGHT = 48 * 1024;
 
-// Rules whose result may depend on the size and colours of the window, on a page where the
-// stylesheet hides nothing because of them.
+// axe-core rules whose result may depend on the size and colours of the window. The other rules
+// need no second run, because the stylesheet hides no element depending on these.
 const RULES = ["color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"];
 
 // Elements at which Tab stops, in document order. In a group of radio buttons Tab stops at the

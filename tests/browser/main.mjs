@@ -16,8 +16,8 @@ const chosen = ({ name }) => parts.length === 0 || parts.some((part) => name.inc
 // Text, sizes and stretched text are checked in every lane. Colours, axe-core and screenshots are
 // checked where they find most: all rules in Turkish on a narrow light page and in English on a
 // wide dark page, and the contrast in the other colours. A page without its script differs from one
-// with it only in hidden elements. That lane checks no colours, and uses the language with the
-// longer words.
+// with it only in hidden elements. So the lane without scripts checks no colours. It uses the
+// language with the longer words.
 const view = (size, colorScheme, all = false) => ({ size, colorScheme, all });
 const LANES = [
   { name: "en-script", language: "en", scripts: true, keyboard: true, views: [view("wide", "light"), view("wide", "dark", true)] },
@@ -26,11 +26,11 @@ const LANES = [
 ];
 
 // Maximum number of repeated checks in a run. On a busy machine Chromium sometimes completes a
-// layout shortly after the check. An error of layout or axe-core is therefore checked once more on
-// the same page, and counts if it persists. More repetitions than this are an error themselves,
-// because a page that is wrong in every second run has a defect. No other check and no walk is
+// layout shortly after the check. So a check of the layout or by axe-core that fails is repeated
+// once on the same page, and its error counts if it persists. More repetitions than this are an
+// error, because a page that fails in every second run has a defect. No other check and no walk is
 // repeated.
-const SECOND_LOOKS = 3;
+const MAX_REPEATED_CHECKS = 3;
 
 const faults = [];
 const tell = (fault) => {
@@ -38,13 +38,13 @@ const tell = (fault) => {
   console.log(`FAULT ${fault}`);
   appendFileSync(process.env.FAULTS_FILE, `${fault}\n`);
 };
-const count = { pages: 0, views: 0, walks: 0, heaviest: 0, secondLooks: 0 };
+const count = { pages: 0, views: 0, walks: 0, heaviest: 0, repeatedChecks: 0 };
 
 /// Returns the errors that `check` finds again once the page layout is stable.
 async function twice(where, page, check) {
   const found = await check(page);
   if (found.length === 0) return [];
-  count.secondLooks += 1;
+  count.repeatedChecks += 1;
   found.forEach((fault) => console.log(`looking again: ${where}: ${fault}`));
   await settled(page);
   return check(page);
@@ -143,8 +143,8 @@ try {
   client.close();
   mailServer.close();
 }
-if (count.secondLooks > SECOND_LOOKS) tell(`${count.secondLooks} second looks, and at most ${SECOND_LOOKS} are taken`);
+if (count.repeatedChecks > MAX_REPEATED_CHECKS) tell(`${count.repeatedChecks} repeated checks; at most ${MAX_REPEATED_CHECKS} are permitted`);
 const seconds = ((Date.now() - started) / 1000).toFixed(0);
-console.log(`${count.pages} pages, ${count.views} pictures, ${count.walks} walks, ${mailsReceived()} mails, ${count.secondLooks} second looks, the heaviest page ${count.heaviest} bytes, ${faults.length} faults, ${seconds} s`);
+console.log(`${count.pages} pages, ${count.views} pictures, ${count.walks} walks, ${mailsReceived()} mails, ${count.repeatedChecks} second looks, the heaviest page ${count.heaviest} bytes, ${faults.length} faults, ${seconds} s`);
 if (count.pages + count.walks === 0) console.log("nothing has such a name");
 process.exitCode = faults.length === 0 && count.pages + count.walks > 0 ? 0 : 1;

@@ -760,8 +760,8 @@ export const WALKS = [
       await press(page, "a[href*='/console/audit?client=']");
       await page.waitForSelector(".event");
       const events = () => page.locator(".event").count();
-      // Registration, new secret, disabled, enabled, trials on, consent. Events appear within two
-      // seconds.
+      // The events are: registration, new secret, disabled, enabled, trials on, consent. They
+      // appear within two seconds.
       const all = 6;
       for (let time = 0; time < 20 && await events() < all; time += 1) {
         await page.waitForTimeout(250);
@@ -829,7 +829,7 @@ export const WALKS = [
       assert.match(secret, /^([A-Z2-7]{4} ){7}[A-Z2-7]{4}$/);
       assert.equal(await page.locator(".qr svg").count(), 1);
       assert.ok((await page.getAttribute("a[href^='otpauth:']", "href")).includes(`secret=${secret.replaceAll(" ", "")}&`));
-      // The code of another secret.
+      // Enter the code of another secret.
       await type(page, "#code", totp("AAAA AAAA AAAA AAAA AAAA AAAA AAAA AAAA"));
       await press(page, "#totp-confirm");
       await page.waitForSelector("[role=alert]");

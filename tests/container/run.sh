@@ -38,7 +38,8 @@ container=$(buildah from "docker-archive:$work/first/sealgate-$version.tar")
 buildah rm "$container" >/dev/null
 container=$(buildah from "oci-archive:$work/first/sealgate-$version-softhsm.tar")
 root=$(buildah mount "$container")
-# buildah's own volumes for the image's would hide the ones below, depending on the order of mounts.
+# Removes the image's volumes. Otherwise buildah mounts volumes of its own there, which may hide the
+# directories that are mounted below.
 buildah config --volume /etc/sealgate- --volume /var/lib/sealgate- "$container"
 [ "$(buildah inspect --format '{{.OCIv1.Config.User}}' "$container")" = 65532:65532 ] || fail "the user of the image"
 snapshot() { (cd "$root" && find . -type f -printf '%p %s %T@ %m %U\n' | grep -v '^\./\(proc\|sys\|dev\|etc/resolv.conf\|etc/hostname\|etc/hosts\|run/.containerenv\)' | sort); }

@@ -1,4 +1,4 @@
-// A newcomer who does what `make run` prints.
+// Follows the instructions that `make run` prints.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -81,7 +81,7 @@ async function sample() {
       const at = (quantile) => sorted[Math.floor(sorted.length * quantile)];
       samples.push({ time: (Date.now() - begun) / 1000, pid: server.pid, memory, threads, descriptors, processor, disk, p50: at(0.5), p99: at(0.99), requests: sorted.length });
     } catch {
-      // No process to measure.
+      // There is no process to measure.
     }
     watchLog();
     await sleep(SAMPLE * 1000);
@@ -184,7 +184,7 @@ async function tokenHangs(chance) {
   end();
 }
 
-/// These three must not cause any failure.
+/// The following three actions must not cause any failure.
 async function reload() {
   await command(["reload"]);
 }

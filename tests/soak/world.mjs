@@ -105,7 +105,7 @@ export class Token {
     try {
       process.kill(-this.#server.pid, name);
     } catch {
-      // The process has ended already.
+      // The process has already ended.
     }
   }
 }

@@ -51,7 +51,7 @@ static atomic_char busy[SESSIONS];
 
 static _Atomic uint64_t *rule(int function, int part) { return &words[16 + 8 * function + part]; }
 
-/* Takes one of the remaining times. Returns 0 if there are none. */
+/* Uses up one of the remaining repetitions of an injected fault. Returns 0 if there are none. */
 static int take(_Atomic uint64_t *left) {
     uint64_t now = atomic_load(left);
     while (now != 0) {
