@@ -76,7 +76,7 @@ impl AcmeAuthority {
         &self.config
     }
 
-    /// Returns the remaining time for which the authority wants no requests (`Retry-After`), or
+    /// Returns the remaining time for which the authority accepts no requests (`Retry-After`), or
     /// `None`.
     pub fn pause(&self) -> Option<Duration> {
         self.transport.pause.remaining()

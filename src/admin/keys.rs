@@ -24,7 +24,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
         }
     }
     if let KeyCommand::Announce { kid, .. } = &command {
-        let found = directory.keys.look().await.map_err(CommandError::invalid)?;
+        let found = directory.keys.scan().await.map_err(CommandError::invalid)?;
         if found.is_some_and(|found| !found.contains(kid)) {
             return Err(CommandError::Absent(format!(
                 "the server does not find the key {kid} in its token; with SoftHSM, the service needs write \
@@ -121,7 +121,7 @@ pub trait KeyHolder: Send + Sync {
     ///
     /// # Errors
     /// One line with the reason why the token cannot be read.
-    async fn look(&self) -> Result<Option<Vec<String>>, String>;
+    async fn scan(&self) -> Result<Option<Vec<String>>, String>;
 
     /// Applies a key ring at once.
     fn follow(&self, ring: KeyRing);
@@ -147,9 +147,9 @@ pub trait KeyHolder: Send + Sync {
 
 #[async_trait]
 impl KeyHolder for Sealgate {
-    async fn look(&self) -> Result<Option<Vec<String>>, String> {
+    async fn scan(&self) -> Result<Option<Vec<String>>, String> {
         let signer = self.issuer.signer();
-        signer.look().await?;
+        signer.scan().await?;
         Ok(Some(signer.found().iter().map(|key| key.kid.to_string()).collect()))
     }
 
@@ -179,7 +179,7 @@ pub struct NoSigner;
 
 #[async_trait]
 impl KeyHolder for NoSigner {
-    async fn look(&self) -> Result<Option<Vec<String>>, String> {
+    async fn scan(&self) -> Result<Option<Vec<String>>, String> {
         Ok(None)
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn prepare(config: &Config) -> Result<(), String> {
     sealgate_acme::prepare(acme)
 }
 
-/// Orders certificates until `stop`. Nothing is contacted without `[acme]`.
+/// Orders certificates until `stop`. Does nothing while the configuration has no `[acme]` section.
 pub(crate) async fn run(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mut stop: Stop) {
     let is_shared = sealgate.store.is_shared();
     let duty = is_shared.then(|| Arc::new(Mutex::new(LeasedTask::new(&sealgate, LeaseName::Certificates))));

@@ -26,14 +26,14 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut counting =
         Counting { duty: LeasedTask::new(&sealgate, LeaseName::Counting), sealgate, last: None, clients: None };
     loop {
-        let looked = async {
+        let outcome = async {
             tokio::time::sleep(READ_INTERVAL).await;
-            counting.look().await
+            counting.update().await
         };
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            looked = looked => if let Err(error) = looked {
+            outcome = outcome => if let Err(error) = outcome {
                 tracing::warn!(%error, "cannot count the records that unauthenticated requests create");
             },
         }
@@ -51,7 +51,7 @@ struct Counting {
 }
 
 impl Counting {
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn update(&mut self) -> Result<(), StoreError> {
         let store = &self.sealgate.store;
         if let Some(fence) = self.duty.hold().await {
             let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);

@@ -30,7 +30,7 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            looked = counting.look() => if let Err(error) = looked {
+            outcome = counting.update() => if let Err(error) = outcome {
                 tracing::warn!(%error, "cannot count users and their factors");
                 counting.last = Some(Instant::now());
             },
@@ -51,7 +51,7 @@ struct Counting {
 }
 
 impl Counting {
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn update(&mut self) -> Result<(), StoreError> {
         let is_cluster = self.sealgate.store.is_shared();
         if is_cluster {
             self.apply_published().await?;

@@ -23,7 +23,7 @@ use sealgate_system::clock::random;
 pub const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// Reply to a request for a password reset.
-enum Answer {
+enum ResetReply {
     /// An e-mail with a link to set a new password.
     Link,
     /// An e-mail that says that the account has no password to reset.
@@ -52,25 +52,25 @@ pub async fn reset(
     };
     let Some(user) = store.user_by_lookup_key(account).await? else { return store.replace_mail(wanted, &[]).await };
     if !browser.is_empty() && store.known_browsers(user.sub).await?.find_kept(browser, now).is_none() {
-        // The account's limit is used up, and the account does not know this browser.
+        // The account's limit is used up, and the user has not signed in from this browser before.
         return store.replace_mail(wanted, &[]).await;
     }
-    let answer = answer_for(sealgate, &user).await?;
-    let (committed, detail) = match answer {
-        Answer::Link => {
+    let reply = reply_for(sealgate, &user).await?;
+    let (committed, detail) = match reply {
+        ResetReply::Link => {
             let (link, token) = LinkToken::new(user.sub, random(sealgate.entropy.as_ref()));
-            let mail = made(sealgate, now, &user, message, Mail::Reset { token: token.expose().to_owned() })?;
+            let mail = new_mail(sealgate, now, &user, message, Mail::Reset { token: token.expose().to_owned() })?;
             let link =
                 ResetLink { hash: link.hash, account: AccountMark::from_user(&user), expires_at: now.plus(RESET_LIFE) };
             let add = |links: &mut AccountLinks| links.add_reset(link.clone(), now);
             let committed = store.replace_mail_and_change_links(wanted, &[mail], user.sub, add).await?;
             (committed, "link mailed")
         }
-        Answer::PasskeysOnly => {
-            let mail = made(sealgate, now, &user, message, Mail::PasskeysOnly)?;
+        ResetReply::PasskeysOnly => {
+            let mail = new_mail(sealgate, now, &user, message, Mail::PasskeysOnly)?;
             (store.replace_mail(wanted, &[mail]).await?, "has passkeys only")
         }
-        Answer::Nothing(why) => (store.replace_mail(wanted, &[]).await?, why),
+        ResetReply::Nothing(why) => (store.replace_mail(wanted, &[]).await?, why),
     };
     if committed == Committed::Yes {
         let event = AuditEvent::new(message.at, AuditKind::PasswordResetAsked, Actor::Stranger).for_subject(user.sub);
@@ -80,26 +80,26 @@ pub async fn reset(
     Ok(committed)
 }
 
-async fn answer_for(sealgate: &Sealgate, user: &User) -> Result<Answer, StoreError> {
+async fn reply_for(sealgate: &Sealgate, user: &User) -> Result<ResetReply, StoreError> {
     if !user.is_enabled() {
-        return Ok(Answer::Nothing("account disabled"));
+        return Ok(ResetReply::Nothing("account disabled"));
     }
     // An address that was not verified may belong to another person.
     if !user.email_verified {
-        return Ok(Answer::Nothing("address not verified"));
+        return Ok(ResetReply::Nothing("address not verified"));
     }
     if user.password.is_some() {
-        return Ok(Answer::Link);
+        return Ok(ResetReply::Link);
     }
     // Access to the mailbox alone must not give access to an account without a password.
     let factors = sealgate.store.factors(user.sub).await?;
     let has_passkey = factors.is_some_and(|factors| factors.value.has_passkey());
-    Ok(if has_passkey { Answer::PasskeysOnly } else { Answer::Nothing("no password") })
+    Ok(if has_passkey { ResetReply::PasskeysOnly } else { ResetReply::Nothing("no password") })
 }
 
 /// Creates an e-mail for the user, in the language and with the origin of the request, due after a
 /// random delay.
-fn made(
+fn new_mail(
     sealgate: &Sealgate,
     now: UnixTime,
     user: &User,

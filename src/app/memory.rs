@@ -16,10 +16,10 @@ use libmimalloc_sys::{
 pub struct Allocator;
 
 /// Alignment of every mimalloc block of at least this size (`MI_MAX_ALIGN_SIZE`).
-const NATURAL: usize = 16;
+const NATURAL_ALIGNMENT: usize = 16;
 
 fn is_natural(size: usize, align: usize) -> bool {
-    align <= NATURAL && align <= size
+    align <= NATURAL_ALIGNMENT && align <= size
 }
 
 // SAFETY: mimalloc's blocks have the requested size and are exclusive until they are freed. Blocks

@@ -39,7 +39,7 @@ const BATCH: usize = 32;
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// While awaited e-mails are due, one of this many e-mails is not awaited.
-const TURN: usize = 4;
+const AWAITED_PERIOD: usize = 4;
 
 /// Number of users with an ambiguous response, without an accepted e-mail in between, after which
 /// sending pauses.
@@ -105,13 +105,13 @@ pub(crate) struct OutboxWorker {
     unclear_pause: Option<Duration>,
     /// Sent e-mails whose record could not be written because the store failed. They must not be
     /// sent again.
-    unnoted: HashMap<MailId, SentMail>,
+    unrecorded: HashMap<MailId, SentMail>,
     /// Time of the last count.
     counted: Option<Instant>,
     /// Time of the last search for awaited e-mails behind other due e-mails.
-    looked_behind: Option<Instant>,
-    /// Last e-mail that [`Self::settle_behind`] has read, where its next page starts.
-    passed: Option<WaitingMail>,
+    searched_at: Option<Instant>,
+    /// Last e-mail that [`Self::settle_backlog`] has read, where its next page starts.
+    backlog_cursor: Option<WaitingMail>,
 }
 
 /// Sends until `stop`.
@@ -125,12 +125,12 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         }
         // If a stop interrupts the delivery of an e-mail, the next process sends it again after the
         // lease has expired.
-        let looked = tokio::select! {
+        let outcome = tokio::select! {
             biased;
             _ = stop.changed() => break,
-            looked = worker.look() => looked,
+            outcome = worker.send_due() => outcome,
         };
-        if let Err(error) = looked {
+        if let Err(error) = outcome {
             tracing::warn!(%error, "cannot read or write the outbox; messages wait");
         }
     }
@@ -147,10 +147,10 @@ impl OutboxWorker {
             pause: None,
             unclear: HashSet::new(),
             unclear_pause: None,
-            unnoted: HashMap::new(),
+            unrecorded: HashMap::new(),
             counted: None,
-            looked_behind: None,
-            passed: None,
+            searched_at: None,
+            backlog_cursor: None,
         }
     }
 
@@ -158,7 +158,7 @@ impl OutboxWorker {
     ///
     /// # Errors
     /// When the store fails. The next check continues.
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn send_due(&mut self) -> Result<(), StoreError> {
         let Some(relay) = self.relay() else {
             self.duty.release().await;
             return Ok(());
@@ -176,10 +176,10 @@ impl OutboxWorker {
             let mut sent = 0;
             for mail in due {
                 // Read the queue again: an awaited e-mail may have been queued since.
-                if is_backlog && sent > 0 && self.may_look_behind() {
+                if is_backlog && sent > 0 && self.may_search() {
                     break;
                 }
-                if self.is_settled(&mail).await? {
+                if self.settle(&mail).await? {
                     continue;
                 }
                 if !is_usable {
@@ -196,7 +196,7 @@ impl OutboxWorker {
                 tokio::time::sleep(relay.pace).await;
             }
             if sent == 0 {
-                return if is_usable { Ok(()) } else { self.settle_behind().await };
+                return if is_usable { Ok(()) } else { self.settle_backlog().await };
             }
         }
     }
@@ -206,19 +206,19 @@ impl OutboxWorker {
         let now = self.sealgate.clock.now();
         let mut due = self.sealgate.store.due_mail(now, BATCH).await?;
         if due.len() >= BATCH
-            && self.may_look_behind()
+            && self.may_search()
             && let Some(last) = due.last()
         {
             let awaited = self.sealgate.store.awaited_mail_behind(last, now, BATCH).await?;
             due.extend(awaited);
-            self.looked_behind = Some(Instant::now());
+            self.searched_at = Some(Instant::now());
         }
         let (awaited, others) = due.into_iter().partition(|mail| mail.value.kind.is_awaited());
-        Ok(in_turn(awaited, others))
+        Ok(interleave(awaited, others))
     }
 
-    fn may_look_behind(&self) -> bool {
-        self.looked_behind.is_none_or(|looked| looked.elapsed() >= SEARCH_INTERVAL)
+    fn may_search(&self) -> bool {
+        self.searched_at.is_none_or(|searched| searched.elapsed() >= SEARCH_INTERVAL)
     }
 
     /// Returns the mail server of the current configuration, which a reload may have changed.
@@ -249,11 +249,11 @@ impl OutboxWorker {
     /// or gives up if it has expired.
     ///
     /// Returns false if the e-mail must be sent.
-    async fn is_settled(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
+    async fn settle(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let id = mail.value.id;
-        if let Some(sent) = self.unnoted.get(&id) {
+        if let Some(sent) = self.unrecorded.get(&id) {
             let _ = self.sealgate.store.mail_was_sent(mail, sent).await?;
-            self.unnoted.remove(&id);
+            self.unrecorded.remove(&id);
             return Ok(true);
         }
         let now = self.sealgate.clock.now();
@@ -290,24 +290,24 @@ impl OutboxWorker {
         }
     }
 
-    /// Processes the e-mails behind the first page as [`Self::is_settled`] does, one page per
+    /// Processes the e-mails behind the first page as [`Self::settle`] does, one page per
     /// check, while the mail server is unusable.
     ///
     /// Otherwise requests of unauthenticated clients could fill the outbox until no notification
     /// fits.
-    async fn settle_behind(&mut self) -> Result<(), StoreError> {
+    async fn settle_backlog(&mut self) -> Result<(), StoreError> {
         if !self.is_paused() {
-            self.passed = None;
+            self.backlog_cursor = None;
             return Ok(());
         }
         let now = self.sealgate.clock.now();
-        let page = self.sealgate.store.waiting_mails(self.passed.as_ref(), BATCH).await?;
+        let page = self.sealgate.store.waiting_mails(self.backlog_cursor.as_ref(), BATCH).await?;
         let is_due = |mail: &&Loaded<WaitingMail>| mail.value.due_at <= now;
         for mail in page.iter().filter(is_due) {
-            let _ = self.is_settled(mail).await?;
+            let _ = self.settle(mail).await?;
         }
         // At the end of the queue, start over.
-        self.passed = page.last().filter(is_due).map(|mail| mail.value.clone());
+        self.backlog_cursor = page.last().filter(is_due).map(|mail| mail.value.clone());
         Ok(())
     }
 
@@ -364,7 +364,7 @@ impl OutboxWorker {
                 self.record_accepted();
                 let sent = SentMail::new(&mail.value, &answer, now);
                 if let Err(error) = store.mail_was_sent(&mail, &sent).await {
-                    self.unnoted.insert(id, sent);
+                    self.unrecorded.insert(id, sent);
                     return Err(error);
                 }
             }
@@ -459,12 +459,12 @@ impl OutboxWorker {
 
 /// Interleaves awaited e-mails with all others, so that the others are not starved. Awaited e-mails
 /// go first.
-fn in_turn<T>(awaited: Vec<T>, others: Vec<T>) -> Vec<T> {
+fn interleave<T>(awaited: Vec<T>, others: Vec<T>) -> Vec<T> {
     let (mut awaited, mut others) = (awaited.into_iter(), others.into_iter());
     let mut all = Vec::with_capacity(awaited.len() + others.len());
     loop {
         let before = all.len();
-        all.extend(awaited.by_ref().take(TURN - 1));
+        all.extend(awaited.by_ref().take(AWAITED_PERIOD - 1));
         all.extend(others.next());
         if all.len() == before {
             return all;
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn awaited_mails_go_first_and_others_have_their_turn() {
         let order = |awaited: &str, others: &str| {
-            in_turn(awaited.chars().collect(), others.chars().collect()).into_iter().collect::<String>()
+            interleave(awaited.chars().collect(), others.chars().collect()).into_iter().collect::<String>()
         };
         assert_eq!(order("", "abc"), "abc");
         assert_eq!(order("A", "abc"), "Aabc");

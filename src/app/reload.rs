@@ -43,7 +43,7 @@ struct Prepared {
 
 /// Installs a handler for SIGHUP, which would otherwise end the process until [`Reloader::listen`]
 /// runs. Call it inside a runtime.
-pub(crate) fn outlive_hangup() -> Result<(), String> {
+pub(crate) fn handle_hangup() -> Result<(), String> {
     // The handler remains when the listener is dropped.
     signal(SignalKind::hangup()).map(drop).map_err(|error| format!("cannot listen for SIGHUP: {error}"))
 }

@@ -40,23 +40,23 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(30);
 /// A stop during a rotation is harmless: its progress is stored, and the next start continues it.
 pub async fn run(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
     let mut not_before = None;
-    let mut looked = None;
+    let mut scanned_at = None;
     loop {
         tokio::select! {
             _ = stop.changed() => return,
-            () = pulse(&sealgate, &mut not_before, &mut looked) => {}
+            () = pulse(&sealgate, &mut not_before, &mut scanned_at) => {}
         }
     }
 }
 
-async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &mut Option<Instant>) {
+async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, scanned_at: &mut Option<Instant>) {
     tokio::time::sleep(CHECK_INTERVAL).await;
     let Ok(ring) = sealgate.store.key_ring().await else {
         // The store's own task logs the error.
         return;
     };
     let now = sealgate.clock.now();
-    look_for_others(sealgate, &ring, now, looked).await;
+    scan_for_others(sealgate, &ring, now, scanned_at).await;
     endorse(sealgate, ring.clone()).await;
     let Some(every) = sealgate.config.keys.rotate else { return };
     if !ring.rotation_is_due(every, sealgate.config.keys.times, now) {
@@ -83,14 +83,14 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
 }
 
 /// Searches the token for keys announced by other servers, so that this server publishes them too.
-async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, looked: &mut Option<Instant>) {
+async fn scan_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, scanned_at: &mut Option<Instant>) {
     let published = ring.own().filter(|key| ring.state(key, now) != KeyState::Removed);
     let missing: Vec<_> = published.filter(|key| !in_token(sealgate, &key.kid)).collect();
-    if missing.is_empty() || looked.is_some_and(|at| at.elapsed() < SEARCH_INTERVAL) {
+    if missing.is_empty() || scanned_at.is_some_and(|at| at.elapsed() < SEARCH_INTERVAL) {
         return;
     }
-    *looked = Some(Instant::now());
-    if let Err(error) = sealgate.issuer.signer().look().await {
+    *scanned_at = Some(Instant::now());
+    if let Err(error) = sealgate.issuer.signer().scan().await {
         let kids: Vec<_> = missing.iter().map(|key| &key.kid).collect();
         tracing::warn!(%error, ?kids, "announced keys are missing from the token");
     }

@@ -44,7 +44,7 @@ pub(crate) struct Reloading {
 pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(), NotServing> {
     crate::app::server::log_panics();
     let line = |error: String| vec![error];
-    block_on(async { reload::outlive_hangup().map_err(line) })?;
+    block_on(async { reload::handle_hangup().map_err(line) })?;
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
     metrics.begin_tls_sign_errors(SignError::CLASSES.map(ErrorClass::as_str));

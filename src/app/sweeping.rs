@@ -14,7 +14,8 @@ use sealgate_store::{Fence, LeaseName, StoreError, SweepPlace};
 const RUN_INTERVAL: Duration = Duration::from_secs(30);
 /// Records per step on a local store: one commit, for which requests wait a few milliseconds.
 const STEP: usize = 64;
-/// Records per step over a network, where a step takes a few round trips for any number.
+/// Records per step over a network. The number of round trips does not depend on the number of
+/// records.
 const STEP_OF_CLUSTER: usize = 512;
 /// Pause after a step, as a multiple of the step's duration.
 ///

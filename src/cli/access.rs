@@ -62,7 +62,7 @@ impl StoreAccess {
         let answer = match self.connect(&list) {
             Ok(answer) => answer,
             Err(AskError::NoServer) => self.block_on(async {
-                match self.store_as_it_lies().await? {
+                match self.open_stopped_store().await? {
                     Some(store) => execute_on(&store, &self.config, &list).await,
                     None => Ok(Answer::Keys(KeysAnswer::default())),
                 }
@@ -80,7 +80,7 @@ impl StoreAccess {
     }
 
     /// Opens the store of a stopped server for reading. `None` if the store does not exist yet.
-    pub(super) async fn store_as_it_lies(&self) -> Result<Option<Store>, CommandFailure> {
+    pub(super) async fn open_stopped_store(&self) -> Result<Option<Store>, CommandFailure> {
         let is_there = match &self.config.store {
             StoreConfig::Sled(settings) => settings.path.join("db").is_file(),
             StoreConfig::Postgres(_) => true,

@@ -45,7 +45,7 @@ pub(super) fn run(
         };
         let access = StoreAccess::open(config)?;
         // Checked first: a database that acknowledges no commit would delay the other checks.
-        database = look_at_database(&access)?;
+        database = survey_database(&access)?;
         warnings.extend(database.iter().flat_map(|survey| survey.setup.warnings()));
         let keys = key::check::find(&access)?;
         if !keys.faults.is_empty() {
@@ -81,7 +81,7 @@ fn certificate_line(certificate: &CertificateEnd) -> String {
 }
 
 /// Examines the database server of the nodes. Returns `None` for a file-based store.
-fn look_at_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailure> {
+fn survey_database(access: &StoreAccess) -> Result<Option<Survey>, CommandFailure> {
     let StoreConfig::Postgres(settings) = &access.config().store else { return Ok(None) };
     let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     let settings = PostgresSettings { wall_clock: Some(wall_clock_seconds), ..settings };
@@ -147,7 +147,7 @@ fn keys_stay_usable(access: &StoreAccess) -> Result<(), CommandFailure> {
         return relying_party::compare(access.config(), status.keys_of, None).map_err(|error| fault(&error));
     }
     access.block_on(async {
-        let Some(store) = access.store_as_it_lies().await? else { return Ok(()) };
+        let Some(store) = access.open_stopped_store().await? else { return Ok(()) };
         relying_party::check(access.config(), &store).await.map_err(|error| fault(&error))
     })
 }
@@ -164,7 +164,7 @@ fn ids_are_free(access: &StoreAccess) -> Result<(), CommandFailure> {
         clients.filter(|id| of_server(id)).cloned().collect()
     } else {
         access.block_on(async {
-            let Some(store) = access.store_as_it_lies().await? else { return Ok(Vec::new()) };
+            let Some(store) = access.open_stopped_store().await? else { return Ok(Vec::new()) };
             store.clients_not_defined(clients).await.map_err(CommandFailure::line)
         })?
     };
@@ -182,7 +182,7 @@ fn data_key_opens(access: &StoreAccess) -> Result<Option<String>, CommandFailure
         return Ok(None);
     }
     access.block_on(async {
-        let Some(store) = access.store_as_it_lies().await? else { return Ok(None) };
+        let Some(store) = access.open_stopped_store().await? else { return Ok(None) };
         let unsealed = sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(CommandFailure::line)?;
         // A start accepts a data key that another node has sent.
         let was_sent = match access.config().token_holder() {

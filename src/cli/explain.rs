@@ -141,7 +141,7 @@ fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<
 
 fn find(person: Person, access: &mut StoreAccess) -> Result<User, CommandFailure> {
     let found = access.ask(&Command::User(UserCommand::Show(person)))?;
-    // The members are those of a user record without the password.
+    // The answer has the members of a user record except the password.
     serde_json::to_value(&*found.members())
         .and_then(serde_json::from_value)
         .map_err(|error| CommandFailure::line(format_args!("cannot read the user: {error}")))

@@ -7,7 +7,7 @@ use crate::cli::output::printable;
 use sealgate_system::log;
 
 /// Exit status of a temporary failure (`EX_TEMPFAIL`). systemd restarts the service after it.
-const AWAY: i32 = 75;
+const TEMPORARY_FAILURE: i32 = 75;
 
 /// Reason why a command line was not executed.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) enum CommandFailure {
     Failed(Vec<String>),
     /// The command failed because a device is unavailable, possibly temporarily. One line per
     /// error.
-    Away(Vec<String>),
+    Unavailable(Vec<String>),
     /// The check found no error, but could not prove everything.
     Unproven(String),
     /// The command succeeded and printed its result. The result has this exit status.
@@ -56,9 +56,9 @@ impl CommandFailure {
                 print(lines);
                 1
             }
-            Self::Away(lines) => {
+            Self::Unavailable(lines) => {
                 print(lines);
-                AWAY
+                TEMPORARY_FAILURE
             }
             Self::Reported(status) => *status,
             Self::Unproven(line) => {

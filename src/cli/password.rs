@@ -11,7 +11,7 @@ use super::failure::CommandFailure;
 use sealgate_domain::secret::Secret;
 
 /// Maximum length of the input, in bytes. It exceeds that of every accepted password.
-const LONGEST: usize = 8192;
+const MAX_INPUT_BYTES: usize = 8192;
 
 pub(super) fn read() -> Result<Secret, CommandFailure> {
     read_secret("password")
@@ -31,7 +31,7 @@ pub(super) fn read_secret(what: &str) -> Result<Secret, CommandFailure> {
 }
 
 fn first_line(input: &mut impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
-    let mut line = Zeroizing::new(vec![0; LONGEST]);
+    let mut line = Zeroizing::new(vec![0; MAX_INPUT_BYTES]);
     let mut filled = 0;
     let end = loop {
         let Some(room) = line.get_mut(filled..).filter(|room| !room.is_empty()) else {

@@ -19,6 +19,6 @@ pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {
         tracing::warn!("{warning}");
     }
     start::run(config, Reloading { file, set_filter }, StopSignal::Unix).map_err(|NotServing { lines, may_pass }| {
-        if may_pass { CommandFailure::Away(lines) } else { CommandFailure::Failed(lines) }
+        if may_pass { CommandFailure::Unavailable(lines) } else { CommandFailure::Failed(lines) }
     })
 }

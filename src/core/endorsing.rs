@@ -54,15 +54,15 @@ pub async fn endorse(
     mut ring: KeyRing,
 ) -> Result<Option<Vec<String>>, NotEndorsed> {
     let now = clock.now();
-    let Some(mut vouching) = signer.vouching(&ring, now) else { return Ok(None) };
-    if !vouching.undescribed.is_empty() {
-        let undescribed = vouching.undescribed;
+    let Some(mut endorsement_plan) = signer.endorsement_plan(&ring, now) else { return Ok(None) };
+    if !endorsement_plan.undescribed.is_empty() {
+        let undescribed = endorsement_plan.undescribed;
         let described = change(store, |ring| undescribed.iter().for_each(|(kid, jwk)| ring.describe(kid, jwk)));
         ring = described.await?;
-        let Some(again) = signer.vouching(&ring, now) else { return Ok(None) };
-        vouching = again;
+        let Some(again) = signer.endorsement_plan(&ring, now) else { return Ok(None) };
+        endorsement_plan = again;
     }
-    let EndorsementPlan { due, untrusted, .. } = vouching;
+    let EndorsementPlan { due, untrusted, .. } = endorsement_plan;
     if due.is_empty() {
         return Ok(Some(untrusted));
     }
@@ -85,7 +85,7 @@ pub async fn endorse(
             tracing::info!(kid, by, "endorsed a signing key of the cluster");
         }
     }
-    Ok(signer.vouching(&ring, now).map(|vouching| vouching.untrusted))
+    Ok(signer.endorsement_plan(&ring, now).map(|endorsement_plan| endorsement_plan.untrusted))
 }
 
 /// Blocks decisions while another serving node signs with a key that this node does not trust.

@@ -12,7 +12,8 @@ use crate::origin::Reauthorization;
 use sealgate_domain::error::{ErrorCode, Refusal};
 
 /// Refusal of a preload of a page that only the user may open.
-pub const AHEAD: Refusal = Refusal::new(ErrorCode::AccessDenied, "A browser cannot preload this page. Open it.");
+pub const PRELOAD_REFUSAL: Refusal =
+    Refusal::new(ErrorCode::AccessDenied, "A browser cannot preload this page. Open it.");
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -36,7 +37,7 @@ pub enum Requester {
     /// A page that shows another one in a frame.
     Frame,
     /// A browser that fetches a page before the user opens it (prefetch, prerendering, preview).
-    LookAhead,
+    Preload,
     /// A program, a script, an image, or a WebSocket handshake.
     Program,
 }
@@ -50,7 +51,7 @@ impl Requester {
             return Self::Program;
         }
         if PRELOAD_FIELDS.iter().any(|name| headers.get_all(name).iter().any(marks_preload)) {
-            return Self::LookAhead;
+            return Self::Preload;
         }
         if has_fetch_metadata(headers) {
             let in_frame = ["iframe", "frame", "object", "embed", "fencedframe"];
@@ -112,8 +113,8 @@ pub fn is_office(head: &Parts) -> bool {
 }
 
 /// Returns whether a browser preloads this page before the user opens it.
-pub fn is_look_ahead(head: &Parts) -> bool {
-    Requester::from_headers(&head.headers) == Requester::LookAhead
+pub fn is_preload(head: &Parts) -> bool {
+    Requester::from_headers(&head.headers) == Requester::Preload
 }
 
 /// Returns whether a browser sent this request. Browsers would show a password prompt for a Basic
@@ -269,7 +270,7 @@ mod tests {
 
     /// Header fields of real clients: browsers, their subresource requests, and programs.
     const CLIENTS: &[Client] = {
-        use Requester::{Frame, LookAhead, Program, Window};
+        use Requester::{Frame, Preload, Program, Window};
         const MODE: &str = "sec-fetch-mode";
         const DEST: &str = "sec-fetch-dest";
         const SITE: &str = "sec-fetch-site";
@@ -354,7 +355,7 @@ mod tests {
                     (DEST, "document"),
                     ("accept", BROWSER),
                 ],
-                LookAhead,
+                Preload,
             ),
             (
                 "Chromium 130, prerendering",
@@ -366,7 +367,7 @@ mod tests {
                     (DEST, "document"),
                     ("accept", BROWSER),
                 ],
-                LookAhead,
+                Preload,
             ),
             (
                 "Chromium 130, prefetch through a proxy",
@@ -377,7 +378,7 @@ mod tests {
                     (DEST, "document"),
                     ("accept", BROWSER),
                 ],
-                LookAhead,
+                Preload,
             ),
             (
                 "Firefox 132, link rel=prefetch",
@@ -388,10 +389,10 @@ mod tests {
                     (SITE, "same-origin"),
                     ("accept", BROWSER),
                 ],
-                LookAhead,
+                Preload,
             ),
-            ("Firefox 78, link rel=prefetch", &[("x-moz", "prefetch"), ("accept", BROWSER)], LookAhead),
-            ("Safari, preview", &[("x-purpose", "preview"), ("accept", BROWSER)], LookAhead),
+            ("Firefox 78, link rel=prefetch", &[("x-moz", "prefetch"), ("accept", BROWSER)], Preload),
+            ("Safari, preview", &[("x-purpose", "preview"), ("accept", BROWSER)], Preload),
             ("fetch()", &[(SITE, "same-origin"), (MODE, "cors"), (DEST, "empty"), ("accept", "*/*")], Program),
             (
                 "fetch() for a fragment of HTML",
@@ -454,7 +455,7 @@ mod tests {
             let head = head("GET", fields);
             assert_eq!(Requester::from_headers(&head.headers), *requester, "{name}");
             assert_eq!(is_navigation(&head), *requester == Requester::Window, "{name}");
-            assert_eq!(is_look_ahead(&head), *requester == Requester::LookAhead, "{name}");
+            assert_eq!(is_preload(&head), *requester == Requester::Preload, "{name}");
             assert_eq!(reads_pages(&head), [Requester::Window, Requester::Frame].contains(requester), "{name}");
         }
     }

@@ -24,7 +24,7 @@ const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 const STATUS_END: usize = 12;
 
 pub struct Probe {
-    doors: Vec<LoopbackConnector>,
+    connectors: Vec<LoopbackConnector>,
     health: Arc<dyn Health>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
 }
@@ -32,8 +32,8 @@ pub struct Probe {
 impl Probe {
     /// Creates a probe of the listeners with these connectors. `health` determines the host and
     /// path of the request.
-    pub fn new(doors: Vec<LoopbackConnector>, health: Arc<dyn Health>) -> Self {
-        Self { doors, health, last: Mutex::new(None) }
+    pub fn new(connectors: Vec<LoopbackConnector>, health: Arc<dyn Health>) -> Self {
+        Self { connectors, health, last: Mutex::new(None) }
     }
 
     /// Checks that every listener answers. A result from the last second is used again.
@@ -51,11 +51,11 @@ impl Probe {
         }
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         let mut outcome = Ok(());
-        for door in &self.doors {
-            let answered = timeout(RESPONSE_TIMEOUT, probe_listener(door, request.as_bytes()));
+        for connector in &self.connectors {
+            let answered = timeout(RESPONSE_TIMEOUT, probe_listener(connector, request.as_bytes()));
             let answered = answered.await.unwrap_or_else(|_| Err(format!("no response within {RESPONSE_TIMEOUT:?}")));
             if let Err(why) = answered {
-                outcome = Err(format!("the listener on {} does not answer requests: {why}", door.address));
+                outcome = Err(format!("the listener on {} does not answer requests: {why}", connector.address));
                 break;
             }
         }
@@ -70,12 +70,12 @@ impl Probe {
     }
 }
 
-async fn probe_listener(door: &LoopbackConnector, request: &[u8]) -> Result<(), String> {
+async fn probe_listener(connector: &LoopbackConnector, request: &[u8]) -> Result<(), String> {
     let failed = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let (ours, theirs) = UnixStream::pair().map_err(|error| failed("cannot create a pair of sockets", error))?;
     ours.set_nonblocking(true).map_err(|error| failed("cannot set up a socket", error))?;
     let mut ours = tokio::net::UnixStream::from_std(ours).map_err(|error| failed("cannot set up a socket", error))?;
-    door.sender.send(theirs).await.map_err(|_| "the listener no longer accepts connections".to_owned())?;
+    connector.sender.send(theirs).await.map_err(|_| "the listener no longer accepts connections".to_owned())?;
     let broke_off = |_| "the connection closed before the response".to_owned();
     ours.write_all(request).await.map_err(broke_off)?;
     let mut head = [0; STATUS_END];

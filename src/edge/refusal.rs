@@ -59,8 +59,8 @@ pub(crate) fn refusal(
     response
 }
 
-/// Returns the page for browsers. It has both languages, because the edge does not know the user's
-/// language.
+/// Returns the page for browsers. It has both languages, because the user's language is not known
+/// here.
 ///
 /// No escaping is needed: the parts are fixed texts, and a request id of letters, digits and `._-`.
 fn page(status: StatusCode, english: &str, request_id: &str) -> String {

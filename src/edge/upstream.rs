@@ -36,7 +36,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum time that a start waits for name lookups. Slower lookups continue in the background.
-const FIRST_LOOKUP: Duration = Duration::from_secs(3);
+const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Servers of one application, with the limits on its concurrent requests.
 pub struct Upstreams {
@@ -89,12 +89,12 @@ impl Upstreams {
     }
 
     /// Returns whether an upstream connection may be reused after a request with a body.
-    pub(super) const fn read_bodies_whole(&self) -> bool {
+    pub(super) const fn reads_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
     }
 
     /// Returns whether the configuration still contains this upstream.
-    pub(super) fn name(&self, upstream: &Upstream) -> bool {
+    pub(super) fn contains(&self, upstream: &Upstream) -> bool {
         self.app.upstreams.contains(upstream)
     }
 
@@ -154,7 +154,7 @@ impl Upstreams {
         }
         drop(pending);
         // No message is sent. The channel closes when all callbacks have dropped their sender.
-        let _ = answered.recv_timeout(FIRST_LOOKUP);
+        let _ = answered.recv_timeout(FIRST_LOOKUP_TIMEOUT);
         for upstreams in all {
             for (index, source) in upstreams.sources.iter().enumerate() {
                 if let UpstreamPlace::Named { found, .. } = &source.place

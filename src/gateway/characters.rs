@@ -35,12 +35,12 @@ impl Characters {
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true, double_slash: true };
 
     /// Returns the characters that occur in a decoded path with placeholders.
-    pub(super) fn from_marked(marked: &[u8]) -> Self {
+    pub(super) fn from_decoded(path: &[u8]) -> Self {
         // Common case: the path has no such characters.
-        if !marked.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
+        if !path.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
             return Self::default();
         }
-        let has = |wanted: &[u8]| marked.iter().any(|byte| wanted.contains(byte));
+        let has = |wanted: &[u8]| path.iter().any(|byte| wanted.contains(byte));
         Self {
             semicolon: has(&[b';', SEMICOLON]),
             slash: has(&[SLASH]),
@@ -71,7 +71,7 @@ impl Characters {
     }
 
     /// Returns the placeholder for this escaped byte, if it is in this set.
-    pub(super) const fn mark(self, byte: u8) -> Option<u8> {
+    pub(super) const fn placeholder(self, byte: u8) -> Option<u8> {
         match byte {
             b'/' if self.slash => Some(SLASH),
             b'\\' if self.backslash => Some(BACKSLASH),
@@ -82,7 +82,7 @@ impl Characters {
 
     /// Returns the placeholder for `%252F` and the rest of the path, if this set has
     /// `double_slash`. `rest` is the text after the escaped percent sign.
-    pub(super) const fn mark_double(self, rest: &[u8]) -> Option<(u8, &[u8])> {
+    pub(super) const fn double_slash_placeholder(self, rest: &[u8]) -> Option<(u8, &[u8])> {
         match rest {
             [b'2', b'F' | b'f', rest @ ..] if self.double_slash => Some((DOUBLE_SLASH, rest)),
             _ => None,
@@ -102,24 +102,24 @@ enum Cut {
 
 /// Returns whether a server that decodes before it splits would see two slashes at the start of the
 /// path. Such a server may read the following text as a host.
-pub(super) fn begins_with_two_slashes(marked: &[u8]) -> bool {
-    matches!(marked, [_, SLASH | BACKSLASH | DOUBLE_SLASH, ..])
+pub(super) fn begins_with_two_slashes(path: &[u8]) -> bool {
+    matches!(path, [_, SLASH | BACKSLASH | DOUBLE_SLASH, ..])
 }
 
 /// Returns the path as the application reads it.
 ///
 /// Placeholders of slashes and backslashes remain. A later check would report their escapes as
 /// double escapes.
-pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
-    read_as(marked, [false; 3], (Cut::Nothing, false))
+pub(super) fn as_data(path: &[u8]) -> Vec<u8> {
+    read_as(path, [false; 3], (Cut::Nothing, false))
 }
 
 /// Returns every reading of a path other than [`as_data`]. In each, repeated slashes are merged.
 ///
 /// # Errors
 /// If a reading contains a dot segment, or if the readings take too much work.
-pub(super) fn readings(marked: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
-    let has = Characters::from_marked(marked);
+pub(super) fn readings(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
+    let has = Characters::from_decoded(path);
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
         (Cut::Nothing, false),
@@ -131,13 +131,13 @@ pub(super) fn readings(marked: &[u8], budget: &mut ReadingBudget) -> Result<Vec<
         (Cut::Rest, true),
     ];
     let cuts = cuts.get(..if has.semicolon { cuts.len() } else { 1 }).unwrap_or_default();
-    let mut found: Vec<Vec<u8>> = vec![as_data(marked)];
+    let mut found: Vec<Vec<u8>> = vec![as_data(path)];
     for slash in both(has.slash) {
         for double_slash in both(has.double_slash) {
             for backslash in both(has.backslash) {
                 for cut in cuts {
-                    budget.spend(marked.len())?;
-                    let read = reading::merge_slashes(&read_as(marked, [*slash, *double_slash, *backslash], *cut))?;
+                    budget.spend(path.len())?;
+                    let read = reading::merge_slashes(&read_as(path, [*slash, *double_slash, *backslash], *cut))?;
                     if !found.contains(&read) {
                         found.push(read);
                     }
@@ -153,10 +153,10 @@ pub(super) fn readings(marked: &[u8], budget: &mut ReadingBudget) -> Result<Vec<
 /// The array contains whether a character is a separator: the escaped slash, the doubly escaped
 /// slash, the escaped backslash. The tuple contains the text that a semicolon removes, and whether
 /// an escaped semicolon removes text too.
-fn read_as(marked: &[u8], [slash, double_slash, backslash]: [bool; 3], (cut, escaped): (Cut, bool)) -> Vec<u8> {
-    let mut read = Vec::with_capacity(marked.len());
+fn read_as(path: &[u8], [slash, double_slash, backslash]: [bool; 3], (cut, escaped): (Cut, bool)) -> Vec<u8> {
+    let mut read = Vec::with_capacity(path.len());
     let mut skipping = false;
-    for byte in marked {
+    for byte in path {
         let (text, separates): (&[u8], bool) = match *byte {
             b'/' => (b"/", true),
             SLASH if slash => (b"/", true),

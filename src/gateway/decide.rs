@@ -22,7 +22,7 @@ use crate::place_index::{RequestDepth, Subtree};
 use crate::policy::{AccessRequest, Credential, Permit, Refused};
 use crate::reading::Ambiguous;
 use crate::refusal::{
-    refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
+    refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_without_rule,
 };
 use crate::request::{AppRequest, Sessions};
 use crate::route::Routes;
@@ -179,7 +179,7 @@ impl Gateway {
             return Err(GateReply::new("own", resource::metadata(ctx)));
         }
         let place = gate.routes.find(&path).map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
-        let place = place.ok_or_else(|| refuse_unopened(ctx))?;
+        let place = place.ok_or_else(|| refuse_without_rule(ctx))?;
         if gate.routes.is_respelled(&ctx.head.method) {
             return Err(refuse_spelled_method(ctx));
         }

@@ -112,7 +112,7 @@ impl Explanation {
             "method" => 405,
             "unopened" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination" | "below" => 403,
             "too_many_groups" | "unwritable_group" => 500,
-            // These are the reasons of ambiguous paths and methods.
+            // All other reasons are those of ambiguous paths and methods.
             _ => 400,
         })
     }

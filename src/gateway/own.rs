@@ -41,8 +41,8 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
     if !methods.contains(&ctx.head.method) {
         return Ok(Failure::Method(methods).into_response(ctx));
     }
-    if !matches!(name, Own::Stylesheet | Own::Logo) && navigation::is_look_ahead(ctx.head) {
-        return Ok(error(StatusCode::FORBIDDEN, &navigation::AHEAD));
+    if !matches!(name, Own::Stylesheet | Own::Logo) && navigation::is_preload(ctx.head) {
+        return Ok(error(StatusCode::FORBIDDEN, &navigation::PRELOAD_REFUSAL));
     }
     match name {
         Own::Callback => login::callback(ctx).await,

@@ -24,7 +24,7 @@ pub(super) struct CanonicalPath<'a> {
     text: Cow<'a, [u8]>,
     /// The path, with placeholders for escaped characters that are data. Empty if the path has no
     /// such characters.
-    marked: Vec<u8>,
+    with_placeholders: Vec<u8>,
     /// Readings of the path, computed at most once, because several checks of a request need them.
     readings: OnceLock<Result<Readings, Ambiguous>>,
 }
@@ -32,10 +32,10 @@ pub(super) struct CanonicalPath<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Readings {
     /// Readings in which characters that are data to the application are separators.
-    texts: Vec<Vec<u8>>,
+    separator_readings: Vec<Vec<u8>>,
     /// Readings by servers that fold letters or open Windows names: first of the path itself, then
-    /// of each element of `by_separators`. Missing elements count as empty.
-    others: Vec<Vec<Vec<u8>>>,
+    /// of each element of `separator_readings`. Missing elements count as empty.
+    name_readings: Vec<Vec<Vec<u8>>>,
 }
 
 impl<'a> CanonicalPath<'a> {
@@ -70,16 +70,16 @@ impl<'a> CanonicalPath<'a> {
         if !raw.iter().all(|byte| byte.is_ascii_graphic() && stands(*byte) && !matches!(byte, b'?' | b'#')) {
             return Err(Ambiguous::Character);
         }
-        let marked = if raw.contains(&b'%') { Cow::Owned(decode(raw, data)?) } else { Cow::Borrowed(raw) };
-        check_segments(&marked)?;
-        if !Characters::from_marked(&marked).is_any() {
-            return Ok(Self { text: marked, marked: Vec::new(), readings: OnceLock::new() });
+        let with_placeholders = if raw.contains(&b'%') { Cow::Owned(decode(raw, data)?) } else { Cow::Borrowed(raw) };
+        check_segments(&with_placeholders)?;
+        if !Characters::from_decoded(&with_placeholders).is_any() {
+            return Ok(Self { text: with_placeholders, with_placeholders: Vec::new(), readings: OnceLock::new() });
         }
-        if characters::begins_with_two_slashes(&marked) {
+        if characters::begins_with_two_slashes(&with_placeholders) {
             return Err(Ambiguous::EmptySegment);
         }
-        let text = Cow::Owned(characters::as_data(&marked));
-        Ok(Self { text, marked: marked.into_owned(), readings: OnceLock::new() })
+        let text = Cow::Owned(characters::as_data(&with_placeholders));
+        Ok(Self { text, with_placeholders: with_placeholders.into_owned(), readings: OnceLock::new() })
     }
 
     /// Returns the path, decoded once.
@@ -93,7 +93,7 @@ impl<'a> CanonicalPath<'a> {
 
     /// Returns the separators in the path that the application reads as data.
     pub(super) fn characters(&self) -> Characters {
-        Characters::from_marked(&self.marked)
+        Characters::from_decoded(&self.with_placeholders)
     }
 
     /// Returns every form in which a server may read this path. A server may treat some escaped
@@ -106,24 +106,29 @@ impl<'a> CanonicalPath<'a> {
     /// If a reading contains a dot segment or could be decoded again, or if the readings take too
     /// much work.
     pub(super) fn interpretations(&self) -> Result<impl Iterator<Item = (&[u8], &[Vec<u8>])>, Ambiguous> {
-        let Readings { texts, others } = self.readings.get_or_init(|| self.read()).as_ref().map_err(|why| *why)?;
-        let texts = std::iter::once(self.as_bytes()).chain(texts.iter().map(Vec::as_slice));
-        Ok(texts.zip(others.iter().map(Vec::as_slice).chain(std::iter::repeat(&[] as &[_]))))
+        let Readings { separator_readings, name_readings } =
+            self.readings.get_or_init(|| self.read()).as_ref().map_err(|why| *why)?;
+        let separator_readings = std::iter::once(self.as_bytes()).chain(separator_readings.iter().map(Vec::as_slice));
+        Ok(separator_readings.zip(name_readings.iter().map(Vec::as_slice).chain(std::iter::repeat(&[] as &[_]))))
     }
 
     fn read(&self) -> Result<Readings, Ambiguous> {
         // Common case: the path has only one reading, and nothing is allocated.
-        if self.marked.is_empty() && !reading::has_other_readings(self.as_bytes()) {
-            return Ok(Readings { texts: Vec::new(), others: Vec::new() });
+        if self.with_placeholders.is_empty() && !reading::has_other_readings(self.as_bytes()) {
+            return Ok(Readings { separator_readings: Vec::new(), name_readings: Vec::new() });
         }
         let mut budget = ReadingBudget::for_path();
-        let texts = if self.marked.is_empty() { Vec::new() } else { characters::readings(&self.marked, &mut budget)? };
-        let all = std::iter::once(self.as_bytes()).chain(texts.iter().map(Vec::as_slice));
-        let others = all.map(|text| {
+        let separator_readings = if self.with_placeholders.is_empty() {
+            Vec::new()
+        } else {
+            characters::readings(&self.with_placeholders, &mut budget)?
+        };
+        let all = std::iter::once(self.as_bytes()).chain(separator_readings.iter().map(Vec::as_slice));
+        let name_readings = all.map(|text| {
             if reading::has_other_readings(text) { reading::readings(text, &mut budget) } else { Ok(Vec::new()) }
         });
-        let others = others.collect::<Result<_, _>>()?;
-        Ok(Readings { texts, others })
+        let name_readings = name_readings.collect::<Result<_, _>>()?;
+        Ok(Readings { separator_readings, name_readings })
     }
 }
 
@@ -144,14 +149,14 @@ fn decode(raw: &[u8], data: Characters) -> Result<Vec<u8>, Ambiguous> {
         let (digits, tail) = tail.split_first_chunk::<2>().ok_or(Ambiguous::Escape)?;
         let byte = escaped(*digits).ok_or(Ambiguous::Escape)?;
         if byte == b'%'
-            && let Some((mark, tail)) = data.mark_double(tail)
+            && let Some((placeholder, tail)) = data.double_slash_placeholder(tail)
         {
-            decoded.push(mark);
+            decoded.push(placeholder);
             rest = tail;
             continue;
         }
-        if let Some(mark) = data.mark(byte) {
-            decoded.push(mark);
+        if let Some(placeholder) = data.placeholder(byte) {
+            decoded.push(placeholder);
         } else if byte == b'/' || byte.is_ascii_control() || is_separator(byte) {
             return Err(Ambiguous::Hidden);
         } else {

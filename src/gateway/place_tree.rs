@@ -188,7 +188,7 @@ impl PlaceTree {
             let next = |node| Step { node, depth: step.depth + 1, is_expanded: step.is_expanded, above };
             match child {
                 Some(child) => {
-                    budget.spend(ReadingBudget::VISIT)?;
+                    budget.spend(ReadingBudget::VISIT_COST)?;
                     steps.push(next(child));
                 }
                 None if step.is_expanded => {
@@ -208,7 +208,7 @@ impl PlaceTree {
                 continue;
             }
             for number in siblings.nodes.iter().filter(|number| Some(**number) != child) {
-                budget.spend(ReadingBudget::VISIT)?;
+                budget.spend(ReadingBudget::VISIT_COST)?;
                 if self.nodes.get(*number).is_some_and(|node| node.name_bytes > bytes) {
                     steps.push(Step { is_expanded: true, ..next(*number) });
                 }

@@ -662,8 +662,8 @@ mod tests {
             assert!(decided(&strong(&["2", "1"]), &credential).is_ok());
             assert_eq!(decided(&strong(&["2"]), &credential), Err("acr".into()));
         }
-        // The group is checked before the level, so that the user is not asked to sign in again in
-        // vain.
+        // The group is checked before the level. A user without the group would otherwise sign in
+        // again without success.
         let neither = Rule { groups: owned(&["admins"]), ..strong(&["2"]) };
         assert_eq!(decided(&neither, &browser()), Err("group".into()));
     }

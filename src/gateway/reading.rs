@@ -91,9 +91,9 @@ pub(super) struct ReadingBudget(usize);
 impl ReadingBudget {
     const FOR_PATH: usize = 64 * 1024;
     /// Units for each folded letter.
-    const LETTER: usize = 12;
+    const LETTER_COST: usize = 12;
     /// Units for each place that a short name may mean.
-    pub(super) const VISIT: usize = 128;
+    pub(super) const VISIT_COST: usize = 128;
 
     pub(super) const fn for_path() -> Self {
         Self(Self::FOR_PATH)
@@ -236,7 +236,7 @@ fn folded(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambig
 fn folded_text(text: &str, budget: &mut ReadingBudget) -> Result<Vec<u8>, Ambiguous> {
     let mut folded = String::with_capacity(text.len());
     for letter in DecomposingNormalizerBorrowed::new_nfkd().normalize_iter(text.chars()) {
-        budget.spend(ReadingBudget::LETTER)?;
+        budget.spend(ReadingBudget::LETTER_COST)?;
         if letter.is_ascii() {
             folded.push(letter.to_ascii_lowercase());
         } else if !is_ignored_in_names(letter) {

@@ -33,7 +33,7 @@ pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateRep
 }
 
 /// Refuses a path for which the application has no rule.
-pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
+pub(super) fn refuse_without_rule(ctx: &AppRequest<'_>) -> GateReply {
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "unopened", "refused");
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule of the application has this path.");
     GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))

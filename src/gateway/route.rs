@@ -308,14 +308,14 @@ impl Routes {
             Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
             _ => {}
         }
-        if is_below_exact_path(candidates, path, found) || self.other_reading_leads_elsewhere(path, others, found) {
+        if is_below_exact_path(candidates, path, found) || self.has_reading_with_other_rules(path, others, found) {
             return Err(Ambiguous::Spelling);
         }
         Ok(())
     }
 
     /// Returns whether another reading of the path leads to other rules than `found`.
-    fn other_reading_leads_elsewhere(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
+    fn has_reading_with_other_rules(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
         others.iter().any(|read| self.leads_to_other_rules(read, found, cut))
     }
@@ -347,8 +347,8 @@ impl Routes {
         work::count(read.len());
         let candidates = self.candidates(read);
         let agrees = match longest_match(&candidates, read, same) {
-            // A server that ends the path at `?` or `#` would serve an open path. The client may
-            // request that path anyway.
+            // A server that ends the path at `?` or `#` would serve a path without access rules,
+            // which the client may request directly.
             Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
             Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
             None => false,

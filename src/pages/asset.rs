@@ -36,12 +36,12 @@ impl Asset {
     }
 
     pub(super) fn stylesheet(accent: Option<Accent>) -> Self {
-        let css = tight_css(STYLESHEET) + &accent.map(colours).unwrap_or_default();
+        let css = minified_css(STYLESHEET) + &accent.map(colours).unwrap_or_default();
         Self::new(css.into(), "text/css; charset=utf-8")
     }
 
     pub(super) fn script(script: &str) -> Self {
-        Self::new(tight_script(script).into(), "text/javascript; charset=utf-8")
+        Self::new(minified_script(script).into(), "text/javascript; charset=utf-8")
     }
 
     /// Creates the asset of the operator's logo or of an application's picture.
@@ -56,7 +56,7 @@ impl Asset {
 
 /// Removes comments, indentation and unnecessary line breaks from the stylesheet. That makes it a
 /// fifth smaller.
-fn tight_css(css: &str) -> String {
+fn minified_css(css: &str) -> String {
     let mut tight = String::with_capacity(css.len());
     let uncommented = css.split("/*").enumerate().map(|(at, part)| match part.split_once("*/") {
         Some((_, after)) if at > 0 => after,
@@ -73,7 +73,7 @@ fn tight_css(css: &str) -> String {
 
 /// Removes comment lines and indentation from the script. Line breaks remain, because they end
 /// statements.
-fn tight_script(script: &str) -> String {
+fn minified_script(script: &str) -> String {
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.fold(String::with_capacity(script.len()), |tight, line| tight + line + "\n")
 }
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn served_assets_lack_only_comments_and_white_space() {
         assert_eq!(
-            tight_css("/* a\n b */\n\na,\nb {\n  c: d\n    e;\n}\n/* f */ g { h: i; }\n"),
+            minified_css("/* a\n b */\n\na,\nb {\n  c: d\n    e;\n}\n/* f */ g { h: i; }\n"),
             "a,b {c: d\ne;}g { h: i; }"
         );
         assert_eq!(
-            tight_script("// a\n\nif (b) {\n  // c\n  d(\"// e\"); // f\n}\n"),
+            minified_script("// a\n\nif (b) {\n  // c\n  d(\"// e\"); // f\n}\n"),
             "if (b) {\nd(\"// e\"); // f\n}\n"
         );
         let signs = |text: &str, sign| text.matches(sign).count();
-        let (css, script) = (tight_css(STYLESHEET), tight_script(SCRIPT));
+        let (css, script) = (minified_css(STYLESHEET), minified_script(SCRIPT));
         assert!(!css.contains("/*") && !css.contains("*/"));
         for sign in ["{", "}"] {
             assert_eq!(signs(&css, sign), signs(STYLESHEET, sign), "{sign}");

@@ -106,7 +106,8 @@ impl EventLine {
         (self.event.count > 1).then(|| t.event_count(self.event.count))
     }
 
-    /// Returns the name of the client or application, if it still exists. Users do not know its id.
+    /// Returns the name of the client or application, if it still exists. Users are not shown its
+    /// id.
     fn party(&self) -> Option<&str> {
         self.party.as_ref()?.name.as_deref()
     }

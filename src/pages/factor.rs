@@ -74,8 +74,8 @@ pub struct FactorPage<'a> {
 /// Reason why a second step failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorProblem {
-    /// The code is wrong or already used. The page does not distinguish the two, so that an
-    /// attacker who saw the code does not learn which.
+    /// The code is wrong or already used. The page does not distinguish the two, so that it does
+    /// not tell an attacker whether an intercepted code was correct.
     WrongCode,
     ClockIsOff,
     Wait {

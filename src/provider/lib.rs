@@ -436,9 +436,9 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
     }
     // The browser discards a prefetched page with this status and repeats the request when the user
     // opens the link.
-    if route.endpoint.acts() && navigation::is_look_ahead(ctx.head) {
+    if route.endpoint.acts() && navigation::is_preload(ctx.head) {
         ctx.charge_page()?;
-        return Err(Failure::json(StatusCode::FORBIDDEN, navigation::AHEAD));
+        return Err(Failure::json(StatusCode::FORBIDDEN, navigation::PRELOAD_REFUSAL));
     }
     // The server that read the body may have applied another limit.
     if ctx.body().len() > route.body {

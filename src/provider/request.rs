@@ -105,10 +105,10 @@ pub(crate) trait ProviderRequest {
     ///
     /// Ignores the provider's own pages, and clients that neither an operator created nor an
     /// administrator approved.
-    fn concern(&self, client: Option<&Client>);
+    fn set_referring_app(&self, client: Option<&Client>);
 
     /// Records the page languages that the client requested (`ui_locales`).
-    fn speak(&self, ui_locales: Option<&str>);
+    fn set_ui_locales(&self, ui_locales: Option<&str>);
 
     /// Prefixes a path of the provider with the issuer's path.
     fn path(&self, path: &str) -> String;
@@ -116,7 +116,7 @@ pub(crate) trait ProviderRequest {
     /// Returns the address that signs the user in and then opens one of the provider's pages.
     ///
     /// `parameters` are further parameters of the authorization request.
-    fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String;
+    fn sign_in_address(&self, page: &str, parameters: &[(&str, &str)]) -> String;
 
     /// Returns the cookie that stores the language chosen in this request, if any.
     fn chosen_language(&self) -> Option<HeaderValue>;
@@ -172,7 +172,7 @@ impl ProviderRequest for RequestContext<'_> {
         Ok(session.filter(|session| theirs(&session.value) && session.value.is_live(self.now)))
     }
 
-    fn concern(&self, client: Option<&Client>) {
+    fn set_referring_app(&self, client: Option<&Client>) {
         let Some(client) = client.filter(|client| client.id.as_str() != OWN_CLIENT) else { return };
         let vouched = client.id.as_str().starts_with(INTERNAL_CLIENT) || client.is_vouched_for();
         if let Some(address) = client.home().filter(|_| vouched) {
@@ -181,7 +181,7 @@ impl ProviderRequest for RequestContext<'_> {
         }
     }
 
-    fn speak(&self, ui_locales: Option<&str>) {
+    fn set_ui_locales(&self, ui_locales: Option<&str>) {
         if let Some(locales) = ui_locales {
             // Keep the first value: a request has one list of languages.
             let _ = self.ui_locales.set(locales.to_owned());
@@ -192,13 +192,13 @@ impl ProviderRequest for RequestContext<'_> {
         format!("{}{path}", self.sealgate.config.issuer.path_prefix())
     }
 
-    fn sign_in_address(&self, page: &str, wishes: &[(&str, &str)]) -> String {
+    fn sign_in_address(&self, page: &str, parameters: &[(&str, &str)]) -> String {
         let (page, state) = visitor::request_for(page);
         let redirect_uri = format!("{}{page}", self.sealgate.config.issuer.as_str());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");
         query.append_pair("redirect_uri", &redirect_uri).extend_pairs(state.iter().map(|state| ("state", state)));
-        query.extend_pairs(wishes);
+        query.extend_pairs(parameters);
         self.path(&format!("/oauth/authorize?{}", query.finish()))
     }
 

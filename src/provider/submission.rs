@@ -51,7 +51,7 @@ pub(super) enum ShownResult {
     Nothing,
     Secret(Secret),
     /// The submission created a secret that was already shown.
-    Before,
+    AlreadyShown,
 }
 
 impl ShownResult {
@@ -119,7 +119,7 @@ pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &st
     let query = ctx.query()?;
     let Some(token) = query.one(MADE)?.filter(|token| is_token(token)) else { return Ok(ShownResult::Nothing) };
     // A prefetch or HEAD request must not use up the secret.
-    if ctx.head.method != Method::GET || navigation::is_look_ahead(ctx.head) {
+    if ctx.head.method != Method::GET || navigation::is_preload(ctx.head) {
         return Ok(ShownResult::Nothing);
     }
     let submission = Submission::new(ctx, visitor, token);
@@ -128,7 +128,7 @@ pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &st
     Ok(match result.filter(|result| path_of(&result.page) == page) {
         Some(result) => match result.secret {
             Some(secret) => ShownResult::Secret(secret),
-            None if result.was_shown => ShownResult::Before,
+            None if result.was_shown => ShownResult::AlreadyShown,
             None => ShownResult::Nothing,
         },
         None => ShownResult::Nothing,
@@ -137,8 +137,8 @@ pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &st
 
 /// Adds a hint to the page's layout if the secret was already shown, for instance before a reload.
 pub(super) fn with_hint<'a>(inside: Inside<'a>, shown: Option<&ShownResult>) -> Inside<'a> {
-    let before = shown.is_some_and(|shown| matches!(shown, ShownResult::Before));
-    if before { Inside { done: Some(Done::ShownBefore), ..inside } } else { inside }
+    let is_repeated = shown.is_some_and(|shown| matches!(shown, ShownResult::AlreadyShown));
+    if is_repeated { Inside { done: Some(Done::ShownBefore), ..inside } } else { inside }
 }
 
 /// Keys of a submission, derived from the form's token, the user and the session cookie.

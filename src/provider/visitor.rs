@@ -103,8 +103,8 @@ impl Visitor {
         }
         let seconds = max_age.map(|max_age| max_age.as_secs().to_string());
         let age = seconds.as_deref().map(|seconds| ("max_age", seconds));
-        let wishes: Vec<_> = age.into_iter().chain([("acr_values", level.as_str())]).collect();
-        Err(Failure::Elsewhere(ctx.sign_in_address(page, &wishes)))
+        let parameters: Vec<_> = age.into_iter().chain([("acr_values", level.as_str())]).collect();
+        Err(Failure::Elsewhere(ctx.sign_in_address(page, &parameters)))
     }
 
     /// Returns the level that `[factors]` demands, if this sign-in is below it.

@@ -40,7 +40,7 @@ pub(super) enum SignerTask {
     /// Repair the connection, because a caller has reported a failure of this class.
     Repair(ErrorClass),
     /// Read the keys in the token, because they may have changed.
-    Look,
+    Scan,
     /// Test whether the token still signs, because no failure was reported for a while.
     Probe,
     Close,
@@ -81,7 +81,7 @@ struct State {
     /// Number of workers that wait because the token has no session for them.
     parked: usize,
     /// Whether the supervisor must read the keys in the token.
-    look: bool,
+    is_scan_requested: bool,
     /// Last result of the watchdog.
     hung: HungCalls,
     was_ready: bool,
@@ -106,7 +106,7 @@ impl Gate {
             supervisor: None,
             alone: false,
             parked: 0,
-            look: false,
+            is_scan_requested: false,
             hung: HungCalls::default(),
             was_ready: true,
         };
@@ -202,8 +202,8 @@ impl Gate {
     }
 
     /// Requests that the supervisor reads the keys in the token, after a repair in progress.
-    pub(super) fn ask_to_look(&self) {
-        self.lock().look = true;
+    pub(super) fn request_scan(&self) {
+        self.lock().is_scan_requested = true;
         self.changed.notify_all();
     }
 
@@ -215,9 +215,9 @@ impl Gate {
             match &state.phase {
                 Phase::Repairing(class) => return SignerTask::Repair(*class),
                 Phase::Closed => return SignerTask::Close,
-                Phase::Up if state.look => {
-                    state.look = false;
-                    return SignerTask::Look;
+                Phase::Up if state.is_scan_requested => {
+                    state.is_scan_requested = false;
+                    return SignerTask::Scan;
                 }
                 Phase::Up | Phase::Down(_) => {}
             }

@@ -22,7 +22,7 @@ use sealgate_system::clock::Clock;
 const MAX_WAITING: usize = 16;
 
 /// Channel for the outcome of a scan of the token.
-pub(super) type LookReply = oneshot::Sender<Result<(), String>>;
+pub(super) type ScanReply = oneshot::Sender<Result<(), String>>;
 
 /// A request to generate a key.
 pub(super) struct Order {
@@ -35,7 +35,7 @@ pub(super) struct Order {
 pub(super) struct Keychain {
     terms: KeyTerms,
     inner: RwLock<Inner>,
-    waiting: Mutex<Vec<LookReply>>,
+    waiting: Mutex<Vec<ScanReply>>,
     /// At most one request, because generating a key keeps the token busy.
     order: Mutex<Option<Order>>,
 }
@@ -121,9 +121,9 @@ impl Keychain {
         self.inner.write().unwrap_or_else(PoisonError::into_inner).holder = Some(holder);
     }
 
-    /// See [`super::Signer::vouching`].
-    pub(super) fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
-        self.read(|inner| Some(vouching(ring, inner.holder.as_ref()?, &inner.public(), now)))
+    /// See [`super::Signer::endorsement_plan`].
+    pub(super) fn endorsement_plan(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
+        self.read(|inner| Some(endorsement_plan(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
     /// Changes to this key ring. The keychain publishes and signs according to it.
@@ -135,7 +135,7 @@ impl Keychain {
 
     /// Registers `reply` for the outcome of the next scan. Returns `false` if too many callers
     /// wait.
-    pub(super) fn await_look(&self, reply: LookReply) -> bool {
+    pub(super) fn await_scan(&self, reply: ScanReply) -> bool {
         let mut waiting = self.waiting();
         waiting.retain(|reply| !reply.is_closed());
         if waiting.len() >= MAX_WAITING {
@@ -162,7 +162,7 @@ impl Keychain {
     }
 
     /// Stores the keys that a scan found, and sends the outcome to the waiting callers.
-    pub(super) fn looked(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
+    pub(super) fn scanned(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
         let outcome = outcome.map(|found| {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
             inner.found = found.into_iter().map(Arc::new).collect();
@@ -181,7 +181,7 @@ impl Keychain {
         read(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<LookReply>> {
+    fn waiting(&self) -> MutexGuard<'_, Vec<ScanReply>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -334,7 +334,12 @@ pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey
     judge(holder, found, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
 }
 
-pub(super) fn vouching(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> EndorsementPlan {
+pub(super) fn endorsement_plan(
+    ring: &KeyRing,
+    holder: &TokenHolder,
+    found: &[PublicKey],
+    now: UnixTime,
+) -> EndorsementPlan {
     let is_undescribed = |key: &PublicKey| {
         let life = ring.find(key.kid().as_str()).filter(|life| life.holder.as_ref() == Some(&holder.node));
         // The ring needs no public key of a removed key.

@@ -86,7 +86,7 @@ pub trait Signer: Send + Sync {
     /// # Errors
     /// One line; the known keys then stay unchanged. Returns within half a minute even if the token
     /// does not respond.
-    async fn look(&self) -> Result<(), String>;
+    async fn scan(&self) -> Result<(), String>;
 
     /// Generates a key with this `CKA_ID` and scans the token. Returns the existing key if one has
     /// this id.
@@ -105,7 +105,7 @@ pub trait Signer: Send + Sync {
     /// Returns this node's entries for the key ring, about its own keys and those of other nodes.
     ///
     /// Returns `None` if all nodes share one token.
-    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan>;
+    fn endorsement_plan(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan>;
 
     /// Returns whether the signer can sign now. `false` during a repair.
     fn ready(&self) -> bool;

@@ -34,7 +34,7 @@ use sealgate_system::trace::{SpanDescription, span, text};
 const THREADS_END_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Maximum time to scan the keys in the token, including a repair before the scan.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Signs with keys in a PKCS#11 token, on its own threads.
 ///
@@ -285,13 +285,13 @@ impl Signer for Pkcs11Signer {
         self.keys.found()
     }
 
-    async fn look(&self) -> Result<(), String> {
+    async fn scan(&self) -> Result<(), String> {
         let (reply, answer) = oneshot::channel();
-        if !self.keys.await_look(reply) {
+        if !self.keys.await_scan(reply) {
             return Err("too many requests wait for the token; try again".into());
         }
-        self.gate.ask_to_look();
-        match tokio::time::timeout(LOOK_TIMEOUT, answer).await {
+        self.gate.request_scan();
+        match tokio::time::timeout(SCAN_TIMEOUT, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the signer is being closed".into()),
             Err(_) => Err("the token did not list its keys in time".into()),
@@ -303,7 +303,7 @@ impl Signer for Pkcs11Signer {
         if !self.keys.order(Order { size, id, reply }) {
             return Err("the token is already generating another key; try again later".into());
         }
-        self.gate.ask_to_look();
+        self.gate.request_scan();
         match tokio::time::timeout(GENERATION_TIMEOUT, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the signer is being closed".into()),
@@ -315,8 +315,8 @@ impl Signer for Pkcs11Signer {
         self.keys.follow(ring, clock);
     }
 
-    fn vouching(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
-        self.keys.vouching(ring, now)
+    fn endorsement_plan(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
+        self.keys.endorsement_plan(ring, now)
     }
 
     fn ready(&self) -> bool {
@@ -348,7 +348,7 @@ pub struct Timing {
     pub first_pause: Duration,
     /// Maximum pause between two resets. It limits the time until a device that is available again
     /// is used.
-    pub longest_pause: Duration,
+    pub max_pause: Duration,
     /// Interval between test signatures while nothing fails.
     pub probe_interval: Duration,
     /// Time inside a call after which the call counts as hung and the signer as not ready.
@@ -363,7 +363,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             first_pause: Duration::from_millis(100),
-            longest_pause: Duration::from_secs(1),
+            max_pause: Duration::from_secs(1),
             probe_interval: Duration::from_secs(10),
             hang_noticed: Duration::from_millis(3500),
             hang_abort: Duration::from_secs(30),

@@ -17,7 +17,7 @@ use sealgate_domain::key_ring::PublicJwk;
 use sealgate_domain::secret::from_base64url;
 
 /// Minimum public exponent. With smaller exponents, some faulty verifiers accept forged signatures.
-const SMALLEST_EXPONENT: u64 = 65_537;
+const MIN_EXPONENT: u64 = 65_537;
 
 /// Accepted modulus sizes for RS256, in bits.
 const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
@@ -119,7 +119,7 @@ impl PublicKey {
             return Err(UnfitPublicKey::Size(bits));
         }
         match exponent_value(exponent) {
-            Some(value) if value >= SMALLEST_EXPONENT && value % 2 == 1 => {}
+            Some(value) if value >= MIN_EXPONENT && value % 2 == 1 => {}
             _ => return Err(UnfitPublicKey::Exponent),
         }
         let verifier = RsaPublicKeyComponents { n: modulus, e: exponent }

@@ -59,9 +59,9 @@ impl Supervisor {
         loop {
             match self.gate.next_task(self.timing.probe_interval) {
                 SignerTask::Close => break,
-                SignerTask::Look => match self.keys.take_order() {
+                SignerTask::Scan => match self.keys.take_order() {
                     Some(order) => self.make(order),
-                    None => self.look(),
+                    None => self.scan(),
                 },
                 SignerTask::Probe if latched => {}
                 SignerTask::Probe => self.probe(),
@@ -90,7 +90,7 @@ impl Supervisor {
 
     /// Reads the keys in the token and tests each of them. If one is unsuitable, the known keys
     /// stay unchanged.
-    fn look(&self) {
+    fn scan(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
             let Some(_supervising) = self.gate.supervise() else { return };
@@ -107,7 +107,7 @@ impl Supervisor {
                 self.gate.report(epoch, ErrorClass::Login);
             }
         }
-        self.keys.looked(outcome);
+        self.keys.scanned(outcome);
     }
 
     /// Generates a key, then reads the keys again. No repair runs at the same time.
@@ -119,7 +119,7 @@ impl Supervisor {
             let Some(_supervising) = self.gate.supervise_long(GENERATION_TIMEOUT) else { return };
             self.make_key(&order)
         };
-        self.look();
+        self.scan();
         let kid = made.map_err(|error| error.to_string());
         let seen = kid.and_then(|report| {
             let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
@@ -157,10 +157,10 @@ impl Supervisor {
                 Err(error) => tracing::warn!(%error, "a new login did not restore signing"),
             }
         }
-        self.reset_until_it_works(backoff)
+        self.reset_with_backoff(backoff)
     }
 
-    fn reset_until_it_works(&mut self, backoff: &mut Backoff) -> Result<(), Latched> {
+    fn reset_with_backoff(&mut self, backoff: &mut Backoff) -> Result<(), Latched> {
         loop {
             // The pause limits the rate of resets if the device fails again after each repair.
             if let Some(pause) = backoff.pause(&self.timing)
@@ -261,7 +261,7 @@ impl Backoff {
             return None;
         }
         let pause = self.next;
-        self.next = (self.next * 2).min(timing.longest_pause);
+        self.next = (self.next * 2).min(timing.max_pause);
         Some(pause)
     }
 
@@ -314,7 +314,7 @@ mod tests {
         backoff.repaired();
         let pauses: Vec<_> = std::iter::from_fn(|| backoff.pause(&timing)).take(6).collect();
         assert_eq!(pauses[0], timing.first_pause);
-        assert!(pauses.windows(2).all(|pair| pair[1] == (pair[0] * 2).min(timing.longest_pause)));
-        assert_eq!(pauses[5], timing.longest_pause);
+        assert!(pauses.windows(2).all(|pair| pair[1] == (pair[0] * 2).min(timing.max_pause)));
+        assert_eq!(pauses[5], timing.max_pause);
     }
 }

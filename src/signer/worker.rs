@@ -248,7 +248,7 @@ impl Worker {
     /// Drops the session after a failure of this class.
     fn drop_session(&mut self, pass: &CallPermit<'_>, class: ErrorClass) {
         let Some(session) = self.session.take() else { return };
-        // A failing device may hang on one more call, and the reset ends the session anyway.
+        // One more call on a failing device might hang. The reset ends the session anyway.
         if class != ErrorClass::Device {
             session.close(pass);
         }

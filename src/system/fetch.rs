@@ -80,8 +80,8 @@ impl Web {
             .build();
         let agent = Agent::config_builder()
             .timeout_global(Some(timeout))
-            // The document must come from the configured URL; a redirect would let another server
-            // speak for the issuer.
+            // The document must come from the configured URL. A redirect would let another server
+            // provide the issuer's document.
             .max_redirects(0)
             .user_agent(concat!("sealgate/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls)

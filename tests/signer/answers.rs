@@ -27,7 +27,7 @@ fn shimmed(softhsm: &SoftHsm) -> (Shim, Hsm) {
 
 /// Returns pauses short enough for a table of errors.
 fn brisk() -> Timing {
-    Timing { first_pause: Duration::from_millis(2), longest_pause: Duration::from_millis(20), ..quick() }
+    Timing { first_pause: Duration::from_millis(2), max_pause: Duration::from_millis(20), ..quick() }
 }
 
 fn class(name: &str) -> ErrorClass {

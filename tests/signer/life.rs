@@ -65,7 +65,7 @@ fn a_running_signer_finds_a_key_generated_later() {
         signer.follow(rotation(&first, &second), clock);
         assert_eq!(published(&signer), [first.kid.to_string()], "a key that is not in the token cannot be published");
         assert_eq!(signer.found().len(), 1);
-        block_on(signer.look()).unwrap();
+        block_on(signer.scan()).unwrap();
         assert_eq!(signer.found().len(), 2);
         assert_eq!(signer.key_set().active().kid(), &second.kid);
         sign_one(&signer, b"by the second").unwrap();
@@ -80,7 +80,7 @@ fn an_unsuitable_key_does_not_affect_the_known_keys() {
         generate(&hsm);
         let (signer, counts) = open(&hsm, quick());
         softhsm.pkcs11_tool(LABEL, &["--keypairgen", "--key-type", "rsa:2048", "--label", LABEL, "--id", "0806"]);
-        let error = block_on(signer.look()).unwrap_err();
+        let error = block_on(signer.scan()).unwrap_err();
         assert!(error.contains("0806") && error.contains("CKA_DECRYPT is true"), "{error}");
         sign_one(&signer, b"as before").unwrap();
         assert_eq!((signer.found().len(), counts.resets()), (1, 0));
@@ -102,7 +102,7 @@ fn a_missing_scheduled_key_does_not_stop_the_signing_key() {
         sign_one(&signer, b"as before").unwrap();
         assert!(signer.ready());
         assert_eq!(counts.resets(), 0);
-        block_on(signer.look()).unwrap();
+        block_on(signer.scan()).unwrap();
         assert_eq!(published(&signer), [first.kid.to_string()]);
     });
 }

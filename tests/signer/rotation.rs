@@ -84,7 +84,7 @@ fn one_of_several_servers_generates_the_key() {
             assert_eq!(ring.keys().len(), 2);
             let next = &ring.keys()[1];
             assert_eq!(next.activate_at, Some(world.clock.now().plus(Duration::from_hours(25))));
-            world.signer.look().await.unwrap();
+            world.signer.scan().await.unwrap();
             assert_eq!(world.signer.found().len(), 2, "no second key is left in the token");
             let made: u64 = servers.iter().map(|server| server.metrics.key_rotations.get()).sum();
             assert_eq!(made, 1);

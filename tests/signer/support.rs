@@ -46,7 +46,7 @@ pub(crate) fn generate(hsm: &Hsm) -> KeyReport {
 pub(crate) fn quick() -> Timing {
     Timing {
         first_pause: Duration::from_millis(20),
-        longest_pause: Duration::from_millis(200),
+        max_pause: Duration::from_millis(200),
         // Disabled, except in tests of it.
         probe_interval: Duration::from_mins(10),
         hang_noticed: Duration::from_millis(500),

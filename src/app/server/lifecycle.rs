@@ -50,7 +50,7 @@ pub(super) struct Lifecycle {
     pub(super) phase: watch::Sender<Phase>,
     pub(super) quota: Arc<Quota>,
     /// Maximum time to wait for requests in progress.
-    pub(super) patience: Duration,
+    pub(super) drain_timeout: Duration,
     pub(super) failure: Arc<Mutex<Option<String>>>,
 }
 
@@ -91,7 +91,7 @@ impl Lifecycle {
         let _ = self.stop.send(true);
         tokio::select! {
             () = self.quota.emptied() => {}
-            () = tokio::time::sleep(self.patience) => {
+            () = tokio::time::sleep(self.drain_timeout) => {
                 tracing::warn!(connections = self.quota.open(), "closing the remaining connections");
             }
             () = signals.next() => {

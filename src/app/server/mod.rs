@@ -213,7 +213,7 @@ impl Server {
             ready.clone(),
             request_ids(),
         );
-        let probe = Probe::new(http_service.doors(), Arc::clone(&parts.health));
+        let probe = Probe::new(http_service.connectors(), Arc::clone(&parts.health));
         server.add_service(http_service);
         if !redirecting.is_empty() {
             let front =
@@ -271,7 +271,7 @@ impl Server {
             stop,
             phase,
             quota,
-            patience: parts.server.shutdown_timeout,
+            drain_timeout: parts.server.shutdown_timeout,
             failure: Arc::clone(&failure),
         };
         server.run(RunArgs { shutdown_signal: Box::new(lifecycle) });

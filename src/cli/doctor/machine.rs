@@ -14,9 +14,9 @@ use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::clock_discipline::is_clock_synchronized;
 
 /// Free space that is reported as low: in bytes, and as a multiple of `store.reserve_bytes`.
-const LITTLE_BYTES: u64 = 1 << 30;
-const LITTLE_RESERVES: u64 = 4;
-const LITTLE_FILES: u64 = 1000;
+const LOW_FREE_BYTES: u64 = 1 << 30;
+const LOW_FREE_RESERVES: u64 = 4;
+const LOW_FREE_FILES: u64 = 1000;
 /// Mean duration of a batch of commits at which the disk is reported as slow.
 const SLOW_COMMIT_MILLISECONDS: f64 = 250.0;
 /// Age at which a backup is reported as old.
@@ -70,10 +70,10 @@ pub(super) fn disk(config: &Config, state: &ServerState) -> Vec<Finding> {
         problem(format!(
             "{free} MiB are free at {shown}, less than store.reserve_bytes, so sign-ins are refused: free some space"
         ));
-    } else if free_bytes < LITTLE_BYTES.max(store.reserve_bytes.saturating_mul(LITTLE_RESERVES)) {
+    } else if free_bytes < LOW_FREE_BYTES.max(store.reserve_bytes.saturating_mul(LOW_FREE_RESERVES)) {
         findings.push(Finding::warning(Topic::Disk, format!("only {free} MiB are free at {shown}: free some space")));
     }
-    if free_files.is_some_and(|free| free < LITTLE_FILES) {
+    if free_files.is_some_and(|free| free < LOW_FREE_FILES) {
         let message = format!("the file system of {shown} has hardly any inodes left: delete files");
         findings.push(Finding::warning(Topic::Disk, message));
     }

@@ -17,13 +17,13 @@ use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::fetch::Web;
 
 /// Timeout for fetching one document.
-const PATIENCE: Duration = Duration::from_secs(15);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum size of a document, in bytes. A key set with chains has a few kilobytes per key.
 const MAX_DOCUMENT_LENGTH: u64 = 2 << 20;
 
 /// Maximum size of a file of root certificates, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_ROOTS_BYTES: u64 = 1 << 20;
 
 /// Provider to examine.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Attestation, output: &Output) -> Result<(), Comman
         let content = read(file).map_err(|error| fault(&format_args!("cannot be read ({error})")))?;
         roots.extend(attestation::roots(&content).map_err(|why| fault(&why))?);
     }
-    let web = Web::new(PATIENCE, MAX_DOCUMENT_LENGTH).map_err(CommandFailure::line)?;
+    let web = Web::new(FETCH_TIMEOUT, MAX_DOCUMENT_LENGTH).map_err(CommandFailure::line)?;
     let audit = attestation::audit(&web, &arguments.issuer, &roots, SystemClock.now()).map_err(CommandFailure::line)?;
     output.result(&audit, || audit.keys.iter().map(line).collect())?;
     verdict(&audit)
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Attestation, output: &Output) -> Result<(), Comman
 
 fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    File::open(file)?.take(LONGEST).read_to_end(&mut content)?;
+    File::open(file)?.take(MAX_ROOTS_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 

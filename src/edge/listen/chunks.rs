@@ -2,8 +2,8 @@
 //!
 //! Pingora accepts a size without digits as the last chunk, white space after a size, and any byte
 //! in an extension, including line feeds. A proxy in front of Sealgate might end the line at such a
-//! line feed. It would then see other chunks, and an attacker could smuggle a request: bytes that
-//! are data for that proxy would be a request for Sealgate.
+//! line feed. That proxy would then split the body into other chunks, and an attacker could smuggle
+//! a request: data of the body for the proxy would be a request for Sealgate.
 
 use std::fmt;
 use std::io;

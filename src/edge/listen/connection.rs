@@ -26,7 +26,7 @@ use super::quota::ConnectionPermit;
 /// Size of the write buffer, in bytes. A response head and a small body fit into one packet.
 pub(crate) const WRITE_BUFFER: usize = 4096;
 /// Limits for reading the remaining input of a closed connection.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct Connection {
@@ -36,7 +36,7 @@ pub(crate) struct Connection {
     unread: Vec<u8>,
     socket: Arc<SocketDigest>,
     id: i32,
-    patience: Duration,
+    write_timeout: Duration,
     stall: Option<Pin<Box<Sleep>>>,
     ended: bool,
     ticket: Option<ConnectionPermit>,
@@ -52,7 +52,7 @@ impl Connection {
         io: TcpStream,
         peer: SocketAddr,
         ticket: ConnectionPermit,
-        patience: Duration,
+        write_timeout: Duration,
         buffer: usize,
     ) -> Self {
         let id = io.as_raw_fd();
@@ -64,7 +64,7 @@ impl Connection {
             unread: Vec::new(),
             socket: Arc::new(socket),
             id,
-            patience,
+            write_timeout,
             stall: None,
             ended: false,
             ticket: Some(ticket),
@@ -88,8 +88,8 @@ impl Connection {
             self.stall = None;
             return outcome;
         }
-        let patience = self.patience;
-        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let write_timeout = self.write_timeout;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(write_timeout)));
         ready!(stall.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -165,7 +165,7 @@ impl Drop for Connection {
 /// towards the quota.
 async fn linger(mut socket: TcpStream, _ticket: ConnectionPermit) {
     let _ = socket.shutdown().await;
-    let end = Instant::now() + LINGER;
+    let end = Instant::now() + LINGER_TIMEOUT;
     let (mut read, mut buffer) = (0, vec![0; 16 * 1024]);
     while read < LINGER_BYTES {
         match timeout_at(end, socket.read(&mut buffer)).await {
@@ -222,13 +222,13 @@ pub(in crate::listen) mod tests {
     use super::*;
     use crate::Quota;
 
-    pub(in crate::listen) async fn pair(patience: Duration) -> (Connection, TcpStream) {
+    pub(in crate::listen) async fn pair(write_timeout: Duration) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, peer) = listener.accept().await.unwrap();
         let quota = Quota::new(1, 1, 1, Vec::new());
         let ticket = quota.admit(quota.room().await, peer.ip()).unwrap();
-        (Connection::new(socket, peer, ticket, patience, WRITE_BUFFER), client)
+        (Connection::new(socket, peer, ticket, write_timeout, WRITE_BUFFER), client)
     }
 
     #[tokio::test]

@@ -43,7 +43,7 @@ const HEAD_BUFFER: usize = 4096;
 /// Pause after a failed accept, which usually means that descriptors or memory are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time that a shutdown waits for the first request on a new connection.
-const FIRST_REQUEST: Duration = Duration::from_millis(500);
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 /// First bytes that an HTTP/2 client sends (connection preface, RFC 9113 §3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -72,7 +72,7 @@ pub struct HttpService<A> {
     name: &'static str,
     threads: usize,
     listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
-    doors: Vec<LoopbackConnector>,
+    connectors: Vec<LoopbackConnector>,
     guard: Arc<Guard<A>>,
     quota: Arc<Quota>,
     stop: ShutdownWatch,
@@ -98,19 +98,19 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         request_ids: RequestIds,
     ) -> Self {
         let guard = Arc::new(Guard { app: Arc::new(app), limits, watch, request_ids });
-        let (mut doors, mut with_receivers) = (Vec::new(), Vec::new());
+        let (mut connectors, mut with_receivers) = (Vec::new(), Vec::new());
         for listener in listeners {
             let (sender, loopback_receiver) = mpsc::channel(1);
-            doors.push(LoopbackConnector { address: listener.address, sender });
+            connectors.push(LoopbackConnector { address: listener.address, sender });
             with_receivers.push((listener, loopback_receiver));
         }
-        Self { name, threads, listeners: with_receivers, doors, guard, quota, stop, ready: Some(ready) }
+        Self { name, threads, listeners: with_receivers, connectors, guard, quota, stop, ready: Some(ready) }
     }
 
     /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Only the first
     /// call returns any.
-    pub fn doors(&mut self) -> Vec<LoopbackConnector> {
-        std::mem::take(&mut self.doors)
+    pub fn connectors(&mut self) -> Vec<LoopbackConnector> {
+        std::mem::take(&mut self.connectors)
     }
 }
 
@@ -347,7 +347,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 // The first request of a new connection may still be in transit. An idle connection
                 // may be closed at any time.
                 if is_first {
-                    sleep(FIRST_REQUEST).await;
+                    sleep(FIRST_REQUEST_TIMEOUT).await;
                 }
             } => return Err(NoHead::Gone),
         };

@@ -19,11 +19,11 @@ use crate::request_id::REQUEST_ID;
 
 /// Limits for reading an unwanted body in order to keep the connection.
 const DISCARD_BYTES: u64 = 64 * 1024;
-const DISCARD_WAIT: Duration = Duration::from_millis(250);
+const DISCARD_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Limits for reading the rest of a body after the response was sent over HTTP/2.
 const LINGER_BYTES: usize = 1024 * 1024;
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of empty pieces that are read while waiting for the end of a body.
 const MAX_EMPTY_PIECES: usize = 8;
@@ -90,7 +90,7 @@ async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes,
 pub(crate) async fn discard_short_body(session: &mut ServerSession) {
     let short = announced_length(session).is_some_and(|length| length <= DISCARD_BYTES);
     if short && !session.is_body_done() && !expects_continue(session) {
-        let _ = timeout(DISCARD_WAIT, session.drain_request_body()).await;
+        let _ = timeout(DISCARD_TIMEOUT, session.drain_request_body()).await;
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn linger(session: &mut ServerSession) {
             read += piece.len();
         }
     };
-    let _ = timeout(LINGER, rest).await;
+    let _ = timeout(LINGER_TIMEOUT, rest).await;
 }
 
 /// Closes an HTTP/1 connection after a complete error response.

@@ -1,8 +1,8 @@
 //! Protection of personal responses from shared caches: nginx's `proxy_cache`, a content delivery
 //! network, a company's proxy. Does no I/O.
 //!
-//! Shared caches do not know about sign-ins. They would return the page of one user to the next
-//! user who requests the same URL.
+//! Shared caches do not distinguish users. They would return the page of one user to the next user
+//! who requests the same URL.
 
 use chrono::DateTime;
 use http::header::{CACHE_CONTROL, DATE, EXPIRES, VARY};
@@ -67,8 +67,9 @@ pub(crate) fn keep_private(fields: &mut HeaderMap) {
 
 /// Returns how long `Expires` allows a response to be cached, in seconds.
 ///
-/// The response gets this time as `max-age` and loses `Expires`. A cache that is too old to know
-/// `private` would otherwise store the response because of `Expires`. An invalid date means that the response is already stale (RFC 9111 §5.3).
+/// The response gets this time as `max-age` and loses `Expires`. Otherwise an old cache that does
+/// not support `private` would store the response because of `Expires`. An invalid date means that
+/// the response is already stale (RFC 9111 §5.3).
 fn expires(fields: &HeaderMap) -> Option<i64> {
     let date = |value: Option<&HeaderValue>| {
         DateTime::parse_from_rfc2822(str::from_utf8(value?.as_bytes()).ok()?).ok().map(|date| date.timestamp())

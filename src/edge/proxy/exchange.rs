@@ -133,7 +133,7 @@ impl Exchange {
     /// a body.
     pub(crate) fn keeps_connection(&self) -> bool {
         let upstreams = self.forward.as_ref().and_then(|forward| self.snapshot.upstreams.get(forward.app));
-        upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
+        upstreams.is_some_and(|upstreams| upstreams.reads_bodies_whole())
     }
 
     /// Starts the timeout of an upstream that sends nothing.

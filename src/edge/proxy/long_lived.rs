@@ -49,7 +49,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(300);
 ///
 /// [`MAX_PER_TICK`] limits the checks in one tick. With more than two thousand exchanges, each is
 /// checked less often.
-const TICKS_PER_TURN: usize = 10;
+const TICKS_PER_PERIOD: usize = 10;
 const MAX_PER_TICK: usize = 200;
 /// Timeout for the front's decision about one exchange.
 pub(crate) const DECISION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -188,7 +188,7 @@ impl Admitted {
     /// configuration.
     fn has_lost_upstream(&self, snapshot: &Snapshot) -> bool {
         let Some(upstream) = &self.upstream else { return false };
-        !snapshot.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.name(upstream))
+        !snapshot.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.contains(upstream))
     }
 }
 
@@ -199,12 +199,12 @@ pub struct LongLived(Mutex<Open>);
 #[derive(Default)]
 struct Open {
     exchanges: BTreeMap<u64, OpenExchange>,
-    last: u64,
+    last_id: u64,
     /// Id of the last exchange that a periodic check has covered. The next check continues after
     /// it.
-    turn: u64,
+    last_periodic: u64,
     /// Greatest id that was already checked. Exchanges with a greater id are new.
-    asked: u64,
+    last_checked: u64,
 }
 
 struct OpenExchange {
@@ -220,8 +220,8 @@ impl LongLived {
     /// time.
     pub(crate) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<CancelHandle>) -> LongLivedTicket {
         let mut open = self.open();
-        open.last += 1;
-        let id = open.last;
+        open.last_id += 1;
+        let id = open.last_id;
         open.exchanges.insert(id, OpenExchange { admitted, switch, undecided_since: None });
         LongLivedTicket { long_lived: Arc::clone(self), id }
     }
@@ -231,15 +231,16 @@ impl LongLived {
     fn due(&self, all: bool) -> Vec<(u64, Arc<Admitted>)> {
         let mut open = self.open();
         let found = |(id, exchange): (&u64, &OpenExchange)| (*id, Arc::clone(&exchange.admitted));
-        let (turn, asked) = (open.turn, open.asked);
-        open.asked = open.last;
+        let (periodic, checked) = (open.last_periodic, open.last_checked);
+        open.last_checked = open.last_id;
         if all {
             return open.exchanges.iter().map(found).collect();
         }
-        let share = (open.exchanges.len() / TICKS_PER_TURN + 1).min(MAX_PER_TICK);
-        let mut due: Vec<_> = open.exchanges.range((Excluded(turn), Included(asked))).take(share).map(found).collect();
-        open.turn = if due.len() < share { 0 } else { due.last().map_or(0, |(id, _)| *id) };
-        due.extend(open.exchanges.range(asked + 1..).map(found));
+        let share = (open.exchanges.len() / TICKS_PER_PERIOD + 1).min(MAX_PER_TICK);
+        let mut due: Vec<_> =
+            open.exchanges.range((Excluded(periodic), Included(checked))).take(share).map(found).collect();
+        open.last_periodic = if due.len() < share { 0 } else { due.last().map_or(0, |(id, _)| *id) };
+        due.extend(open.exchanges.range(checked + 1..).map(found));
         due
     }
 
@@ -287,19 +288,19 @@ impl Drop for LongLivedTicket {
 pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     let mut known = snapshots.current();
     let mut known_epoch = known.front.epoch();
-    let mut rest = TICK;
+    let mut pause = TICK;
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
-            () = sleep(rest) => {}
+            () = sleep(pause) => {}
         }
         // Read before the front decides. If access changes afterwards, the epoch exceeds this
         // value.
         let snapshot = snapshots.current();
         let epoch = snapshot.front.epoch();
-        let moved = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
+        let has_changed = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
         let begun = Instant::now();
-        for (id, admitted) in long_lived.due(moved) {
+        for (id, admitted) in long_lived.due(has_changed) {
             if admitted.has_lost_upstream(&snapshot) {
                 long_lived.abort(id);
                 continue;
@@ -316,7 +317,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
             }
         }
         (known, known_epoch) = (snapshot, epoch);
-        rest = begun.elapsed().clamp(TICK, MAX_PAUSE);
+        pause = begun.elapsed().clamp(TICK, MAX_PAUSE);
     }
 }
 

@@ -37,7 +37,7 @@ impl TransportSecurity {
         &self.value
     }
 
-    /// Sets the field, unless the application has set one with at least the same duration. That one
+    /// Sets the field. Keeps a field of the application with at least the same duration, because it
     /// may have more directives.
     ///
     /// A shorter duration, or `max-age=0`, would allow attacks on the sign-in cookies.

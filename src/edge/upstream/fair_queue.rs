@@ -139,7 +139,7 @@ mod tests {
         let queue = queue(10, 2);
         let first = queue.turn(Some(client(1))).await.unwrap();
         let _second = queue.turn(Some(client(1))).await.unwrap();
-        assert!(queue.turn(Some(client(1))).await.is_none(), "after its patience");
+        assert!(queue.turn(Some(client(1))).await.is_none(), "after its timeout");
         assert!(queue.turn(Some(client(2))).await.is_some());
         let third = tokio::spawn({
             let queue = Arc::clone(&queue);

@@ -30,9 +30,9 @@ impl Handle {
         Some(Self(TcpStream::from(owned)))
     }
 
-    /// Returns whether bytes of the peer, or its end of the connection, wait to be read.
+    /// Returns whether a read would return bytes of the peer, or the end of the connection.
     pub(crate) fn has_bytes(&self) -> bool {
-        // The descriptor does not block, because it shares its flags with that of the runtime.
+        // Does not block: a duplicated descriptor shares the flag `O_NONBLOCK` of the original one.
         self.0.peek(&mut [0]).is_ok()
     }
 

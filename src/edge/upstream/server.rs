@@ -103,8 +103,8 @@ impl UpstreamServer {
         upgrade_peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::WebSocketOnly);
         upgrade_peer.options.read_timeout = Some(app.stream_timeout);
         upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
-        // An odd key separates these connections from those of ordinary requests, whose keys are
-        // even.
+        // An odd key separates these connections from connections for ordinary requests, which have
+        // even keys.
         upgrade_peer.group_key = peer.group_key | 1;
         let host = (!app.preserve_host).then(|| source.host.clone());
         let configured = Arc::clone(&source.configured);

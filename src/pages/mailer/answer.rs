@@ -83,17 +83,17 @@ fn speaks_of_relaying(text: &str) -> bool {
 pub(super) fn reply(error: &SmtpError) -> String {
     let source = words(error);
     let text = error.status().map_or(source.clone(), |code| format!("{code} {source}"));
-    told(&text, None)
+    sanitized(&text, None)
 }
 
-/// Returns the server's words after the code. Sanitize them with [`told`] before showing them.
+/// Returns the server's words after the code. Sanitize them with [`sanitized`] before showing them.
 pub(super) fn words(error: &SmtpError) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Sanitizes the text of a server for storage and display: one line of limited length without
 /// addresses and links. Servers repeat the recipient, and filters repeat content.
-pub(super) fn told(text: &str, to: Option<&MailAddress>) -> String {
+pub(super) fn sanitized(text: &str, to: Option<&MailAddress>) -> String {
     let local = |word: &str| {
         let bare = word.trim_matches(|char: char| !char.is_alphanumeric());
         to.is_some_and(|to| !bare.is_empty() && bare.eq_ignore_ascii_case(to.local()))
@@ -151,8 +151,8 @@ mod tests {
             ("554 token=abc is bad", "554 … is bad"),
             ("250 2.0.0 Ok: queued as 1A2B", "250 2.0.0 Ok: queued as 1A2B"),
         ] {
-            assert_eq!(told(said, Some(&anna)), kept);
+            assert_eq!(sanitized(said, Some(&anna)), kept);
         }
-        assert_eq!(told(&"x".repeat(1000), None).len(), MAX_ANSWER_LENGTH);
+        assert_eq!(sanitized(&"x".repeat(1000), None).len(), MAX_ANSWER_LENGTH);
     }
 }

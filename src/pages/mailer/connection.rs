@@ -27,7 +27,7 @@ use sealgate_system::named_certificate::NamedOrIssued;
 
 /// Maximum number of bytes that are read from a mail server per connection. The library limits the
 /// number of lines of a reply, but not the length of a line.
-const MAX_STATED: usize = 64 * 1024;
+const MAX_RECEIVED_BYTES: usize = 64 * 1024;
 
 /// Maximum length of a reply before TLS, in bytes.
 const MAX_REPLY_LENGTH: usize = 8 * 1024;
@@ -45,7 +45,7 @@ pub(super) struct MailRoute {
     /// TLS settings and the name in the certificate. `None` without TLS.
     connector: Option<(TlsConnector, ServerName<'static>)>,
     /// Timeout for connecting to one of the host's addresses.
-    patience: Duration,
+    connect_timeout: Duration,
 }
 
 impl MailRoute {
@@ -68,7 +68,7 @@ impl MailRoute {
             Err(_) => (ClientId::Domain(config.hello.clone()), config.hello.clone()),
         };
         let (host, port, tls) = (config.host.clone(), config.port, config.tls);
-        Ok(Self { host, port, tls, hello, hello_text, connector, patience: config.timeout / 2 })
+        Ok(Self { host, port, tls, hello, hello_text, connector, connect_timeout: config.timeout / 2 })
     }
 
     /// Returns host and port for error messages.
@@ -84,12 +84,12 @@ impl MailRoute {
         let mut socket = self.connect().await?;
         let server = self.server();
         let stream: Box<dyn AsyncTokioStream> = match (&self.connector, self.tls) {
-            (None, _) => Box::new(Said::new(socket, &[])),
+            (None, _) => Box::new(LimitedStream::new(socket, &[])),
             (Some(connector), MailTls::StartTls) => {
                 self.ask_for_tls(&mut socket).await?;
-                Box::new(Said::new(self.encrypt(connector, socket).await?, GREETING))
+                Box::new(LimitedStream::new(self.encrypt(connector, socket).await?, GREETING))
             }
-            (Some(connector), _) => Box::new(Said::new(self.encrypt(connector, socket).await?, &[])),
+            (Some(connector), _) => Box::new(LimitedStream::new(self.encrypt(connector, socket).await?, &[])),
         };
         let connected = AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await;
         connected.map_err(|error| match error.status() {
@@ -120,7 +120,7 @@ impl MailRoute {
                 last = format!("{} is not on this machine, and tls is \"none\"", address.ip());
                 continue;
             }
-            last = match timeout(self.patience, TcpStream::connect(address)).await {
+            last = match timeout(self.connect_timeout, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
@@ -222,26 +222,26 @@ async fn reply(socket: &mut TcpStream) -> io::Result<([u8; 3], Vec<String>)> {
 }
 
 /// Stream that limits the number of bytes read from the server.
-struct Said<S> {
+struct LimitedStream<S> {
     stream: S,
     /// Bytes to return before the server's bytes.
     first: &'static [u8],
     left: usize,
 }
 
-impl<S> Said<S> {
+impl<S> LimitedStream<S> {
     fn new(stream: S, first: &'static [u8]) -> Self {
-        Self { stream, first, left: MAX_STATED }
+        Self { stream, first, left: MAX_RECEIVED_BYTES }
     }
 }
 
-impl<S> fmt::Debug for Said<S> {
+impl<S> fmt::Debug for LimitedStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Said")
+        f.write_str("LimitedStream")
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Said<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for LimitedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -264,7 +264,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Said<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Said<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
@@ -278,13 +278,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Said<S> {
     }
 }
 
-impl AsyncTokioStream for Said<TcpStream> {
+impl AsyncTokioStream for LimitedStream<TcpStream> {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 }
 
-impl AsyncTokioStream for Said<tokio_rustls::client::TlsStream<TcpStream>> {
+impl AsyncTokioStream for LimitedStream<tokio_rustls::client::TlsStream<TcpStream>> {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.get_ref().0.peer_addr()
     }

@@ -20,7 +20,7 @@ use lettre::transport::smtp::commands::{Data, Mail, Noop, Rcpt};
 use lettre::transport::smtp::response::Response;
 use tokio::time::timeout;
 
-use super::answer::{Blame, Step, blame, reply, told, words};
+use super::answer::{Blame, Step, blame, reply, sanitized, words};
 use super::compose::Composed;
 use super::connection::MailRoute;
 use crate::mailer::compose;
@@ -29,7 +29,7 @@ use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::user::Email;
 
 /// Timeout of QUIT after a message was delivered.
-const GOODBYE: Duration = Duration::from_secs(2);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reason why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -103,7 +103,7 @@ impl Transport {
             Ok(connection)
         });
         let mut connection = caught(attempt).await?.map_err(|_| self.too_late())??;
-        goodbye(&mut connection).await;
+        quit(&mut connection).await;
         Ok(())
     }
 
@@ -131,9 +131,9 @@ impl Transport {
         });
         let (mut connection, answer) = attempt.map_err(|error| error.without(&to))?;
         // The server has accepted the message. Later errors of the connection do not matter.
-        goodbye(&mut connection).await;
+        quit(&mut connection).await;
         let lines = answer.message().collect::<Vec<_>>().join(" ");
-        Ok(told(&format!("{} {lines}", answer.code()), Some(&to)))
+        Ok(sanitized(&format!("{} {lines}", answer.code()), Some(&to)))
     }
 
     /// Opens a connection and signs in.
@@ -205,17 +205,17 @@ impl SendError {
     /// Removes parts of the message that the server may have repeated.
     fn without(self, to: &MailAddress) -> Self {
         match self {
-            Self::Refused(answer) => Self::Refused(told(&answer, Some(to))),
-            Self::Later(answer) => Self::Later(told(&answer, Some(to))),
-            Self::Unclear(answer) => Self::Unclear(told(&answer, Some(to))),
+            Self::Refused(answer) => Self::Refused(sanitized(&answer, Some(to))),
+            Self::Later(answer) => Self::Later(sanitized(&answer, Some(to))),
+            Self::Unclear(answer) => Self::Unclear(sanitized(&answer, Some(to))),
             other => other,
         }
     }
 }
 
-async fn goodbye(connection: &mut AsyncSmtpConnection) {
+async fn quit(connection: &mut AsyncSmtpConnection) {
     // The result of closing the connection does not matter.
-    let _ = timeout(GOODBYE, connection.abort()).await;
+    let _ = timeout(QUIT_TIMEOUT, connection.abort()).await;
 }
 
 /// Runs the attempt and converts a panic to an error, so that one message cannot stop the delivery

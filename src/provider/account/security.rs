@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::request::ProviderRequest as _;
 use crate::sign_in::enrolment;
-use crate::sign_in::enrolment::{Enrolled, Enrolling, TO_CONFIRM};
+use crate::sign_in::enrolment::{CONFIRMATION_TIMEOUT, Enrolled, Enrolling};
 use crate::sign_in::passkey::relying_party;
 use crate::submission::Effect;
 use crate::visitor::Visitor;
@@ -42,8 +42,8 @@ const MAX_AGE_TO_CHANGE: Duration = Duration::from_mins(5);
 
 /// Maximum age of the sign-in when the user finishes a change in the same session.
 ///
-/// A started enrolment expires earlier, after [`TO_CONFIRM`].
-const MAX_AGE_TO_FINISH: Duration = Duration::from_secs(MAX_AGE_TO_CHANGE.as_secs() + TO_CONFIRM.as_secs());
+/// A started enrolment expires earlier, after [`CONFIRMATION_TIMEOUT`].
+const MAX_AGE_TO_FINISH: Duration = Duration::from_secs(MAX_AGE_TO_CHANGE.as_secs() + CONFIRMATION_TIMEOUT.as_secs());
 
 pub(super) async fn security_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     show(ctx, &Visitor::find(ctx, PAGE).await?, None).await

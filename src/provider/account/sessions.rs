@@ -31,7 +31,7 @@ const PAGE: &str = "/account/sessions";
 /// Age up to which app passwords and factors are listed on the page.
 ///
 /// Ending sessions does not remove them, and an attacker may have added them.
-const NEW: Duration = Duration::from_hours(30 * 24);
+const MAX_LISTED_AGE: Duration = Duration::from_hours(30 * 24);
 
 pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
@@ -109,7 +109,7 @@ impl Lasting {
 }
 
 fn is_new(ctx: &RequestContext<'_>, added_at: UnixTime) -> bool {
-    ctx.now.since(added_at) < NEW
+    ctx.now.since(added_at) < MAX_LISTED_AGE
 }
 
 async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {

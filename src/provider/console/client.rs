@@ -26,7 +26,7 @@ use sealgate_domain::secret::Secret;
 use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal};
 use sealgate_pages::{Done, Problem, html};
 
-/// Periods for which two secrets may overlap, in seconds, as the form offers them.
+/// Choices of the form: how long the previous secret stays valid, in seconds.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
 pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {

@@ -76,7 +76,7 @@ pub(super) async fn take(
     page: &str,
 ) -> Result<Option<Params>, Failure> {
     // A prefetch or HEAD request must not use up the form.
-    if ctx.head.method != Method::GET || navigation::is_look_ahead(ctx.head) {
+    if ctx.head.method != Method::GET || navigation::is_preload(ctx.head) {
         return Ok(None);
     }
     let query = ctx.query()?;

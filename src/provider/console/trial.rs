@@ -121,14 +121,18 @@ async fn claims(
         return Ok(None);
     }
     let user = &console_user.visitor.user;
-    let tokens = ctx.sealgate.issuer.mint(&unkept(ctx, code), user, base64url(&ctx.random::<16>()), ctx.now).await?;
+    let tokens = ctx
+        .sealgate
+        .issuer
+        .mint(&without_stored_grant(ctx, code), user, base64url(&ctx.random::<16>()), ctx.now)
+        .await?;
     let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::for_user(user, code.scope) };
     let id_token = tokens.id_token.as_deref().and_then(decoded).unwrap_or_default();
     Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))
 }
 
 /// Returns an authorization whose grant is not stored.
-fn unkept(ctx: &RequestContext<'_>, code: &Code) -> Authorization {
+fn without_stored_grant(ctx: &RequestContext<'_>, code: &Code) -> Authorization {
     Authorization {
         grant: GrantId::from_bytes(ctx.random()),
         client: code.client.clone(),

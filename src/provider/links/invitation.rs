@@ -208,8 +208,8 @@ fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Des
 fn sign_in(ctx: &RequestContext<'_>, user: &User, is_shared: bool) -> String {
     let page = if has_home(&ctx.sealgate.config) { "/" } else { "/account" };
     let hint = ("login_hint", user.email.as_str());
-    let wishes: &[(&str, &str)] = if is_shared { &[hint, ("prompt", "login")] } else { &[hint] };
-    ctx.sign_in_address(page, wishes)
+    let parameters: &[(&str, &str)] = if is_shared { &[hint, ("prompt", "login")] } else { &[hint] };
+    ctx.sign_in_address(page, parameters)
 }
 
 /// Returns whether another user is signed in in this browser. An application would then open with

@@ -44,7 +44,7 @@ pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<R
         return Ok(Response::see_other(&address));
     }
     let params = ctx.params()?;
-    ctx.speak(params.one("ui_locales").ok().flatten());
+    ctx.set_ui_locales(params.one("ui_locales").ok().flatten());
     // Check the client and redirect URI first. Until they are known to belong together, no response
     // may redirect (RFC 6749 §4.1.2.1).
     let no_way_back = |fault| match fault {
@@ -56,7 +56,7 @@ pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<R
     let id = ReturnTo::client_id(&params).map_err(no_way_back)?;
     let client = ctx.sealgate.client(&id).await?.filter(Client::is_enabled);
     let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
-    ctx.concern(Some(&client));
+    ctx.set_referring_app(Some(&client));
     let form_post = ctx.sealgate.config.form_post.is_for(&client.id);
     let return_to = ReturnTo::resolve(&params, &client, form_post).map_err(no_way_back)?;
 
@@ -84,8 +84,8 @@ async fn begin(
         None => None,
     };
     let id = Secret::from_random(&ctx.random::<16>());
-    let blind = is_posted_blind(ctx, &request);
-    let (browser, new_cookie) = if blind && ctx.cookie(ctx.cookies.browser).is_none() {
+    let is_without_cookies = is_post_without_cookies(ctx, &request);
+    let (browser, new_cookie) = if is_without_cookies && ctx.cookie(ctx.cookies.browser).is_none() {
         // The browser may have a browser cookie that it did not send. A new one would replace it
         // and lose the pending requests of other tabs. The request is bound when the browser
         // returns with a GET.
@@ -110,7 +110,7 @@ async fn begin(
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
     };
-    let page = if blind {
+    let page = if is_without_cookies {
         RESUME
     } else {
         match decide(ctx, &interaction, client).await? {
@@ -134,7 +134,7 @@ async fn begin(
 /// A form on the client's site is a cross-site POST. Browsers do not send `SameSite=Lax` cookies
 /// with it, but they do with the GET of the redirect. The session is therefore checked after that
 /// redirect; otherwise every user who arrives by POST would have to sign in again.
-fn is_posted_blind(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> bool {
+fn is_post_without_cookies(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> bool {
     ctx.head.method == Method::POST && ctx.cookie(ctx.cookies.session).is_none() && !request.prompt.none
 }
 

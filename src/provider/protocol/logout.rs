@@ -32,7 +32,7 @@ pub(crate) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Res
         return Ok(Response::see_other(&address));
     }
     let request = LogoutRequest::parse(&ctx.params()?).map_err(|_| Failure::page(Problem::InvalidRequest))?;
-    ctx.speak(request.ui_locales.as_deref());
+    ctx.set_ui_locales(request.ui_locales.as_deref());
     let hint = request.id_token_hint.as_deref().and_then(|hint| ctx.sealgate.issuer.id_token_hint(hint));
     let hinted_client = hint.as_ref().and_then(|claims| ClientId::parse(&claims.aud));
     if let (Some(hinted), Some(named)) = (&hinted_client, &request.client)
@@ -62,7 +62,7 @@ pub(crate) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Res
 pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let params = ctx.params()?;
     let request = LogoutRequest::parse(&params).map_err(|_| Failure::page(Problem::InvalidRequest))?;
-    ctx.speak(request.ui_locales.as_deref());
+    ctx.set_ui_locales(request.ui_locales.as_deref());
     let client = client(ctx, request.client.as_ref()).await?;
     let after = after(&request, client.as_ref())?;
     let Some(session) = ctx.session_to_end().await? else { return Ok(leave(ctx, None, None)) };

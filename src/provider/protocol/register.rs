@@ -23,7 +23,7 @@ use sealgate_store::Registered;
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
 /// Members of registration responses that an update must not contain (RFC 7592 §2.2).
-const SERVERS_OWN: [&str; 4] =
+const SERVER_MEMBERS: [&str; 4] =
     ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
 
 pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -196,7 +196,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
         return Err(invalid("The member client_id must be the client's ID."));
     }
-    if SERVERS_OWN.iter().any(|member| body.contains_key(*member)) {
+    if SERVER_MEMBERS.iter().any(|member| body.contains_key(*member)) {
         return Err(invalid(
             "An update must not contain server-issued members other than client_id and client_secret.",
         ));

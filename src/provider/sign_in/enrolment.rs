@@ -1,6 +1,6 @@
 //! Enrolment of factors and creation of recovery codes.
 //!
-//! An enrolment begins in a sign-in or a session. It must be confirmed there within [`TO_CONFIRM`],
+//! An enrolment begins in a sign-in or a session. It must be confirmed there within [`CONFIRMATION_TIMEOUT`],
 //! by a correct code of the app or a response of the key. Until then, the factor is not active.
 //!
 //! Recovery codes are shown only once.
@@ -34,10 +34,10 @@ use sealgate_pages::{
 use sealgate_store::{FactorsChanged, Store};
 
 /// Time within which a pending enrolment must be confirmed.
-pub(crate) const TO_CONFIRM: Duration = Duration::from_mins(15);
+pub(crate) const CONFIRMATION_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Time that the browser waits for the user to touch their key.
-const CEREMONY: Duration = Duration::from_mins(5);
+const CEREMONY_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// User who adds a factor to their account.
 pub(crate) struct Enrolling<'a, 'c> {
@@ -269,7 +269,7 @@ impl Enrolling<'_, '_> {
     }
 
     fn until(&self) -> UnixTime {
-        self.ctx.now.plus(TO_CONFIRM)
+        self.ctx.now.plus(CONFIRMATION_TIMEOUT)
     }
 }
 
@@ -283,7 +283,7 @@ pub(crate) fn key_options(
     existing: &[CredentialRecord],
 ) -> Result<String, Failure> {
     let operator = &ctx.sealgate.config.pages.operator;
-    let options = CreationOptions::new(relying_party, operator, user, challenge, kind, existing, CEREMONY);
+    let options = CreationOptions::new(relying_party, operator, user, challenge, kind, existing, CEREMONY_TIMEOUT);
     serde_json::to_string(&options).map_err(|_| Failure::Internal)
 }
 

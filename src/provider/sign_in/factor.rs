@@ -42,7 +42,7 @@ pub(crate) const PAGE: &str = "factor";
 const MAX_TRIES: usize = 8;
 
 /// Time that the browser waits for the user to touch their key.
-const CEREMONY: Duration = Duration::from_mins(5);
+const CEREMONY_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// User at the second step: their factors, the steps completed before, and the methods to offer.
 struct Candidate {
@@ -174,7 +174,7 @@ fn key_options(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidat
     let credentials = factors.credentials();
     let owner = CredentialOwner { handle: &factors.handle, credentials: &credentials };
     let purpose = AssertionPurpose::SecondFactor;
-    let options = RequestOptions::of_account(&relying_party, &challenge, purpose, &owner, CEREMONY);
+    let options = RequestOptions::of_account(&relying_party, &challenge, purpose, &owner, CEREMONY_TIMEOUT);
     serde_json::to_string(&options).map(Some).map_err(|_| Failure::Internal)
 }
 

@@ -62,8 +62,8 @@ enum By {
 impl Guesses {
     /// Counts a guess on the sign-in page.
     ///
-    /// `typed` names the account. `known` is the browser, if the account knows it. Returns the
-    /// seconds to wait if the guess is refused.
+    /// `typed` names the account. `known` is the browser's mark, if the user has signed in there
+    /// before. Returns the seconds to wait if the guess is refused.
     ///
     /// # Errors
     /// 503 while guesses cannot be counted.
@@ -84,7 +84,8 @@ impl Guesses {
         Self::count(ctx, By::Passkey).await
     }
 
-    /// Counts a guess in a session of the user. `known` is the browser, if the account knows it.
+    /// Counts a guess in a session of the user. `known` is the browser's mark, if the user has
+    /// signed in there before.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].

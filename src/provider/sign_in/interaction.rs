@@ -70,7 +70,7 @@ impl Waiting {
         let query = ctx.query()?;
         let (id, client) = named(query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?);
         if let Some(client) = &client {
-            ctx.concern(ctx.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
+            ctx.set_referring_app(ctx.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
         }
         let browser = ctx.cookie(ctx.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
         let found = ctx
@@ -79,7 +79,7 @@ impl Waiting {
             .interaction(&SecretHash::for_secret(browser.as_bytes()), &SecretHash::for_secret(id.as_bytes()))
             .await?;
         let Some(loaded) = found else { return Err(over(ctx, id, client.as_ref()).await?) };
-        ctx.speak(loaded.value.request.ui_locales.as_deref());
+        ctx.set_ui_locales(loaded.value.request.ui_locales.as_deref());
         let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
         // The client may have removed the URI since, for instance because an attacker controls it.

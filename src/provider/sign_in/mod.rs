@@ -262,7 +262,8 @@ async fn renew(
         // Another tab signed in or out at the same time.
         found = ctx.sealgate.store.session(id).await?;
     }
-    // The browser overwrites the old session's cookie, so no browser could end that session.
+    // The response replaces the old session's cookie. Without this call, that session would live on,
+    // and no browser could end it.
     ctx.sealgate.store.end_session(id).await?;
     if is_step_up {
         return Ok(None);

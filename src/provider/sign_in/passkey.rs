@@ -27,7 +27,7 @@ use sealgate_system::metrics::{FactorOutcome, SignInOutcome};
 ///
 /// The response time then does not reveal whether the key is unknown, wrong, another user's or a
 /// disabled user's.
-const REFUSED_AFTER: Duration = Duration::from_millis(150);
+const MIN_REFUSAL_DELAY: Duration = Duration::from_millis(150);
 
 pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
@@ -55,7 +55,7 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
     }
     ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
     ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Failed);
-    tokio::time::sleep_until(arrived + REFUSED_AFTER).await;
+    tokio::time::sleep_until(arrived + MIN_REFUSAL_DELAY).await;
     show_login(ctx, &waiting, StatusCode::OK, "", Some(LoginProblem::PasskeyRefused))
 }
 

@@ -169,7 +169,7 @@ impl<'a> MakeWriter<'a> for LineWriter {
     fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line<'a> {
         let priority = match *event.level() {
             Level::ERROR | Level::WARN => Priority::Urgent,
-            _ if event.target() == ACCESS => Priority::Patient,
+            _ if event.target() == ACCESS => Priority::Deferred,
             _ => Priority::Soon,
         };
         Line { level: *event.level(), priority, ..self.make_writer() }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Fraction of the buffer (1 / `RESERVED`) that only warnings and errors may use, so that the
+/// Fraction of the buffer (1 / `RESERVED_FRACTION`) that only warnings and errors may use, so that the
 /// access log cannot displace them.
-const RESERVED: usize = 8;
+const RESERVED_FRACTION: usize = 8;
 /// Time for which the writer collects lines of the access log into one write. A system call and a
 /// wake-up for each line would cost as much as the line itself.
-const GATHER: Duration = Duration::from_millis(5);
+const GATHER_TIMEOUT: Duration = Duration::from_millis(5);
 
 /// Urgency of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(super) enum Priority {
     Urgent,
     /// Written at once.
     Soon,
-    /// Written within [`GATHER`], together with other lines.
-    Patient,
+    /// Written within [`GATHER_TIMEOUT`], together with other lines.
+    Deferred,
 }
 
 /// Bounded buffer whose content a thread writes to a sink.
@@ -63,7 +63,7 @@ impl LogQueue {
 
     /// Appends a line, or drops and counts it if the buffer is full. Never waits for the reader.
     pub(super) fn append(&self, prefix: &[u8], line: &[u8], priority: Priority) {
-        let reserved = if priority == Priority::Urgent { 0 } else { self.capacity / RESERVED };
+        let reserved = if priority == Priority::Urgent { 0 } else { self.capacity / RESERVED_FRACTION };
         let room = self.capacity - reserved;
         let mut state = self.state();
         if state.waiting.len() + prefix.len() + line.len() > room {
@@ -73,7 +73,7 @@ impl LogQueue {
         }
         state.waiting.extend_from_slice(prefix);
         state.waiting.extend_from_slice(line);
-        let is_urgent = priority != Priority::Patient || state.waiting.len() > self.capacity / 2;
+        let is_urgent = priority != Priority::Deferred || state.waiting.len() > self.capacity / 2;
         let wakes = is_urgent && !state.urgent;
         state.urgent |= is_urgent;
         if mem::take(&mut state.idle) || wakes {
@@ -109,7 +109,7 @@ impl LogQueue {
                 self.drained.notify_all();
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            let gathered = self.filled.wait_timeout_while(state, GATHER, |state| !state.urgent);
+            let gathered = self.filled.wait_timeout_while(state, GATHER_TIMEOUT, |state| !state.urgent);
             state = gathered.unwrap_or_else(PoisonError::into_inner).0;
             state.urgent = false;
             mem::swap(&mut taken, &mut state.waiting);
@@ -212,10 +212,10 @@ mod tests {
     fn access_lines_are_written_after_a_delay_or_by_a_flush() {
         let (queue, permit, writes) = stalled(1 << 20);
         permit.send(()).unwrap();
-        queue.append(b"", b"lone\n", Priority::Patient);
+        queue.append(b"", b"lone\n", Priority::Deferred);
         assert_eq!(writes.recv_timeout(PATIENCE).unwrap(), b"lone\n");
-        for end in [Priority::Patient, Priority::Soon, Priority::Urgent] {
-            queue.append(b"", b"patient\n", Priority::Patient);
+        for end in [Priority::Deferred, Priority::Soon, Priority::Urgent] {
+            queue.append(b"", b"deferred\n", Priority::Deferred);
             queue.append(b"", b"last\n", end);
             // The writer may take the first line before the second is appended, and then writes
             // twice.
@@ -223,7 +223,7 @@ mod tests {
             permit.send(()).unwrap();
             queue.flush(PATIENCE);
             let written: Vec<u8> = writes.try_iter().flatten().collect();
-            assert_eq!(written, b"patient\nlast\n", "{end:?}");
+            assert_eq!(written, b"deferred\nlast\n", "{end:?}");
         }
     }
 
