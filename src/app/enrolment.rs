@@ -92,7 +92,7 @@ impl Counting {
 
     fn publish(&self, enrolment: EnrolmentShare, at: UnixTime) {
         self.sealgate.metrics.enrolled(&enrolment);
-        self.sealgate.enrolment.tell(enrolment, at);
+        self.sealgate.enrolment.set(enrolment, at);
     }
 }
 

@@ -153,7 +153,7 @@ impl Site {
             tokio::select! {
                 _ = stop.changed() => return,
                 _ = pulse.tick() => {}
-                () = self.sealgate.audit.wanted() => {
+                () = self.sealgate.audit.write_requested() => {
                     if self.sealgate.store.basis().is_ok() {
                         self.write_audit().await;
                     }
@@ -296,7 +296,7 @@ impl EdgeObserver for Site {
 
     fn certificates(&self, shown: &[(&Path, i64)]) {
         let now = i64::try_from(self.sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
-        let gone = self.expiry.lock().unwrap_or_else(PoisonError::into_inner).tell(shown, now);
+        let gone = self.expiry.lock().unwrap_or_else(PoisonError::into_inner).update(shown, now);
         for file in gone {
             self.sealgate.metrics.forget_certificate(&file);
         }
@@ -306,7 +306,7 @@ impl EdgeObserver for Site {
     }
 
     fn upstreams(&self, states: Vec<(String, String, bool)>) {
-        self.sealgate.upstreams.tell(states);
+        self.sealgate.upstreams.set(states);
     }
 
     fn connection(&self, event: ConnectionEvent) {

@@ -16,19 +16,19 @@ use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::user::{Email, Subject, User};
 
-/// `[[app]]`: a protected application.
+/// `[[app]]`: protected application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
     /// Name of the application, which is part of its internal client id, log lines and metrics.
     pub name: String,
-    /// Display name. Without one, pages show `name`.
+    /// Display name. If absent, pages show `name`.
     pub title: Option<String>,
     /// One-line description for the list of applications.
     pub description: Option<String>,
     pub icon: Option<Logo>,
-    /// Host in lower case, with an optional port; see [`App::answers_to`].
+    /// Host in lower case, with an optional port: see [`App::answers_to`].
     pub host: String,
-    /// Public origin (scheme, host and port), if it does not follow from the issuer; see
+    /// Public origin (scheme, host and port), if it cannot be derived from the issuer: see
     /// [`App::origin`].
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url: Option<Url>,
@@ -40,36 +40,36 @@ pub struct App {
     /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
-    /// Audience that bearer tokens must have. Without one, it is the issuer.
+    /// Audience that bearer tokens must have. If absent, the issuer is the audience.
     pub audience: Option<String>,
-    /// Clients whose bearer tokens are accepted. Without a list, these are all clients that an
-    /// operator registered or approved.
+    /// Clients whose bearer tokens are accepted. If absent, the tokens of every client that an
+    /// operator registered or approved are accepted.
     pub clients: Option<Vec<ClientId>>,
     /// Configured names of other issuers whose bearer tokens are accepted.
     pub trusted_issuers: Vec<String>,
-    /// Default of [`Route::acr`]. Rules without an `acr` of their own already contain it.
+    /// Default of [`Route::acr`]. Already copied to the rules without an `acr` of their own.
     pub acr: Vec<String>,
-    /// Settings for sending the user's identity to the application. Shared with each request in
-    /// flight.
+    /// Settings for sending the user's identity to the application. In an `Arc`, because each
+    /// request in flight holds them.
     #[serde(flatten)]
     pub identity: Arc<IdentityHeaders>,
-    /// Whether the client's `Host` header is forwarded. Otherwise the upstream receives its own
-    /// address.
+    /// Whether the client's `Host` header is forwarded. If not, `Host` is the upstream's address.
     pub preserve_host: bool,
     /// Maximum number of concurrent requests to the application. Further requests wait.
     pub max_requests: usize,
-    /// Maximum number of concurrent requests of one client address (IPv6: a /64). Long-lived
-    /// exchanges do not count.
+    /// Maximum number of concurrent requests of one client address (IPv6: a /64). `WebSocket`s and
+    /// event streams do not count.
     pub max_requests_per_client: usize,
     /// Whether the application reads each request body to its end, even if it responds early.
     ///
-    /// If not, a connection that carried a body is not used again.
+    /// If not, a connection is not reused after a request with a body, because the upstream might
+    /// parse the unread rest as the next request.
     pub reads_bodies_whole: bool,
     /// Timeout for connecting to an upstream.
     pub connect_timeout: Duration,
     /// Maximum time without bytes from an upstream.
     pub read_timeout: Duration,
-    /// Maximum idle time of a WebSocket or event stream.
+    /// Timeout for an idle WebSocket or event stream.
     pub stream_timeout: Duration,
     /// Timeout for writing to an upstream.
     pub write_timeout: Duration,
@@ -78,8 +78,8 @@ pub struct App {
 impl App {
     /// Returns whether a request with this `Host` header (lower case) is for the application.
     ///
-    /// A configured host without a port matches every port, because a browser sends the port of the
-    /// public address, which may be a load balancer. A configured host with a port matches only
+    /// A configured host without a port matches every port. Browsers send the port of the public
+    /// address, which may belong to a load balancer. A configured host with a port matches only
     /// that port.
     pub fn answers_to(&self, authority: &str) -> bool {
         authority == self.host || split_port(authority).0 == self.host
@@ -90,16 +90,16 @@ impl App {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns the path at which this user may open the application in a browser, if any.
+    /// Returns the path at which the user can open the application in a browser, if any.
     ///
     /// This is the shortest path of a rule that admits the user. `acr` and `max_age` are ignored,
-    /// because the user can sign in again.
+    /// because the user can satisfy them by signing in again.
     pub fn opens_to(&self, user: &User) -> Option<&str> {
         let by_browser =
             |route: &&Route| route.methods.is_empty() || route.methods.iter().any(|method| method == "GET");
         let theirs = |route: &&Route| match route.access {
             Access::Bearer => false,
-            // A public path other than "/" may contain only images and scripts.
+            // Other public paths may contain only images and scripts.
             Access::Public => route.path == "/",
             Access::SignedIn => route.lets_in(user),
         };
@@ -107,9 +107,9 @@ impl App {
         open.map(|route| route.path.as_str()).min_by_key(|path| path.len())
     }
 
-    /// Returns the highest level that a rule requires of this user.
+    /// Returns the highest level that any rule requires of this user.
     ///
-    /// A rule with several `acr` values requires the lowest of their levels. Values of other
+    /// If a rule has several `acr` values, the lowest of their levels suffices. Values of other
     /// issuers are ignored.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let theirs = self.routes.iter().filter(|route| route.access == Access::SignedIn && route.lets_in(user));
@@ -134,8 +134,7 @@ impl App {
     }
 
     /// Returns the application's public origin, in the form of an `Origin` header.
-    ///
-    /// Without a configured `url`, this is the application's host with the issuer's scheme and
+    /// If `url` is not configured, this is the application's host with the issuer's scheme and
     /// port. A port in the host takes precedence over the port of the issuer.
     pub fn origin(&self, issuer: &IssuerUrl) -> String {
         if let Some(url) = &self.url {
@@ -161,7 +160,7 @@ pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// An upstream server of an application.
+/// Upstream server of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upstream {
     /// Server with a scheme (`http` or `https`), host and port.
@@ -178,25 +177,24 @@ pub struct UpstreamTls {
     pub ca: Option<PathBuf>,
     /// Client certificate for upstreams that request one.
     pub client: Option<TlsConfig>,
-    /// Name for SNI and certificate verification; `None` for the upstream's host.
+    /// Name for SNI and for certificate verification; `None` for the upstream's host.
     pub server_name: Option<String>,
 }
 
 /// Settings for sending the user's identity to an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IdentityHeaders {
-    /// Identity headers and their values. Headers of these names from clients are removed.
+    /// Identity headers and their values. Clients cannot send headers with these names.
     #[serde(rename = "identity_headers", serialize_with = "super::serialize::as_debug")]
     pub headers: Vec<(HeaderName, IdentityValue)>,
-    /// Headers that are forwarded as the client sent them, although some applications read an
-    /// identity from them.
+    /// Headers that clients may send, although applications commonly read an identity from them.
     #[serde(rename = "pass_headers", serialize_with = "super::serialize::as_debug")]
     pub pass: Vec<HeaderName>,
     /// Whether a signed assertion (a JWT) is sent.
     pub assertion: bool,
     /// Treatment of the client's `Authorization` header.
     pub authorization: AuthorizationHeader,
-    /// Encoding of names, e-mail addresses and groups.
+    /// Encoding of names, e-mail addresses and groups in headers.
     pub names: Names,
     pub groups_delimiter: GroupsDelimiter,
 }
@@ -223,20 +221,18 @@ impl Default for IdentityHeaders {
 /// Value of an identity header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityValue {
-    /// The user's `sub`, which never changes and is never reused.
-    ///
-    /// For a user of another issuer: the configured name of the issuer, a colon, and the issuer's
-    /// `sub`.
+    /// The user's `sub`, which never changes and is never reused. For a user of a trusted issuer,
+    /// the issuer's configured name, a colon, and the issuer's `sub`.
     Sub,
     Email,
-    /// The username, or else the e-mail address, or else the `sub`.
+    /// The username. The e-mail address if there is none, and the `sub` if there is neither.
     Username,
     Name,
     Groups,
 }
 
 impl IdentityValue {
-    /// Returns the word for this value in the configuration file.
+    /// Returns the name of this value in the configuration file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sub => "sub",
@@ -248,24 +244,24 @@ impl IdentityValue {
     }
 }
 
-/// Treatment of the `Authorization` header of a request to an application.
+/// Treatment of a client's `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum AuthorizationHeader {
-    /// Forwarded, except for access tokens that this server issued.
+    /// Forwarded, unless it contains an access token of this server.
     Pass,
     Strip,
-    /// Replaced by the signed assertion, as a bearer token.
+    /// Replaced with the signed assertion, as a bearer token.
     Replace,
 }
 
-/// Encoding of header values that may contain more than ASCII.
+/// Encoding of header values that may contain non-ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Names {
     /// Visible ASCII and spaces are unchanged. Other characters are percent-encoded as UTF-8.
     AsciiPercent,
     /// UTF-8 bytes.
     Utf8,
-    /// ISO 8859-9: one byte for each letter, including the Turkish letters.
+    /// ISO 8859-9: one byte for each Turkish or Western European letter.
     Iso8859_9,
     /// UTF-8 bytes in base64url without padding.
     Base64url,
@@ -284,6 +280,7 @@ pub enum GroupsDelimiter {
 }
 
 impl GroupsDelimiter {
+    /// Returns the separator.
     pub const fn as_char(self) -> char {
         match self {
             Self::Comma => ',',
@@ -294,46 +291,49 @@ impl GroupsDelimiter {
     }
 }
 
-/// `[[app.route]]`: the rule for a path and its methods.
+/// `[[app.route]]`: rule for a path and its methods.
 ///
-/// Each field adds a condition that requests must meet.
+/// A request must meet the conditions of all fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Path. With a trailing `/` it includes all paths below it, otherwise only the path itself.
+    /// Path of the rule. With a trailing `/` it includes all paths below it; otherwise it matches
+    /// exactly.
     pub path: String,
-    /// Methods of the rule. Without any, the rule is for all methods that no other rule of the path
-    /// has.
+    /// Methods of the rule. If empty, the rule applies to all methods without their own rule for
+    /// the path.
     pub methods: Vec<String>,
     pub access: Access,
     /// Audience that bearer tokens must have, instead of the application's audience.
     pub audience: Option<String>,
     /// Scopes that bearer tokens must have.
     pub scopes: Vec<String>,
-    /// Permitted groups. The user must be in at least one. If empty, every user is permitted.
+    /// Permitted groups. The user must be a member of at least one. If empty, every user is
+    /// permitted.
     pub groups: Vec<String>,
-    /// Permitted users. Without any, every user is permitted.
+    /// Permitted users. If empty, every user is permitted.
     pub users: Vec<RulePerson>,
-    /// Permitted authentication context classes. The sign-in must have at least one. If empty,
-    /// every sign-in is permitted.
+    /// Permitted authentication context classes of the sign-in. If empty, every sign-in is
+    /// permitted.
     ///
-    /// Sealgate's own values are levels, which a higher level satisfies too. Values of a trusted
-    /// issuer are compared exactly.
+    /// Sealgate's own values are levels, which a higher level also satisfies. Values of a trusted
+    /// issuer must match exactly.
     pub acr: Vec<String>,
     /// Maximum time since the sign-in.
     pub max_age: Option<Duration>,
-    /// Origins that may send CORS requests. Without any, the application sets the CORS headers.
+    /// Origins that may send CORS requests. If empty, the application handles CORS itself.
     pub cors_origins: Vec<String>,
-    /// Whether GET, HEAD and OPTIONS requests may have a body, which has no defined meaning.
+    /// Whether GET, HEAD and OPTIONS requests may have a body. HTTP defines no meaning for such a
+    /// body.
     pub allow_get_body: bool,
-    /// Cache headers of responses. Responses on public routes are unchanged.
+    /// Who sets the cache headers of responses. Public routes keep the application's headers.
     pub caching: Caching,
     /// Whether clients may authenticate with an application password (HTTP Basic).
     pub basic: bool,
-    /// Characters in these paths that the application reads as data, not as separators.
+    /// Characters that the application reads as data in these paths, not as separators.
     pub path_characters: PathCharacters,
 }
 
-/// Characters that some servers read as separators in a path, and some applications as data.
+/// Characters in a path that some servers read as separators, and some applications as data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of independent flags, one for each character")]
 pub struct PathCharacters {
@@ -348,7 +348,7 @@ pub struct PathCharacters {
 }
 
 impl PathCharacters {
-    /// Returns the characters as the configuration file writes them.
+    /// Returns the characters as written in the configuration file.
     pub fn words(self) -> Vec<String> {
         let all = [(self.semicolon, ";"), (self.slash, "%2F"), (self.backslash, "%5C"), (self.double_slash, "%252F")];
         all.into_iter().filter(|(has, _)| *has).map(|(_, word)| word.to_owned()).collect()
@@ -366,13 +366,13 @@ pub enum Caching {
 }
 
 impl Route {
-    /// Returns whether the users and groups of the rule admit the user.
+    /// Returns whether `users` and `groups` admit the user.
     fn lets_in(&self, user: &User) -> bool {
         (self.users.is_empty() || self.users.iter().any(|person| person.is(user)))
             && (self.groups.is_empty() || self.groups.iter().any(|group| user.groups.contains(group)))
     }
 
-    /// Creates a rule that only has a path and an access.
+    /// Creates a rule with a path and an access, and without further conditions.
     pub fn plain(path: &str, access: Access) -> Self {
         Self {
             path: path.to_owned(),
@@ -394,7 +394,7 @@ impl Route {
 
     /// Returns whether two rules have the same conditions. Paths are ignored.
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
-        // The pattern names all fields, so the compiler reports a new field.
+        // An exhaustive pattern, so that the compiler reports each new field.
         let Self {
             path: _,
             methods,
@@ -409,7 +409,7 @@ impl Route {
             caching,
             allow_get_body,
             basic,
-            // Determines which paths are valid, not who has access.
+            // Determines which paths are valid, not which users have access.
             path_characters: _,
         } = self;
         methods == &other.methods
@@ -427,15 +427,14 @@ impl Route {
     }
 }
 
-/// A user named in a rule.
+/// User in the conditions of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RulePerson {
-    /// A local user, by `sub`.
+    /// Local user with this `sub`.
     Sub(Subject),
-    /// A user with this verified e-mail address.
+    /// User with this verified e-mail address.
     Email(Email),
-    /// A user of another issuer: the configured name of the issuer, a colon, and the issuer's
-    /// `sub`.
+    /// User of a trusted issuer: the issuer's configured name, a colon, and the issuer's `sub`.
     Foreign(String),
 }
 
@@ -445,7 +444,7 @@ impl RulePerson {
         Subject::parse(text).map(Self::Sub).or_else(|| Email::parse(text).map(Self::Email))
     }
 
-    /// Returns the user as the configuration file writes it.
+    /// Returns the user as written in the configuration file.
     pub fn text(&self) -> String {
         match self {
             Self::Sub(sub) => sub.to_string(),
@@ -454,8 +453,8 @@ impl RulePerson {
         }
     }
 
-    /// Returns whether this is the user. Unverified e-mail addresses never match, because any user
-    /// can enter them.
+    /// Returns whether this means the local user. Unverified e-mail addresses never match, because
+    /// users can register with addresses of others.
     pub fn is(&self, user: &User) -> bool {
         match self {
             Self::Sub(sub) => *sub == user.sub,
@@ -464,10 +463,10 @@ impl RulePerson {
         }
     }
 
-    /// Returns whether this is the subject of another issuer's token.
+    /// Returns whether this means the subject of a trusted issuer's token.
     ///
-    /// A subject matches by the name of issuer and `sub`, or by an e-mail address for which the
-    /// issuer is trusted. A local `sub` never matches.
+    /// Matches the issuer's name and `sub`, or an e-mail address that the issuer is trusted to
+    /// assert. A local `sub` never matches.
     pub fn is_foreign(&self, foreign: &Foreign) -> bool {
         match self {
             Self::Sub(_) => false,
@@ -482,7 +481,7 @@ impl RulePerson {
 pub enum Access {
     Public,
     Bearer,
-    /// A session cookie or a bearer token.
+    /// Session cookie or bearer token.
     SignedIn,
 }
 

@@ -1,5 +1,4 @@
-//! The operator's logo and colours: accepted formats, and the check that text stays readable (WCAG
-//! 2.2 §1.4.3).
+//! The operator's logo and colours. Checks formats, and that text stays readable (WCAG 2.2 §1.4.3).
 
 use std::fmt;
 
@@ -9,15 +8,15 @@ use serde::Serialize;
 /// Maximum size of a logo in bytes.
 pub(super) const LARGEST_LOGO: u64 = 64 * 1024;
 
-/// Minimum contrast of text (WCAG 2.2 §1.4.3, level AA).
+/// Minimum contrast ratio of text (WCAG 2.2 §1.4.3, level AA).
 const AA: f64 = 4.5;
 
-/// Colours of the stylesheet that the accent must contrast with: card, page, wash, and text on the
-/// accent.
+/// Colours of the stylesheet that the accent must contrast with: card, page, wash, and the text on
+/// accented elements.
 const LIGHT: [Colour; 4] = [Colour(255, 255, 255), Colour(237, 241, 240), Colour(238, 244, 242), Colour(255, 255, 255)];
 const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43, 40), Colour(6, 35, 30)];
 
-/// An sRGB colour.
+/// sRGB colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Colour(u8, u8, u8);
 
@@ -29,11 +28,11 @@ impl Colour {
         digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(Self(channel(0)?, channel(2)?, channel(4)?))
     }
 
-    /// Returns this colour mixed with `hundredths` percent of another.
+    /// Returns a mixture of this colour and `hundredths` percent of another.
     #[must_use]
     pub fn mixed(self, other: Self, hundredths: u16) -> Self {
         let share = hundredths.min(100);
-        // A mean of two bytes fits in a byte.
+        // The weighted mean of two bytes fits in a byte.
         let mix = |a: u8, b: u8| {
             u8::try_from((u16::from(a) * (100 - share) + u16::from(b) * share + 50) / 100).unwrap_or(u8::MAX)
         };
@@ -54,7 +53,8 @@ impl Colour {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
-    /// Returns the lowest contrast ratio with these colours, and the colour that has it.
+    /// Returns the lowest contrast ratio of this colour with the others, and the colour that causes
+    /// it.
     fn worst(self, others: &[Self]) -> (f64, Self) {
         let contrasts = others.iter().map(|other| (self.contrast(*other), *other));
         contrasts.fold((f64::MAX, self), |worst, next| if next.0 < worst.0 { next } else { worst })
@@ -70,7 +70,7 @@ impl fmt::Display for Colour {
 const BLACK: Colour = Colour(0, 0, 0);
 const WHITE: Colour = Colour(255, 255, 255);
 
-/// Colour of links and buttons, for light and dark pages.
+/// Colour of links and buttons, on light and dark pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Accent {
     pub light: Colour,
@@ -78,15 +78,15 @@ pub struct Accent {
 }
 
 impl Accent {
-    /// Creates an accent. Without a dark colour, it mixes the light one with as much white as text
-    /// on dark pages needs.
+    /// Creates an accent. If `dark` is absent, lightens `light` until text is readable on dark
+    /// pages.
     pub(super) fn new(light: Colour, dark: Option<Colour>) -> Self {
         let lighter = || (0..=100).step_by(5).map(|share| light.mixed(WHITE, share));
         let readable = || lighter().find(|colour| colour.worst(&DARK).0 >= AA).unwrap_or(WHITE);
         Self { light, dark: dark.unwrap_or_else(readable) }
     }
 
-    /// Returns the colours of hovered elements, which contrast more with the page.
+    /// Returns the colours of elements under the pointer, which contrast more with the page.
     #[must_use]
     pub fn strong(self) -> Self {
         Self { light: self.light.mixed(BLACK, 28), dark: self.dark.mixed(WHITE, 30) }
@@ -134,7 +134,7 @@ impl Logo {
     /// Parses the content of a file.
     ///
     /// # Errors
-    /// A text that states the problem and the allowed formats.
+    /// Returns a text with the problem and the allowed formats.
     pub(super) fn read(content: Vec<u8>) -> Result<Self, String> {
         let head = content.get(..1024).unwrap_or(&content).trim_ascii_start();
         let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);

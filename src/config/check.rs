@@ -1,7 +1,7 @@
 //! Converts the configuration file to settings: checks keys and values, and sets defaults.
 //!
-//! All errors are collected. A section reads all its keys before it fails, so that a valid key is
-//! not reported as unknown because another key is wrong.
+//! All errors are collected. Each section reads all its keys even after an error, so that valid
+//! keys are not reported as unknown.
 
 mod acme;
 mod address;
@@ -41,10 +41,11 @@ use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::user::Email;
 use tls::CertificateChain;
 
-/// Maximum clock difference between this machine and the verifier of a token, in seconds.
+/// Maximum difference between the clocks of this machine and of a verifier of tokens, in seconds.
 const MAX_CLOCK_DIFFERENCE: u64 = 5 * MINUTE;
 
-/// Reads and checks the file at `path`. `files` is called with the directory of the file.
+/// Reads and checks the file at `path`. `files` creates the path resolver from the file's
+/// directory.
 pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<ConfigFault>> {
     let (content, base) =
         content(path).map_err(|problem| vec![ConfigFault::new(path.display().to_string(), None, problem)])?;
@@ -52,7 +53,7 @@ pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<
     Ok(Config { file: Some(path.to_owned()), ..config })
 }
 
-/// Reads the file. Returns its text and its directory.
+/// Reads the file, and returns its text and its directory.
 fn content(path: &Path) -> Result<(String, PathBuf), String> {
     let content = fs::read(path)
         .map_err(|error| format!("cannot be read ({error}); name the file with --config FILE or SEALGATE_CONFIG"))?;
@@ -61,7 +62,7 @@ fn content(path: &Path) -> Result<(String, PathBuf), String> {
     Ok((content, absolute.parent().map(Path::to_owned).unwrap_or_default()))
 }
 
-/// Reads the file at `path`. Returns how to reach the server that runs with it.
+/// Reads the file at `path`, and returns how to reach the server that runs with it.
 pub(super) fn reach(path: &Path) -> Option<ServerAddress> {
     let (content, base) = content(path).ok()?;
     let (reading, files) = (ConfigReader::new(&content), Files::unchecked(base));
@@ -84,7 +85,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
     }
 }
 
-/// Returns all known keys. Parses a file with every table, and collects the keys that are read.
+/// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
         "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n",
@@ -185,7 +186,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     })
 }
 
-/// Returns each host that needs a certificate, once: the issuer's first. Empty if one of them is
+/// Returns each host that needs a certificate once, the issuer's first. Returns none if a host is
 /// invalid.
 fn hosts(issuer: Option<&IssuerUrl>, apps: Option<&[App]>, factors: &FactorsConfig) -> Vec<String> {
     let (Some(issuer), Some(apps)) = (issuer, apps) else { return Vec::new() };
@@ -206,7 +207,7 @@ fn server(
     acme: bool,
     hsm: Option<&Hsm>,
 ) -> (ServerConfig, Vec<CertificateChain>) {
-    // Another check reports an invalid issuer.
+    // If the issuer is invalid, do not report errors that depend on it.
     let https = issuer.is_none_or(IssuerUrl::is_https);
     let mut listen: Vec<SocketAddr> = Vec::new();
     section.required_texts("listen", "write a list such as [\"0.0.0.0:443\"]", |text| {
@@ -289,7 +290,7 @@ fn admin(
 fn tokens(mut section: Section<'_, '_>) -> TokensConfig {
     TokensConfig {
         access_token: section.seconds("access_token_seconds", 15 * MINUTE, 1..=DAY),
-        // RFC 6749 §4.1.2 recommends ten minutes at most.
+        // RFC 6749 §4.1.2 recommends a maximum of ten minutes.
         authorization_code: section.seconds("authorization_code_seconds", 5 * MINUTE, 1..=10 * MINUTE),
         refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
         refresh_retry: section.seconds("refresh_retry_seconds", 0, 0..=MAX_REFRESH_RETRY),
@@ -306,7 +307,7 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
         section.fault("keep_seconds", &problem);
     }
     let rotate = section.optional_seconds("rotate_seconds", 1..=3660 * DAY);
-    // With a shorter time, rotations would add keys faster than expired keys are removed.
+    // More frequent rotations would add keys faster than expired keys are removed.
     let soonest = publish + keep;
     if rotate.is_some_and(|rotate| rotate < soonest) {
         let problem = format!(
@@ -315,8 +316,8 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
         );
         section.fault("rotate_seconds", &problem);
     }
-    // 1/25 of the time remains for a copy that was in transit when the key was published, and for
-    // clock differences.
+    // Leave 1/25 of the publication time for responses that were in transit when the key was
+    // published, and for differences between clocks.
     let cache = (publish * 24 / 25).min(Duration::from_secs(DAY));
     KeysConfig { times: KeyTimes { publish, keep }, cache, rotate }
 }
@@ -365,7 +366,7 @@ fn login(mut section: Section<'_, '_>) -> LoginConfig {
     }
 }
 
-/// Maximum number of accounts in `registration.notify`.
+/// Maximum number of e-mail addresses in `registration.notify`.
 const MAX_NOTIFIED: usize = 10;
 
 fn registration(mut section: Section<'_, '_>, sends_mail: bool) -> Registration {

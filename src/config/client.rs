@@ -1,13 +1,13 @@
-//! A client that the configuration file defines.
+//! Clients that the configuration file defines.
 
 use sealgate_domain::client::Client;
 
-/// `[[client]]`: a client that only this file changes.
+/// `[[client]]`: client that can be changed only in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinedClient {
-    /// Record to store. Its times and its incarnation are set when it is stored. If the files of its
-    /// secrets were not read, it lacks these secrets.
+    /// Record to store. Storing it sets its times and its incarnation. Secrets whose files were not
+    /// read are missing.
     pub client: Client,
-    /// Whether it replaces a client with the same ID that was registered in another way.
+    /// Whether the definition may replace a client with the same ID that was registered otherwise.
     pub adopt: bool,
 }

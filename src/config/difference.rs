@@ -1,7 +1,7 @@
 //! Compares two configurations key by key, and reports which changes a running server can apply.
 //!
 //! Both configurations are serialised for the comparison. The result contains names of keys, never
-//! values. A test fails if a key is missing in the lists of this module.
+//! values. A test fails if a key of the configuration is missing from the lists below.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,15 +15,15 @@ use sealgate_domain::client_rules;
 /// Changes between two configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Keys that a reload applies, such as `rate_limits.token` and `app wiki: route, upstreams`.
+    /// Keys that a reload applies, such as `rate_limits.token` or `app wiki: route, upstreams`.
     pub live: Vec<String>,
-    /// Keys that a restart applies, such as `server.listen`.
+    /// Keys that need a restart, such as `server.listen`.
     pub restart: Vec<String>,
 }
 
-/// A section, its keys that need a restart, and its keys that a reload applies.
+/// Section, its keys that need a restart, and its keys that a reload applies.
 ///
-/// The report has the order of this list. A section may therefore appear more than once.
+/// The lists determine the order of the report, so a section may appear more than once.
 type Keys = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SECTIONS: &[Keys] = &[
@@ -99,8 +99,8 @@ impl Config {
     pub fn difference(&self, new: &Self) -> Difference {
         let mut found = Difference::default();
         let (before, after) = (serialised(self), serialised(new));
-        // A reload can replace certificates, but not switch a bound listener between TLS and plain
-        // HTTP.
+        // A reload can replace certificates, but cannot switch a bound listener between TLS and
+        // plain HTTP.
         let tls_stays = self.server.tls.is_empty() == new.server.tls.is_empty();
         for (section, restart, live) in SECTIONS {
             let changed = |keys| changed(&before, &after, section, keys);
@@ -136,7 +136,7 @@ impl Difference {
         for app in old.iter().filter(|app| !among(new, &app.name)) {
             self.live.push(format!("app {}: removed", app.name));
         }
-        // The order matters, because the first application that matches a host is selected.
+        // The order matters, because a request is for the first application that matches its host.
         let kept = old.iter().filter(|app| among(new, &app.name));
         if !kept.map(|app| &app.name).eq(new.iter().filter(|app| among(old, &app.name)).map(|app| &app.name)) {
             self.live.push("app: their order".to_owned());
@@ -163,7 +163,7 @@ impl Difference {
     }
 }
 
-/// Returns the keys of a section whose values differ.
+/// Returns the keys of a section with different values.
 fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -> impl Iterator<Item = &'k str> {
     let section = if section.is_empty() { String::new() } else { format!("/{section}") };
     keys.iter().copied().filter(move |key| {
@@ -172,7 +172,7 @@ fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -
     })
 }
 
-/// Returns the name of a key's field. A field name has no unit.
+/// Returns the name of a key's field, which has no suffix for the unit.
 fn field(key: &str) -> &str {
     let seconds = key.strip_suffix("_seconds");
     seconds.or_else(|| key.strip_suffix("_days")).unwrap_or(key)
@@ -205,7 +205,7 @@ mod tests {
         value.as_object().unwrap().keys().map(String::as_str).collect()
     }
 
-    /// Returns a configuration with the sections of both store engines, and its keys.
+    /// Returns a configuration with the sections of both store engines, and its serialised form.
     fn every_section() -> (Config, Value) {
         let cluster = "store.engine = \"postgres\"\nstore.url_file = \"u\"\nstore.ca_file = \"c\"\ncluster.node = \"id-1\"\n\
             admin.socket = \"a\"\n";
@@ -245,9 +245,9 @@ mod tests {
         let listed: BTreeSet<_> = sections.chain(APP.iter().map(|key| format!("app.{key}"))).collect();
         let known = known_keys();
         assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
-        // Some keys are compared as part of another key: keys of a table as part of the table, and
-        // keys of a derived value as part of its first key. `agree_to_terms` must always be true.
-        // A test of its own changes each key of a client.
+        // Keys of an inner table are compared as part of the table, and keys of a derived value as
+        // part of its first key. `agree_to_terms` must always be true. Another test changes each
+        // key of a client.
         let by_another = |key: &String| {
             let tables = key.match_indices('.').any(|(at, _)| listed.contains(&key[..at]));
             let is_table = known.iter().any(|other| other.starts_with(&format!("{key}.")));

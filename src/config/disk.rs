@@ -1,7 +1,7 @@
-//! Paths and files that a configuration names: resolving, checking, and reading secrets.
+//! Paths and files of a configuration: resolves paths, checks files, and reads secrets.
 //!
-//! A check before the start turns an error deep inside a library into one clear line. Each file is
-//! checked again when it is used.
+//! A check before the start gives one clear error instead of an obscure one from a library. Each
+//! file is checked again when it is used.
 
 use std::fs;
 use std::fs::{File, Metadata};
@@ -23,13 +23,13 @@ use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
 use sealgate_domain::secret::SecretHash;
 
-/// Placeholder in paths for the directory of systemd credentials, which differs between units.
+/// Placeholder in paths for the directory of systemd credentials, which is different for each unit.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
 
-/// Directory that contains the systemd credential directories.
+/// Directory of the systemd credential directories.
 ///
 /// systemd grants access to the unit's user with an access control list. `stat` shows the mask of
-/// the list as permissions of the group, but the group has no access.
+/// the list as permissions of the group, although the group has no access.
 const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 
 /// Maximum length of a Unix socket's path in bytes: `sun_path` without its final NUL (unix(7)).
@@ -52,14 +52,13 @@ impl Files {
         Self { base, look: Look::No }
     }
 
-    /// Creates a resolver that checks files. Relative paths start at `base`.
-    ///
-    /// `credentials` is the systemd credential directory of the unit, if any.
+    /// Creates a resolver that checks files. Relative paths start at `base`. `credentials` is the
+    /// systemd credential directory of the unit, if any.
     pub(super) fn checked(base: PathBuf, credentials: Option<PathBuf>) -> Self {
         Self { base, look: Look::Yes { credentials } }
     }
 
-    /// Makes a path absolute. Replaces the placeholder of the credential directory.
+    /// Makes a path absolute, and expands the placeholder for the credential directory.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
             return Err("is not a path; write an absolute path, or one relative to this file's directory".into());
@@ -74,8 +73,8 @@ impl Files {
         }
     }
 
-    /// Checks a file with a secret. `what` names the secret in errors, such as `the token's user
-    /// PIN`.
+    /// Checks a file with a secret. `what` names the secret in errors, for instance `the token's
+    /// user PIN`.
     pub(super) fn secret_file(&self, text: &str, what: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -88,7 +87,7 @@ impl Files {
         Ok(path)
     }
 
-    /// Reads the secret of a client and returns its hash; none if files are not checked.
+    /// Reads the secret of a client and returns its hash. Returns `None` if files are not checked.
     pub(super) fn client_secret(&self, text: &str) -> Result<Option<SecretHash>, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(None) };
@@ -106,8 +105,8 @@ impl Files {
         Ok(path)
     }
 
-    /// Checks that SoftHSM's configuration file can be read. Without this check, a missing file
-    /// appears only as a missing token.
+    /// Checks that SoftHSM's configuration file can be read. SoftHSM would report an unreadable
+    /// file only as a missing token.
     pub(super) fn softhsm_conf(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -115,7 +114,7 @@ impl Files {
         Ok(path)
     }
 
-    /// Checks the store's directory, which may be absent.
+    /// Checks the store's directory. It may be absent, because the server creates it.
     pub(super) fn store(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -139,8 +138,8 @@ impl Files {
         }
         let Look::Yes { .. } = self.look else { return Ok(path) };
         match fs::symlink_metadata(&path) {
-            // The server removes the socket that a killed process left. It must not remove another
-            // file.
+            // The server replaces a socket that a killed process left behind. It must not delete
+            // any other file.
             Ok(metadata) if !metadata.file_type().is_socket() => {
                 Err(format!("{} exists and is not a socket; write another path", path.display()))
             }
@@ -192,7 +191,7 @@ impl Files {
         Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
     }
 
-    /// Checks a file with the JWK set of another issuer, which must contain a usable key.
+    /// Checks that a file contains a JWK set with a usable key, for a trusted issuer.
     pub(super) fn key_set(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -236,7 +235,7 @@ impl Files {
     }
 }
 
-/// A certificate chain. It is empty if the file was not read.
+/// Certificate chain. Empty if the file was not read.
 pub(super) struct Chain {
     pub(super) path: PathBuf,
     certificates: Vec<CertificateDer<'static>>,
@@ -248,13 +247,14 @@ impl Chain {
         !self.certificates.is_empty()
     }
 
-    /// Returns when the leaf expires, in seconds since 1970, or `None` if the chain is empty or
-    /// unreadable.
+    /// Returns when the leaf certificate expires, in seconds since 1970. Returns `None` if the
+    /// chain is empty or cannot be parsed.
     pub(super) fn ends(&self) -> Option<i64> {
         not_after(self.certificates.first()?)
     }
 
-    /// Returns whether the leaf is for this host: a name, or an IP address as in a URL.
+    /// Returns whether the leaf certificate is valid for this host name or IP address (with the
+    /// brackets of a URL).
     pub(super) fn is_for(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let (Some(leaf), Ok(name)) = (self.certificates.first(), ServerName::try_from(bare)) else { return false };
@@ -268,19 +268,19 @@ pub fn not_after(certificate: &[u8]) -> Option<i64> {
     Some(certificate.validity().not_after.timestamp())
 }
 
-/// A private key. `key` is `None` if the file was not read.
+/// Private key. `key` is `None` if the file was not read.
 pub(super) struct PrivateKey {
     pub(super) path: PathBuf,
     key: Option<PrivateKeyDer<'static>>,
 }
 
-/// The file of a pair that is wrong, with the error text for it.
+/// File of a pair that is wrong, with the error text.
 pub(super) enum Mismatch {
     Certificate(String),
     Key(String),
 }
 
-/// Checks that a certificate chain and a private key belong together, as the listener does.
+/// Checks that a private key belongs to a certificate chain, as the listener does.
 pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mismatch> {
     let Some(secret) = &key.key else { return Ok(()) };
     let name = key.path.display();
@@ -302,8 +302,8 @@ pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mis
     }
 }
 
-/// Checks that a file can be read. The type is checked before opening, because opening a pipe
-/// without a writer would block.
+/// Checks that a file can be read. Checks the type first, because opening a pipe without a writer
+/// would block.
 fn readable(path: &Path) -> Result<Metadata, String> {
     let cannot = |error| format!("{} cannot be read ({error})", path.display());
     let metadata = fs::metadata(path).map_err(cannot)?;
@@ -319,16 +319,17 @@ const MAX_SECRET_LENGTH: usize = 255;
 
 /// Reads a secret from a file, without one trailing newline.
 ///
-/// `what` names the secret in errors, such as `the token's user PIN`.
+/// `what` names the secret in errors, for instance `the token's user PIN`.
 ///
 /// # Errors
-/// A text without the file's name, if the file is absent, accessible to other users, empty, too
+/// Returns a text, without the file's name, if the file is absent, accessible to other users,
+/// empty, too long or not UTF-8.
 /// long or not UTF-8.
 pub fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
     read_longer_secret_file(path, what, MAX_SECRET_LENGTH)
 }
 
-/// Reads a secret file like [`read_secret_file`], with a secret of at most `max_length` bytes.
+/// Reads a secret file as [`read_secret_file`] does, but permits up to `max_length` bytes.
 pub fn read_longer_secret_file(path: &Path, what: &str, max_length: usize) -> Result<Zeroizing<String>, String> {
     // Without `O_NONBLOCK`, opening a pipe without a writer would block.
     let file = File::options()
@@ -336,8 +337,8 @@ pub fn read_longer_secret_file(path: &Path, what: &str, max_length: usize) -> Re
         .custom_flags(libc::O_NONBLOCK)
         .open(path)
         .map_err(|error| format!("cannot be read ({error})"))?;
-    // The metadata of the open file is checked, so the path cannot be replaced between check and
-    // read.
+    // Check the open file and not the path, because another file could be put at the path before
+    // the read.
     let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
     check_access(path, &metadata)?;
 
@@ -360,7 +361,7 @@ fn check_access(path: &Path, metadata: &Metadata) -> Result<(), String> {
     check_mode(path, metadata)
 }
 
-/// Returns an error, without the file's name, if other users can access the file.
+/// Returns an error, without the file's name, if other users have access to the file.
 fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
     let mode = metadata.mode() & 0o777;

@@ -8,31 +8,31 @@ use sealgate_domain::assurance::{AssuranceLevel, LevelPolicy};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 
-/// `[factors]`: the assurance level that every sign-in must reach.
+/// `[factors]`: assurance levels that sign-ins must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FactorsConfig {
     /// Level that all users must reach.
     pub level: AssuranceLevel,
-    /// Levels that members of groups must reach, by group name.
+    /// Levels that members of groups must reach, by the name of the group.
     pub groups: BTreeMap<String, AssuranceLevel>,
-    /// End of the period in which users without a factor may sign in with the password only; `None`
-    /// for no such period.
+    /// Until this time, users without a second factor may sign in with the password only. `None` if
+    /// they never may.
     pub enrol_by: Option<UnixTime>,
     pub enrolment: EnrolmentChoice,
-    /// Host to which security keys and passkeys are bound (WebAuthn's RP ID), if it is not the
-    /// issuer's: the issuer's earlier host.
+    /// Host to which security keys and passkeys are bound (WebAuthn's RP ID), if the issuer has
+    /// moved from that host.
     pub rp_id: Option<String>,
-    /// Former host of the issuer whose security keys and passkeys the operator has given up.
+    /// Former host of the issuer whose security keys and passkeys need not work any more.
     pub abandon_keys_of: Option<String>,
 }
 
-/// Person who adds the first factor of a user.
+/// How users get their first factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum EnrolmentChoice {
-    /// The user, after the password.
+    /// The user adds it during a sign-in, after the password.
     InSignIn,
-    /// The recipient of an enrolment link, which an administrator creates. A stolen password alone
-    /// is not enough to add a factor.
+    /// The user opens an enrolment link from an administrator, so that a stolen password alone does
+    /// not suffice to add a factor.
     ByLink,
 }
 
@@ -42,7 +42,7 @@ impl FactorsConfig {
         LevelPolicy { level: self.level_for(user), may_postpone: !self.enrolment_is_due(now) }
     }
 
-    /// Returns the highest of the level for all users and the levels for this user's groups.
+    /// Returns the highest of the level for all users and the levels for the user's groups.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
         groups.copied().fold(self.level, AssuranceLevel::max)

@@ -1,7 +1,7 @@
 //! Reads TOML values key by key, and collects all errors.
 //!
 //! Keys that were not read are reported as unknown. A derived `Deserialize` would stop at the first
-//! error. The module contains no names of keys.
+//! error. This module does not depend on the names of keys.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,8 @@ use crate::ConfigFault;
 /// Reader of a configuration file: its text, the errors, and the keys that were read.
 pub(super) struct ConfigReader<'t> {
     text: &'t str,
-    /// Byte offset of each line's start. The line of every value is needed, and a file may have
-    /// thousands of lines.
+    /// Byte offset of the start of each line. Indexed because the line of every value is needed,
+    /// and a file may have thousands of lines.
     lines: Vec<usize>,
     faults: RefCell<Vec<ConfigFault>>,
     warnings: RefCell<Vec<ConfigFault>>,
@@ -35,14 +35,14 @@ impl<'t> ConfigReader<'t> {
 
     /// Returns the whole file as a section, or `None` if the text is not valid TOML.
     ///
-    /// A partial result would cause misleading errors in addition.
+    /// Checks of an incomplete file would only add misleading errors.
     pub(super) fn root(&self) -> Option<Section<'_, 't>> {
         let (root, errors) = DeTable::parse_recoverable(self.text);
         let mut last_line = 0;
         for error in &errors {
             let at = error.span().map_or(self.text.len(), |span| span.start);
             let (line, column) = self.position(at);
-            // Further errors in a line usually follow from the first.
+            // A second error in a line usually follows from the first.
             if line != last_line {
                 let message = error.message().replace('\n', " ");
                 self.report(format!("line {line}, column {column}"), None, format!("not TOML: {message}"));
@@ -52,9 +52,9 @@ impl<'t> ConfigReader<'t> {
         errors.is_empty().then(|| self.whole(root.into_inner()))
     }
 
-    /// Returns the readable parts of the file, even if the file is not valid TOML.
+    /// Returns the readable parts of a file that need not be valid TOML.
     ///
-    /// Used by callers that need one value and do not report errors.
+    /// For callers that need a single value and report no errors.
     pub(super) fn recovered(&self) -> Section<'_, 't> {
         self.whole(DeTable::parse_recoverable(self.text).0.into_inner())
     }
@@ -63,7 +63,7 @@ impl<'t> ConfigReader<'t> {
         Section { reading: self, path: String::new(), shape: Shape::Absent, entries, read_keys: BTreeMap::new() }
     }
 
-    /// Returns the errors and the warnings, both in the order of the file.
+    /// Returns the errors and the warnings, each in the order of the file.
     pub(super) fn into_faults_and_warnings(self) -> (Vec<ConfigFault>, Vec<ConfigFault>) {
         let in_order = |mut found: Vec<ConfigFault>| {
             found.sort_by_key(ConfigFault::line);
@@ -90,20 +90,20 @@ impl<'t> ConfigReader<'t> {
     }
 }
 
-/// Origin of a section.
+/// How a section was created.
 #[derive(Clone, Copy)]
 enum Shape {
     /// The table is absent, or is the whole file.
     Absent,
     /// A table that starts in this line.
     Table(usize),
-    /// The value is not a table. This error has been reported, so missing keys are not.
+    /// The value is not a table. This was reported, so missing keys are not.
     Wrong,
 }
 
-/// A table of the file.
+/// Table of the file.
 ///
-/// Dropping a section reports the keys that were not read. Callers must therefore read all known
+/// Dropping a section reports the keys that were not read. The caller must therefore read all known
 /// keys, even after an error.
 pub(super) struct Section<'r, 't> {
     reading: &'r ConfigReader<'t>,
@@ -134,8 +134,8 @@ impl<'r, 't> Section<'r, 't> {
         self.take(key).map(|found| self.table(found, allowed))
     }
 
-    /// Returns a list of subtables. A single table becomes a list of one, an absent key an empty
-    /// list.
+    /// Returns a list of subtables. A single table becomes a list with one element. If the key is
+    /// absent, the list is empty.
     pub(super) fn one_or_more_sections(&mut self, key: &'static str, allowed: &str) -> Vec<Section<'r, 't>> {
         let Some(found) = self.take(key) else { return Vec::new() };
         if !found.value.is_array() {
@@ -148,7 +148,7 @@ impl<'r, 't> Section<'r, 't> {
         elements.into_iter().map(|found| self.table(found, allowed)).collect()
     }
 
-    /// Returns an array of tables. An absent key becomes an empty list.
+    /// Returns the tables of an array of tables. If the key is absent, the list is empty.
     pub(super) fn sections(&mut self, key: &'static str) -> Vec<Section<'r, 't>> {
         let Some(found) = self.take(key) else { return Vec::new() };
         let allowed = format!("write each as a table of its own, [[{key}]]");
@@ -172,7 +172,7 @@ impl<'r, 't> Section<'r, 't> {
         self.read_text(&found, allowed, read)
     }
 
-    /// Parses a string, which is required if `is_wanted`.
+    /// Parses a string. The key is required if `is_wanted` is true.
     pub(super) fn text_if<T>(
         &mut self,
         is_wanted: bool,
@@ -198,7 +198,7 @@ impl<'r, 't> Section<'r, 't> {
     }
 
     /// Parses a list of strings with `read`, and omits invalid elements. Returns `None` if the key
-    /// is absent or the value is not a list.
+    /// is absent or its value is not a list.
     pub(super) fn texts<T>(
         &mut self,
         key: &'static str,
@@ -210,9 +210,10 @@ impl<'r, 't> Section<'r, 't> {
         Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
     }
 
-    /// Parses a list of strings, or a single string as a list of one. The list must not be empty.
+    /// Parses a list of strings that must not be empty. A single string becomes a list with one
+    /// element.
     ///
-    /// Invalid elements are omitted. Returns `None` if the key is absent or the value is of another
+    /// Invalid elements are omitted. Returns `None` if the key is absent or its value has another
     /// type.
     pub(super) fn one_or_more_texts<T>(
         &mut self,
@@ -226,9 +227,10 @@ impl<'r, 't> Section<'r, 't> {
         self.some_texts(key, allowed, read)
     }
 
-    /// Parses a table whose keys the operator chooses. `read` gets the key and the value, a string.
+    /// Parses a table with keys that the operator chooses. `read` parses each pair of key and
+    /// string.
     ///
-    /// Invalid entries are omitted. Returns `None` if the key is absent or the value is not a
+    /// Invalid entries are omitted. Returns `None` if the key is absent or its value is not a
     /// table.
     pub(super) fn named_texts<T>(
         &mut self,
@@ -292,7 +294,7 @@ impl<'r, 't> Section<'r, 't> {
         texts
     }
 
-    /// Reads one of the words in `choices`. Returns `None` if the key is absent or the word
+    /// Reads one of the words in `choices`. Returns `None` if the key is absent or the word is
     /// unknown.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let allowed = written(choices);
@@ -305,7 +307,7 @@ impl<'r, 't> Section<'r, 't> {
         self.required_text(key, &allowed, |text| chosen(text, choices))
     }
 
-    /// Reads an integer in `range`. Returns `default` if the key is absent or the value invalid.
+    /// Reads an integer in `range`. Returns `default` if the key is absent or its value is invalid.
     pub(super) fn number<T>(&mut self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -314,19 +316,19 @@ impl<'r, 't> Section<'r, 't> {
     }
 
     /// Reads a duration in whole seconds in `range`. Returns `default` seconds if the key is absent
-    /// or the value invalid.
+    /// or its value is invalid.
     pub(super) fn seconds(&mut self, key: &'static str, default: u64, range: RangeInclusive<u64>) -> Duration {
         Duration::from_secs(self.whole(key, range, " of seconds").unwrap_or(default))
     }
 
-    /// Reads a duration in whole seconds in `range`. Returns `None` if the key is absent or the
-    /// value invalid.
+    /// Reads a duration in whole seconds in `range`. Returns `None` if the key is absent or its
+    /// value is invalid.
     pub(super) fn optional_seconds(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<Duration> {
         self.whole(key, range, " of seconds").map(Duration::from_secs)
     }
 
-    /// Reads an integer in `range`, or `word`, for which it returns `None`. Returns `default` if
-    /// the key is absent or the value invalid.
+    /// Reads an integer in `range`, or `word` as `None`. Returns `default` if the key is absent or
+    /// its value is invalid.
     pub(super) fn number_or<T>(
         &mut self,
         word: &str,
@@ -345,7 +347,7 @@ impl<'r, 't> Section<'r, 't> {
         Some(self.whole_number(key, &range, &allowed).unwrap_or(default))
     }
 
-    /// Reads a number from 0 to 1. Returns `default` if the key is absent or the value invalid.
+    /// Reads a number from 0 to 1. Returns `default` if the key is absent or its value is invalid.
     pub(super) fn ratio(&mut self, key: &'static str, default: f64) -> f64 {
         let Some(found) = self.take(key) else { return default };
         let value = match &found.value {
@@ -359,7 +361,7 @@ impl<'r, 't> Section<'r, 't> {
         })
     }
 
-    /// Reads a boolean. Returns `default` if the key is absent or the value invalid.
+    /// Reads a boolean. Returns `default` if the key is absent or its value is invalid.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let Some(found) = self.take(key) else { return default };
         found.value.as_bool().unwrap_or_else(|| {
@@ -368,7 +370,7 @@ impl<'r, 't> Section<'r, 't> {
         })
     }
 
-    /// Reports an error in a key of this table, for checks that involve other keys.
+    /// Reports an error in the value of a key, for checks that involve several keys.
     ///
     /// `problem` states the problem, then the allowed values.
     pub(super) fn fault(&self, key: &'static str, problem: &str) {
@@ -379,7 +381,7 @@ impl<'r, 't> Section<'r, 't> {
         self.reading.report(self.join(key), line, problem.to_owned());
     }
 
-    /// Reports a warning about a key whose value is allowed, but may be a mistake.
+    /// Reports a warning about a value that is allowed but may be a mistake.
     pub(super) fn warn(&self, key: &'static str, problem: &str) {
         let line = self.read_keys.get(key).copied().flatten();
         self.reading.warnings.borrow_mut().push(ConfigFault::new(self.join(key), line, problem.to_owned()));
@@ -397,7 +399,7 @@ impl<'r, 't> Section<'r, 't> {
         self.join(key)
     }
 
-    /// Returns whether the file contains a key, with a valid value or not. The key must have been
+    /// Returns whether the file contains a key, even with an invalid value. The key must have been
     /// read.
     pub(super) fn has(&self, key: &'static str) -> bool {
         self.read_keys.get(key).is_some_and(Option::is_some)
@@ -472,7 +474,7 @@ impl<'r, 't> Section<'r, 't> {
         self.reading.report(found.path.clone(), Some(found.line), problem);
     }
 
-    /// Removes the value of a key from the table, so that the key does not count as unknown.
+    /// Removes the value of a key from the table, so that the key is not reported as unknown.
     fn take(&mut self, key: &'static str) -> Option<Found<'t>> {
         let path = self.join(key);
         self.reading.keys.borrow_mut().insert(without_numbers(&path));
@@ -505,12 +507,14 @@ impl Drop for Section<'_, '_> {
     }
 }
 
-/// Minimum Jaro-Winkler similarity (0 to 1) of an unknown key and the known key to suggest.
+/// Minimum Jaro-Winkler similarity (0 to 1) between an unknown key and a known key to suggest.
 ///
-/// clap suggests above 0.7, but short keys resemble each other more than commands do.
+/// clap's limit for commands is 0.7. Keys need a higher one, because short keys are more similar to
+/// each other.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// Returns the known key that resembles an unknown one most, or `None` if none is similar enough.
+/// Returns the known key that is most similar to an unknown key, or `None` if none is similar
+/// enough.
 fn similar<'k>(key: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let scored = known.map(|known| (strsim::jaro_winkler(key, known), known));
     let best = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;

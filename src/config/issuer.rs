@@ -1,4 +1,4 @@
-//! The issuer identifier, the public addresses derived from it, and `[[trusted_issuer]]`.
+//! Issuer identifier, the public addresses derived from it, and `[[trusted_issuer]]`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sealgate_domain::oauth::trusted_token::TrustTerms;
 
 /// Issuer identifier (OpenID Connect Discovery §3).
 ///
-/// A URL with https, or with http on a loopback host. It has no query, no fragment and no trailing
+/// This is an https URL, or an http URL on a loopback host, without query, fragment and trailing
 /// slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerUrl {
@@ -21,7 +21,7 @@ impl IssuerUrl {
     /// Parses an issuer.
     ///
     /// # Errors
-    /// A text that states the allowed values.
+    /// Returns a text that states the allowed values.
     pub fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("not a URL ({error}); write https://host"))?;
         let loopback = is_loopback_host(url.host_str().unwrap_or_default());
@@ -42,8 +42,8 @@ impl IssuerUrl {
         if text.ends_with('/') {
             return Err("remove the trailing slash".into());
         }
-        // Clients compare the issuer byte for byte. If a client's URL library changed the issuer,
-        // the client would reject it.
+        // Clients compare the issuer byte for byte. A client would reject it if its URL library
+        // changed the text.
         if url.as_str().trim_end_matches('/') != text {
             return Err(format!("write it in its normal form: {}", url.as_str().trim_end_matches('/')));
         }
@@ -60,13 +60,13 @@ impl IssuerUrl {
         &self.url
     }
 
-    /// Returns whether the issuer uses TLS. HSTS and the `Secure` attribute and `__Host-` prefix of
-    /// cookies depend on it.
+    /// Returns whether the issuer uses TLS. This determines whether HSTS is sent, and whether
+    /// cookies are `Secure` and have the prefix `__Host-`.
     pub fn is_https(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// Returns the `Host` header of requests to the issuer. A default port is omitted.
+    /// Returns the `Host` header of requests to the issuer, without a default port.
     pub fn authority(&self) -> String {
         authority(&self.url)
     }
@@ -81,40 +81,40 @@ impl IssuerUrl {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Returns the port, or `None` if it is the default port of the scheme.
+    /// Returns the port, or `None` for the default port of the scheme.
     pub fn port(&self) -> Option<u16> {
         self.url.port()
     }
 
-    /// Returns the prefix of every path of the provider: empty, or `/…` without a trailing slash.
+    /// Returns the prefix of every path of the provider: empty, or `/…` without trailing slash.
     pub fn path_prefix(&self) -> &str {
         self.url.path().trim_end_matches('/')
     }
 }
 
-/// Returns the `Host` header of requests to a URL. A default port is omitted.
+/// Returns the `Host` header of requests to a URL, without a default port.
 pub fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Returns whether a host means this machine: `localhost`, a name under `.localhost` (RFC 6761
-/// §6.3), 127.0.0.1 or `[::1]`.
+/// Returns whether a host is this machine: `localhost`, a name under `.localhost` (RFC 6761 §6.3),
+/// 127.0.0.1 or `[::1]`.
 pub fn is_loopback_host(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
 }
 
-/// `[[trusted_issuer]]`: an issuer whose access tokens some applications accept.
+/// `[[trusted_issuer]]`: issuer whose access tokens some applications accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedIssuer {
-    /// Requirements for tokens of the issuer, and its short name.
+    /// Short name of the issuer, and requirements for its tokens.
     pub terms: TrustTerms,
     pub keys: KeySource,
     /// Maximum time between two fetches of the keys.
     pub refresh: Duration,
-    /// Minimum time between two fetches that are caused by tokens with an unknown key.
+    /// Minimum time between two fetches that tokens with an unknown key cause.
     pub throttle: Duration,
-    /// Time for which fetched keys are used while they cannot be fetched again.
+    /// Maximum age of fetched keys, if later fetches fail.
     pub stale: Duration,
 }
 
@@ -124,6 +124,6 @@ pub enum KeySource {
     Discovered,
     /// A configured URL.
     At(Url),
-    /// A file, which is read again when it changes.
+    /// A file. It is read again when it changes.
     File(PathBuf),
 }

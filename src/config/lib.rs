@@ -1,7 +1,7 @@
-//! The checked configuration of the program.
+//! Checked configuration of Sealgate.
 //!
-//! `file` reads the TOML file key by key. `check` converts it to the settings and reports all
-//! errors at once. The crate opens no socket and does not access the token.
+//! `file` reads the TOML file key by key. `check` converts it to settings and reports all errors at
+//! once. This crate does not open sockets or access the PKCS#11 token.
 
 mod acme;
 mod app;
@@ -56,9 +56,9 @@ pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence,
 impl Config {
     /// Returns whether a client may register this redirect URI without an administrator.
     ///
-    /// Hosts of the issuer and of the protected applications are reserved for administrators: pages
-    /// there belong to others, who would receive the codes of the client's users. `client` is the
-    /// registered client, if any; it may keep its URIs.
+    /// The hosts of the issuer and of the protected applications are reserved for administrators.
+    /// Otherwise the owner of a page there could receive the authorization codes of a client's
+    /// users. `client` is the existing registration, if any; it may keep its URIs.
     pub fn may_register(&self, uri: &RedirectUri, client: Option<&Client>) -> bool {
         let is_known = |client: &Client| {
             client.redirect_uris.iter().chain(&client.post_logout_redirect_uris).any(|known| known == uri)
@@ -76,32 +76,35 @@ impl Config {
     /// Reads and checks a configuration file and the files that it names.
     ///
     /// # Errors
-    /// All errors, in the order of the file.
+    /// Returns all errors, in the order of the file.
     pub fn load(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         Self::load_with(path, std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from))
     }
 
-    /// Like [`Self::load`], with this directory of systemd credentials.
+    /// Reads and checks a configuration file as [`Self::load`] does, with this directory of systemd
+    /// credentials.
     ///
     /// # Errors
-    /// All errors, in the order of the file.
+    /// Returns all errors, in the order of the file.
     pub fn load_with(path: &Path, credentials: Option<PathBuf>) -> Result<Self, Vec<ConfigFault>> {
         check::file(path, |base| Files::checked(base, credentials))
     }
 
     /// Reads and checks a configuration file, but not the files that it names.
     ///
-    /// For commands that need neither the token nor a certificate, and may lack access to the PIN.
+    /// For commands that need neither the token nor a certificate, and may not have access to the
+    /// PIN.
     ///
     /// # Errors
-    /// All errors that the text alone shows, in the order of the file.
+    /// Returns all errors of the text itself, in the order of the file.
     pub fn read(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::file(path, Files::unchecked)
     }
 
-    /// Returns how to reach the server that runs with this file, even if the file has other errors.
+    /// Returns how to reach the server that runs with this file. Other errors of the file are
+    /// ignored.
     ///
-    /// Returns `None` if the file cannot be read, or does not contain the address.
+    /// Returns `None` if the file cannot be read or does not contain the address.
     pub fn reach(path: &Path) -> Option<ServerAddress> {
         check::reach(path)
     }
@@ -111,7 +114,7 @@ impl Config {
     /// Relative paths start at `base`, the directory of the file.
     ///
     /// # Errors
-    /// All errors that the text alone shows, in the order of the text.
+    /// Returns all errors of the text itself, in its order.
     pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::text(text, &Files::unchecked(base.to_owned()))
     }
@@ -122,7 +125,7 @@ pub fn known_keys() -> BTreeSet<String> {
     check::known_keys()
 }
 
-/// An error in a configuration file.
+/// Error in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
     line: Option<usize>,
@@ -138,15 +141,16 @@ impl ConfigFault {
         Self { line, path, problem }
     }
 
-    /// Returns where the error is: the name of a key, such as `app[0].route[2].access`.
+    /// Returns where the error is: a key such as `app[0].route[2].access`.
     ///
-    /// If the text is not valid TOML, this is `line 3, column 5`. If the file cannot be read, it is
-    /// the name of the file.
+    /// This is `line 3, column 5` if the text is not valid TOML, and the name of the file if it
+    /// cannot be read.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the line in the file, starting at 1, or `None` if the key and its table are missing.
+    /// Returns the line in the file, starting at 1, or `None` if neither the key nor its table is
+    /// present.
     pub fn line(&self) -> Option<usize> {
         self.line
     }

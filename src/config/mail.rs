@@ -10,21 +10,21 @@ use sealgate_domain::mail_address::MailAddress;
 /// `[mail]`: the mail server and the sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MailConfig {
-    /// Host name or address of the server. Its certificate must contain it.
+    /// Host name or IP address of the server, for which its certificate must be valid.
     pub host: String,
     pub port: u16,
     pub tls: MailTls,
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub from: Mailbox,
-    /// Mailbox for replies; `None` for the sender.
+    /// Mailbox for replies; `None` if replies go to the sender.
     #[serde(serialize_with = "super::serialize::as_debug", skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Mailbox>,
-    /// Credentials for the server; `None` for no authentication.
+    /// Credentials for the server; `None` if it needs no authentication.
     #[serde(flatten)]
     pub credentials: Option<MailCredentials>,
-    /// Name that EHLO sends to the server.
+    /// Name that the EHLO command sends.
     pub hello: String,
-    /// Timeout for one attempt, from connecting until the last response of the server.
+    /// Timeout for one delivery attempt, from connecting to the last response.
     pub timeout: Duration,
     /// Maximum number of messages per minute.
     pub per_minute: u32,
@@ -53,7 +53,7 @@ pub struct MailCredentials {
     pub password_file: PathBuf,
 }
 
-/// An e-mail address with an optional display name.
+/// E-mail address with an optional display name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mailbox {
     pub name: Option<String>,

@@ -5,11 +5,11 @@ use serde::Serialize;
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::user::Email;
 
-/// Settings of self-registration: whether it is enabled, and for which e-mail addresses.
+/// Settings of self-registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PeopleRegistration {
     pub mode: PeopleRegistrationMode,
-    /// Permitted domains of e-mail addresses (A-labels in lower case). Without any, every domain is
+    /// Permitted domains of e-mail addresses, as A-labels in lower case. If empty, every domain is
     /// permitted.
     pub domains: Vec<String>,
 }
@@ -18,16 +18,18 @@ pub struct PeopleRegistration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum PeopleRegistrationMode {
     Off,
-    /// Every person who receives mail at a permitted address.
+    /// Everyone with an e-mail address in a permitted domain can create an account.
     Open,
 }
 
 impl PeopleRegistration {
+    /// Returns whether self-registration is enabled.
     pub fn is_open(&self) -> bool {
         self.mode == PeopleRegistrationMode::Open
     }
 
-    /// Returns the error for a server that cannot encrypt records, and therefore sends no mail.
+    /// Returns the error for a server without a wrapping key. It cannot encrypt mail, so it sends
+    /// none.
     pub fn fault_without_sealing(&self) -> Option<String> {
         let fault = "registration_of_people.mode: is \"open\", but the token has no wrapping key, so no mail \
             can be sent to verify an address. Create one with `sealgate key generate-wrapping-key`, or write \
@@ -35,8 +37,8 @@ impl PeopleRegistration {
         self.is_open().then(|| fault.to_owned())
     }
 
-    /// Returns whether an account may be created with this address. Subdomains of a permitted
-    /// domain are not permitted.
+    /// Returns whether an account may be created with this address. A permitted domain does not
+    /// include its subdomains.
     pub fn takes(&self, address: &Email) -> bool {
         let domain = MailAddress::from_email(address);
         domain.is_some_and(|address| {
@@ -63,7 +65,7 @@ mod tests {
         {
             assert!(!takes(&some, other) && takes(&any, other), "{other}");
         }
-        // The server cannot send mail to these addresses.
+        // The server cannot send e-mail to these addresses.
         assert!(!takes(&any, "a@[127.0.0.1]") && !takes(&any, "ş@example.test"));
     }
 }

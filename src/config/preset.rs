@@ -1,7 +1,7 @@
-//! Presets: identity headers of well-known applications.
+//! Presets of identity headers for well-known applications.
 //!
-//! docs/reference/identity-headers.md says which presets were tested, and which settings the
-//! applications need.
+//! docs/reference/identity-headers.md lists the tested presets, and the settings that each
+//! application needs.
 
 use http::HeaderName;
 

@@ -1,11 +1,11 @@
-//! Decides which header fields of a client are not forwarded to an application, and which may occur
-//! only once.
+//! Decides which header fields of a client's request are not forwarded to the application, and
+//! which may occur only once.
 //!
 //! Applications trust the removed fields, so only the gateway may set them. CGI, WSGI, PSGI, Rack
-//! and PHP map `X-Real-IP` and `X_Real_IP` to the same `HTTP_X_REAL_IP`, and some servers replace
-//! every character that is neither letter nor digit. A name with such characters is therefore
-//! compared in its folded form. It is removed if the folded name is listed, controls the exchange
-//! (`Transfer_Encoding`), or is that of another field in the same request.
+//! and PHP map both `X-Real-IP` and `X_Real_IP` to `HTTP_X_REAL_IP`, and some servers replace every
+//! character except letters and digits. A name with such characters is therefore folded before the
+//! comparison. The field is removed if the folded name is listed, controls the exchange
+//! (`Transfer_Encoding`), or equals the name of another field in the request.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -15,16 +15,16 @@ use http::header::HeaderName;
 
 /// Prefixes of fields that describe how a request was received. Each ends with one dash.
 const ORIGIN_PREFIXES: &[&str] = &[
-    // Sealgate.
+    // Of Sealgate.
     "x-sealgate-",
-    // The user, the client's address and the requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`,
-    // `-Uri`, `-Client-Cert`, `-Tls-Client-Cert` and so on.
+    // User, client address and requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
+    // `-Client-Cert`, `-Tls-Client-Cert` and so on.
     "x-forwarded-",
-    // The request before a proxy changed it.
+    // Request as received by a proxy that changed it.
     "x-original-",
     "x-rewrite-",
     "x-envoy-",
-    // TLS connections that end at another server, and client certificates that it received.
+    // TLS connections that another server has terminated, and their client certificates.
     "x-ssl-",
     "x-arr-",
     "x-tls-client-",
@@ -56,7 +56,7 @@ const ORIGIN_FIELDS: &[&str] = &[
     "x-http-host-override",
     "x-script-name",
     "x-proxy-url",
-    // Certificates.
+    // Client certificates.
     "x-client-cert",
     "x-client-certificate",
     "x-client-dn",
@@ -80,9 +80,9 @@ const ORIGIN_FIELDS: &[&str] = &[
     // Names of CGI variables.
     "http-client-ip",
     "http-x-forwarded-for",
-    // CGI would map this field to the environment variable `HTTP_PROXY`.
+    // CGI maps it to the environment variable `HTTP_PROXY`, which sets a proxy.
     "proxy",
-    // Certificates (RFC 9440).
+    // Client certificates (RFC 9440).
     "client-cert",
     "client-cert-chain",
 ];
@@ -184,16 +184,16 @@ const IDENTITY_FIELDS: &[&str] = &[
     "entitlement",
 ];
 
-/// The only field with an identity prefix that contains no identity.
+/// Field that has an identity prefix but contains no identity.
 const NOT_AN_IDENTITY: &str = "x-user-agent";
 
-/// Fields that override the method in some frameworks. They are removed if a rule depends on
-/// methods.
+/// Fields that override the request method in some frameworks. They are removed if any rule depends
+/// on methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
 const MIN_METHOD_OVERRIDE_LENGTH: usize = "x-http-method".len();
 
-/// Fields that control an exchange or carry credentials. They are forwarded only under exactly
-/// these names.
+/// Fields that control an exchange or carry credentials. They are forwarded only under these exact
+/// names.
 const STANDARD: &[&str] = &[
     "accept",
     "authorization",
@@ -222,10 +222,10 @@ const STANDARD: &[&str] = &[
 /// Prefixes of further standard fields.
 const STANDARD_PREFIXES: &[&str] = &["accept-", "access-control-", "content-", "if-", "sec-", "trace", "x-csrf"];
 
-/// Fields that must occur only once. If a field occurred twice, the gateway could evaluate one
-/// value, and the application the other.
+/// Fields that must occur only once. Otherwise the gateway could evaluate one value and the
+/// application another.
 ///
-/// The gateway checks `Authorization` where it reads credentials.
+/// `Authorization` is missing because the gateway checks it where it reads credentials.
 static SINGLE: [HeaderName; 14] = [
     http::header::PROXY_AUTHORIZATION,
     http::header::HOST,
@@ -243,29 +243,30 @@ static SINGLE: [HeaderName; 14] = [
     HeaderName::from_static("x-requested-with"),
 ];
 
-/// Returns the first field that occurs more than once although it must not.
+/// Returns the first field that violates [`SINGLE`].
 pub fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
-    // Fast path: few requests have two fields of one name.
+    // Fast path: few requests have two fields of the same name.
     if headers.len() == headers.keys_len() {
         return None;
     }
     SINGLE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
 }
 
-/// Settings of one application for the header fields of its requests.
+/// What determines the removed fields for an application.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a, O> {
     /// Whether a rule of the application depends on the method.
     pub methods_ruled: bool,
-    /// Returns whether the gateway sends an identity in the field with this lower-case name.
+    /// Returns whether the gateway sends an identity in the field with this lower-case name. If so,
+    /// clients cannot send it.
     pub ours: O,
-    /// Fields that are forwarded under exactly this name, although they may contain an identity.
+    /// Fields that clients may send under these exact names, although they may contain an identity.
     pub passed: &'a [HeaderName],
 }
 
-/// Returns whether a field overrides the request's method, in any form that a framework reads.
+/// Returns whether a field overrides the request method, in any spelling that a framework accepts.
 pub fn override_method(headers: &HeaderMap) -> bool {
-    // Folding never makes a name longer.
+    // A folded name is never longer than the original.
     let names_method = |name: &str| {
         name.len() >= MIN_METHOD_OVERRIDE_LENGTH && !is_everyday(name) && METHOD_OVERRIDES.contains(&&*folded(name))
     };
@@ -273,7 +274,7 @@ pub fn override_method(headers: &HeaderMap) -> bool {
 }
 
 /// Returns whether a client's field is removed from the request.
-pub fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&str) -> bool>) -> bool {
+pub fn is_removed(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&str) -> bool>) -> bool {
     let listed = |name: &str| {
         describes_origin(name)
             || names_identity(name)
@@ -285,16 +286,16 @@ pub fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&s
     }
     match folded(name.as_str()) {
         Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
-        // Servers could confuse the fields of both names. The field with the unusual name is
-        // removed.
+        // A server could confuse the field with the one of the folded name. Remove the field with
+        // the unusual name.
         Cow::Owned(folded) => {
             folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
         }
     }
 }
 
-/// Defines the list of everyday names and a function that looks up a name by comparing lengths and
-/// bytes.
+/// Defines the list of everyday names and a function to look up a name, which compiles to
+/// comparisons of lengths and bytes.
 macro_rules! everyday {
     ($($name:literal)|+) => {
         #[cfg(test)]
@@ -337,46 +338,46 @@ everyday!(
         | "user-agent"
 );
 
-/// Returns whether a lower-case name describes how a request was received. Only the gateway may set
-/// such fields.
+/// Returns whether a field with this lower-case name describes how a request was received. Only the
+/// gateway may set such fields.
 pub(crate) fn describes_origin(name: &str) -> bool {
     static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(ORIGIN_FIELDS, ORIGIN_PREFIXES));
     NAMES.contains(name)
 }
 
-/// Returns whether some application reads an identity from the field with this lower-case name.
+/// Returns whether some applications read an identity from the field with this lower-case name.
 pub(crate) fn names_identity(name: &str) -> bool {
     static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(IDENTITY_FIELDS, IDENTITY_PREFIXES));
     name != NOT_AN_IDENTITY && NAMES.contains(name)
 }
 
-/// Returns whether a lower-case name controls an exchange, carries credentials, or is reserved for
-/// browsers.
+/// Returns whether a field with this lower-case name controls an exchange, carries credentials, or
+/// is reserved for browsers.
 pub(crate) fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name) || STANDARD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns whether a name only has characters that no server folds.
+/// Returns whether a name only has characters that no server replaces.
 pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && matches!(folded(name), Cow::Borrowed(_))
 }
 
 /// Set of names and prefixes.
 ///
-/// Optimised for names that are not in the set: each field of each request is looked up, and few
-/// match.
+/// Optimised for names that are not in the set. Each field of each request is looked up, and few
+/// are in the set.
 struct Names {
-    /// One bit set for each first letter, with a bit for each second letter that occurs.
+    /// Bit sets that exclude most names by their first two characters: a set for each first
+    /// character, with a bit for each second character.
     ///
-    /// A letter is represented by its lower five bits. Another character may have the same bits, so
-    /// a bit only excludes names.
+    /// A character is reduced to its lower five bits, so different characters may share a bit.
     beginnings: [u32; 32],
     /// Complete names, sorted.
     whole: Vec<&'static str>,
     /// Prefixes without the dash, sorted.
     ///
-    /// No prefix begins with another one. Therefore only the last prefix that sorts before a name
-    /// can match it.
+    /// No prefix begins with another prefix. Therefore only the last prefix that sorts before a
+    /// name can match it.
     words: Vec<&'static str>,
 }
 
@@ -397,7 +398,7 @@ impl Names {
     }
 
     fn contains(&self, name: &str) -> bool {
-        // Every listed name has at least two letters.
+        // All names in the set have at least two characters.
         let Some((first, second)) = beginning(name) else { return false };
         if self.beginnings.get(first).is_none_or(|seconds| seconds & second == 0) {
             return false;
@@ -408,19 +409,19 @@ impl Names {
     }
 }
 
-/// Returns the first letter of a name as a number below 32, and the second letter as one bit.
+/// Returns the lower five bits of a name's first character, and the bit that represents its second.
 fn beginning(name: &str) -> Option<(usize, u32)> {
     let [first, second, ..] = name.as_bytes() else { return None };
     Some((usize::from(first & 31), 1 << (second & 31)))
 }
 
-/// Returns whether a name equals this word, or begins with it and a dash.
+/// Returns whether a name equals a word, or begins with the word and a dash.
 fn begins(name: &str, word: &str) -> bool {
     name.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Folds a name as some servers do: replaces each character except letters and digits with a dash,
-/// and removes dashes at both ends.
+/// Folds a name as some servers do: replaces every character except letters and digits with a dash.
+/// Also removes dashes at both ends.
 fn folded(name: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if name.bytes().all(is_plain) && !name.starts_with('-') && !name.ends_with('-') {
@@ -438,7 +439,7 @@ mod tests {
     use super::*;
 
     fn passes(name: &str) -> bool {
-        !goes(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &HeaderMap::new(), &terms(&[]))
+        !is_removed(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &HeaderMap::new(), &terms(&[]))
     }
 
     /// Returns settings of an application with the identity header `X-Staff`.
@@ -471,10 +472,10 @@ mod tests {
         for name in ["api_key", "X_Custom", "x-custom", "SOAPAction", "x.y"] {
             assert!(passes(name), "{name}");
         }
-        // These two names are the same after folding.
+        // `x_custom` folds to the name of the other field.
         let both = HeaderMap::from_iter([(HeaderName::from_static("x-custom"), HeaderValue::from_static("1"))]);
-        assert!(goes(&HeaderName::from_static("x_custom"), &both, &terms(&[])));
-        assert!(!goes(&HeaderName::from_static("x-custom"), &both, &terms(&[])));
+        assert!(is_removed(&HeaderName::from_static("x_custom"), &both, &terms(&[])));
+        assert!(!is_removed(&HeaderName::from_static("x-custom"), &both, &terms(&[])));
     }
 
     #[test]
@@ -482,9 +483,9 @@ mod tests {
         for name in EVERYDAY {
             assert!(is_plain(name) && !describes_origin(name) && !names_identity(name), "{name}");
             assert!(!METHOD_OVERRIDES.contains(name), "{name}");
-            // The application receives identities in this field.
+            // The gateway sends identities in this field.
             let told = Terms { methods_ruled: true, ours: |ours: &str| ours == *name, passed: &[] };
-            assert!(goes(&HeaderName::from_static(name), &HeaderMap::new(), &told), "{name}");
+            assert!(is_removed(&HeaderName::from_static(name), &HeaderMap::new(), &told), "{name}");
         }
     }
 
@@ -510,12 +511,13 @@ mod tests {
     #[test]
     fn configured_headers_pass_in_their_exact_spelling() {
         let passed = [HeaderName::from_static("x-user-token"), HeaderName::from_static("x-staff-room")];
-        let goes = |name: &'static str| goes(&HeaderName::from_static(name), &HeaderMap::new(), &terms(&passed));
-        assert!(!goes("x-user-token"));
+        let is_removed =
+            |name: &'static str| is_removed(&HeaderName::from_static(name), &HeaderMap::new(), &terms(&passed));
+        assert!(!is_removed("x-user-token"));
         for name in ["x_user_token", "x-user_token", "x.user.token", "x-user-tokens", "x-staff", "x_staff"] {
-            assert!(goes(name), "{name}");
+            assert!(is_removed(name), "{name}");
         }
-        assert!(!goes("x-staff-room") && !goes("x-user-agent") && !goes("x-users"));
+        assert!(!is_removed("x-staff-room") && !is_removed("x-user-agent") && !is_removed("x-users"));
     }
 
     #[test]

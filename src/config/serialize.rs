@@ -1,4 +1,4 @@
-//! Serialises values that have no JSON form, such as non-UTF-8 paths, in order to compare them.
+//! Serialises values without a JSON form, such as non-UTF-8 paths, so that they can be compared.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! The sections of the checked configuration.
+//! Sections of the checked configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,20 +28,20 @@ use sealgate_domain::user::Email;
 /// Checked content of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Config {
-    /// Base URL of the provider. Tokens and the provider metadata contain it.
+    /// URL of the provider, which is in tokens and in the provider metadata.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub issuer: IssuerUrl,
     /// Public listeners.
     pub server: ServerConfig,
-    /// Certificates that the server obtains itself.
+    /// Certificates that the server obtains itself. `None` if there are none.
     pub acme: Option<AcmeConfig>,
-    /// Metrics, health checks, and the socket of the command line.
+    /// Metrics, health checks, and the socket for the command line.
     pub admin: AdminConfig,
     /// PKCS#11 token with the signing keys.
     pub hsm: Hsm,
     /// Persistent storage.
     pub store: StoreConfig,
-    /// This node of the cluster, if several nodes share the store.
+    /// This node of the cluster. `None` if the node does not share the store.
     pub cluster: Option<ClusterConfig>,
     pub tokens: TokensConfig,
     pub keys: KeysConfig,
@@ -53,13 +53,13 @@ pub struct Config {
     pub factors: FactorsConfig,
     pub registration: Registration,
     pub pages: PagesConfig,
-    /// Mail server. Without one, no mail is sent.
+    /// Mail server. `None` if no mail is sent.
     pub mail: Option<MailConfig>,
     /// Whether users can create their own accounts.
     pub registration_of_people: PeopleRegistration,
     pub console: Console,
     pub log: Log,
-    /// Collector of traces. Without one, no traces are recorded.
+    /// Collector of traces. `None` if no traces are recorded.
     pub telemetry: Option<TelemetryConfig>,
     /// Retention of the audit log.
     pub audit: AuditConfig,
@@ -73,14 +73,14 @@ pub struct Config {
     /// Protected applications, in the order of the file.
     #[serde(skip)]
     pub apps: Vec<App>,
-    /// Clients that the file defines, in its order.
+    /// Clients that the file defines, in the order of the file.
     #[serde(skip)]
     pub clients: Vec<DefinedClient>,
-    /// The file itself, unless only a text was parsed.
+    /// Path of the configuration file. `None` if only a text was parsed.
     #[serde(skip)]
     pub file: Option<PathBuf>,
-    /// Warnings about allowed values that may be mistakes. Only [`Config::load`] reports warnings
-    /// about files.
+    /// Warnings about allowed values that may be mistakes. Warnings about files are present only
+    /// after [`Config::load`].
     #[serde(skip)]
     pub warnings: Vec<ConfigFault>,
     /// Expiry times of the certificates that were read.
@@ -89,8 +89,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns warnings about certificates that have expired at `now` (seconds since 1970) or
-    /// expire soon.
+    /// Returns warnings about certificates that have expired or expire soon. `now` is in seconds
+    /// since 1970.
     pub fn expiring(&self, now: i64) -> Vec<ConfigFault> {
         let expiring = self.certificate_ends.iter().filter_map(|CertificateEnd { path, file, ends }| {
             let file = file.display();
@@ -110,18 +110,18 @@ impl Config {
 pub struct ServerConfig {
     /// Addresses to listen on, at least one.
     pub listen: Vec<SocketAddr>,
-    /// Certificates and keys. Without any, listeners use plain HTTP. The first certificate is used
-    /// if no certificate matches the requested host.
+    /// Certificates and keys. If empty, listeners use plain HTTP. The first certificate is used if
+    /// none matches the requested host.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub tls: Vec<ListenerCertificate>,
-    /// Settings for client certificates. Without them, no client certificate is requested.
+    /// Settings for client certificates. `None` if no client certificate is requested.
     #[serde(flatten)]
     pub client_certificates: Option<ClientCertificates>,
-    /// Addresses of listeners that redirect plain HTTP to https.
+    /// Listeners that redirect plain HTTP to https.
     pub redirect_listen: Vec<SocketAddr>,
-    /// `max-age` of HSTS (RFC 6797). If zero, no header is sent.
+    /// `max-age` of HSTS (RFC 6797). If zero, no HSTS header is sent.
     pub hsts: Duration,
-    /// Peers whose `X-Forwarded-*` headers are trusted.
+    /// Peers whose `X-Forwarded-*` headers the server trusts.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub trusted_proxies: Vec<IpNet>,
     /// Number of worker threads of the proxy.
@@ -130,7 +130,7 @@ pub struct ServerConfig {
     pub header_timeout: Duration,
     /// Maximum size of a request head in bytes.
     pub header_bytes: usize,
-    /// Timeout for receiving a request body to the provider.
+    /// Timeout for receiving the body of a request to the provider.
     pub body_timeout: Duration,
     /// Maximum idle time of a kept-alive connection.
     pub idle_timeout: Duration,
@@ -138,15 +138,15 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Maximum number of connections per peer address (IPv6: a /64).
     pub max_connections_per_peer: usize,
-    /// Maximum time for requests in flight to end after a stop was requested.
+    /// Maximum time for requests in flight to complete after a stop.
     pub shutdown_timeout: Duration,
 }
 
-/// Number of days before the expiry of a certificate from which a warning is reported.
+/// Remaining days below which an expiring certificate is reported.
 pub const EXPIRES_SOON: i64 = 14;
 
-/// Returns the number of whole days between two times in seconds since 1970. Negative if `ends` has
-/// passed.
+/// Returns the number of whole days from `now` to `ends`, both in seconds since 1970. Negative if
+/// `ends` has passed.
 pub const fn days_left(ends: i64, now: i64) -> i64 {
     (ends - now).div_euclid(86_400)
 }
@@ -154,7 +154,7 @@ pub const fn days_left(ends: i64, now: i64) -> i64 {
 /// Expiry time of a certificate in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateEnd {
-    /// Name of the key that contains the file.
+    /// Configuration key that names the file.
     pub(super) path: String,
     pub file: PathBuf,
     /// Expiry time in seconds since 1970.
@@ -164,29 +164,30 @@ pub struct CertificateEnd {
 /// `[admin]`: endpoints for operators and monitoring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AdminConfig {
-    /// Address of `/metrics`, `/healthz` and `/readyz`, if any.
+    /// Address for `/metrics`, `/healthz` and `/readyz`. `None` if they are not served.
     pub listen: Option<SocketAddr>,
-    /// Unix socket of the command line. By default it is `admin.sock` in the store's directory.
+    /// Unix socket for the command line. The default is `admin.sock` in the store's directory.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub socket: PathBuf,
 }
 
-/// Address of a running server, for the command line.
+/// How the command line reaches a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
     pub socket: PathBuf,
-    /// Path whose owner is the user that the server runs as.
+    /// Path that belongs to the user who runs the server.
     pub owned: PathBuf,
 }
 
 impl Config {
-    /// Returns a directory whose owner is the user that the server runs as: the store's directory,
-    /// or that of the admin socket. It may be absent.
+    /// Returns a directory that belongs to the user who runs the server: that of the store, or else
+    /// that of the admin socket. It may be absent.
     pub fn owned_place(&self) -> &Path {
         owned_place(&self.store, &self.admin.socket)
     }
 
-    /// Returns the owner of the keys in the token if each node has its own token, otherwise `None`.
+    /// Returns this node as the holder of its token's keys, or `None` if the nodes share their
+    /// keys.
     pub fn token_holder(&self) -> Option<TokenHolder> {
         let cluster = self.cluster.as_ref().filter(|_| !self.hsm.shared)?;
         Some(TokenHolder { node: cluster.node.clone(), issuer: self.issuer.as_str().to_owned() })
@@ -203,7 +204,7 @@ pub(super) fn owned_place<'c>(store: &'c StoreConfig, socket: &'c Path) -> &'c P
 /// `[hsm]`: the PKCS#11 token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hsm {
-    /// Vendor's PKCS#11 module, a shared library.
+    /// PKCS#11 module of the token's vendor, a shared library.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub module: PathBuf,
     pub token_label: String,
@@ -215,16 +216,17 @@ pub struct Hsm {
     pub softhsm_conf: Option<PathBuf>,
     /// `CKA_LABEL` of the signing key pairs.
     pub key_label: String,
-    /// Directory of vendor attestations, with one file `KID.pem` for each key.
+    /// Directory of the vendor's attestations, with a file `KID.pem` for each key.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub attestation: Option<PathBuf>,
-    /// Number of sessions, which is also the number of signer threads.
+    /// Number of PKCS#11 sessions, each with a signer thread.
     pub sessions: usize,
-    /// Timeout for the signatures of a request.
+    /// Timeout for all signatures of a request.
     pub sign_timeout: Duration,
-    /// Maximum number of queued signatures. Further requests get the status 503.
+    /// Maximum number of queued signatures. Further requests get status 503.
     pub queue: usize,
-    /// Time after which a call into the module aborts the process, so that it is restarted.
+    /// Time after which a call into the module is considered hung. The process then aborts, so that
+    /// it is restarted.
     pub hang_abort: Duration,
     pub mechanism: Mechanism,
     /// Whether signing keys must have been generated in the token (`CKA_LOCAL`).
@@ -235,13 +237,13 @@ pub struct Hsm {
 }
 
 impl Hsm {
-    /// Checks that no key of another purpose can have the label of a TLS key.
+    /// Checks that the label of a TLS key cannot be the label of a key for another purpose.
     ///
-    /// Signing, removed, wrapping and enrolment keys are selected by `key_label`, alone or followed by
-    /// a hyphen and a word.
+    /// Signing, removed, wrapping and enrolment keys have labels that consist of `key_label`, alone
+    /// or with a hyphen and a word.
     ///
     /// # Errors
-    /// One line with the reason.
+    /// Returns one line with the reason.
     pub fn allow_tls_key_label(&self, label: &str) -> Result<(), String> {
         let own = &self.key_label;
         if label.strip_prefix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
@@ -254,14 +256,14 @@ impl Hsm {
     }
 }
 
-/// PKCS#11 mechanism for RS256 signatures. Both produce the same signatures.
+/// PKCS#11 mechanism for RS256 signatures. Both mechanisms produce the same signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Mechanism {
     /// `CKM_RSA_PKCS`: the server computes the `DigestInfo`. Every token supports it, and only 51
     /// bytes are transferred.
     RsaPkcs,
-    /// `CKM_SHA256_RSA_PKCS`: the token computes the hash. For tokens that do not sign other
-    /// hashes.
+    /// `CKM_SHA256_RSA_PKCS`: the token computes the hash. For tokens that refuse to sign a
+    /// precomputed hash.
     Sha256RsaPkcs,
 }
 
@@ -282,9 +284,9 @@ pub struct SledConfig {
     pub path: PathBuf,
     /// Size of the page cache in bytes.
     pub cache_bytes: u64,
-    /// Minimum free disk space in bytes. With less, requests that write get the status 503.
+    /// Minimum free disk space in bytes. With less, requests that write get status 503.
     pub reserve_bytes: u64,
-    /// Maximum number of queued commits. Further requests get the status 503.
+    /// Maximum number of queued commits. Further requests get status 503.
     pub queue: usize,
 }
 
@@ -294,21 +296,21 @@ pub struct PostgresConfig {
     /// File that contains the database URL with the password.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url_file: PathBuf,
-    /// PEM file of the authorities that sign the certificates of the database servers. Without it,
-    /// all servers must be on this machine.
+    /// PEM file of the authorities that sign the database servers' certificates. `None` is
+    /// permitted only if all servers are on this machine.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub ca_file: Option<PathBuf>,
-    /// Number of writing connections.
+    /// Number of connections that write.
     pub writers: usize,
-    /// Maximum number of queued commits. Further requests get the status 503.
+    /// Maximum number of queued commits. Further requests get status 503.
     pub queue: usize,
     pub durability: Durability,
 }
 
-/// Protection of acknowledged commits against the loss of a database server.
+/// What keeps acknowledged commits if a database server is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Durability {
-    /// A standby, for which each commit waits.
+    /// A synchronous standby: each commit waits for it.
     Standby,
     /// The storage below the database, as in a managed service.
     External,
@@ -317,21 +319,22 @@ pub enum Durability {
 /// `[cluster]`: this node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClusterConfig {
-    /// Unique name of this node, which must stay the same after a restart.
+    /// Name of this node. It must be unique in the cluster and never change.
     pub node: String,
     pub beat: BeatDurability,
-    /// Maximum time since the start of the last heartbeat for decisions to be made, in
-    /// milliseconds.
+    /// Maximum time in milliseconds since the start of the last successful heartbeat. The node
+    /// refuses decisions after it.
     pub staleness_ms: u64,
 }
 
-/// Whether a heartbeat waits for the standby as a commit does.
+/// Whether heartbeats, like commits, wait for the synchronous standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum BeatDurability {
-    /// Heartbeats wait. Nodes therefore do not trust a primary that was isolated.
+    /// Heartbeats wait. Therefore nodes do not trust an old primary that is isolated from its
+    /// standby.
     Replicated,
-    /// Heartbeats do not wait, so decisions continue while the only standby is down. The operator
-    /// must prevent nodes from using an old primary.
+    /// Heartbeats do not wait. Decisions therefore continue while the only standby is down, and the
+    /// operator must prevent that nodes connect to an old primary.
     Local,
 }
 
@@ -341,26 +344,25 @@ pub struct TokensConfig {
     /// Lifetime of access tokens and ID tokens.
     pub access_token: Duration,
     pub authorization_code: Duration,
-    /// Lifetime of a refresh token. Each rotation starts it again.
+    /// Lifetime of a refresh token. It restarts with each rotation.
     pub refresh_token: Duration,
-    /// Time in which the parent of an unused refresh token can be retried. Clients may have a
-    /// setting of their own.
+    /// Time in which a client may retry the previous refresh token while the new one is unused. A
+    /// client can have its own setting.
     pub refresh_retry: Duration,
-    /// Whether clients that may use the scope `groups` can request it.
+    /// Whether clients can request the scope `groups`, if their registration permits it.
     pub groups_scope: bool,
 }
 
 /// `[keys]`: rotation of signing keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeysConfig {
-    /// Time after which the server rotates a signing key. Without it, there is no automatic
-    /// rotation.
+    /// Time after which the server rotates a signing key. `None` if rotation is not automatic.
     pub rotate: Option<Duration>,
-    /// Time for which a key is published before it signs, and after its last signature.
+    /// How long a key is published before it signs, and after its last signature.
     #[serde(flatten)]
     pub times: KeyTimes,
-    /// Time for which clients may cache the JWK set. It is slightly shorter than the time for which
-    /// a key is published before it signs.
+    /// Time for which clients may cache the JWK set. It is slightly shorter than the publication
+    /// time before a key signs.
     #[serde(skip)]
     pub cache: Duration,
 }
@@ -368,15 +370,16 @@ pub struct KeysConfig {
 /// `[sessions]`: lifetimes of browser sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionsConfig {
-    /// Maximum time without a request of the session.
+    /// Maximum time between two requests of a session.
     pub idle: Duration,
     /// Maximum time since the sign-in.
     pub absolute: Duration,
-    /// Maximum duration of a pending sign-in.
+    /// Maximum duration of a sign-in.
     pub interaction: Duration,
-    /// Maximum number of pending sign-ins on the server.
+    /// Maximum number of pending sign-ins.
     pub max_interactions: usize,
-    /// Maximum number of forms that are kept while their users sign in. If zero, none is kept.
+    /// Maximum number of submitted forms that are stored while the user signs in. If zero, none is
+    /// stored.
     pub max_forms: usize,
 }
 
@@ -408,9 +411,10 @@ pub struct RateLimits {
 /// `[login]`: limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
-    /// Failed attempts per account: maximum at once, and number restored in each `window`.
+    /// Failed attempts per account: the maximum at once, which is also restored in each `window`.
     pub failures_per_account: u32,
-    /// Failed attempts per client address: maximum at once, and number restored in each `window`.
+    /// Failed attempts per client address: the maximum at once, which is also restored in each
+    /// `window`.
     pub failures_per_address: u32,
     /// Time in which the maximum number of failures is restored.
     pub window: Duration,

@@ -1,5 +1,5 @@
-//! Answers of this process to refreshes, and reports of other processes about theirs: see
-//! [`sealgate_domain::answers`].
+//! Records whether this process answered refreshes of tokens in time, and reads the same reports of
+//! other processes: see [`sealgate_domain::answers`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use sealgate_store::{Store, StoreError};
 
 /// Interval at which a pending outcome is read again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum time that a request waits for a pending outcome. A report takes half a second.
+/// Maximum time that a request waits for a pending outcome. Processes report every half second.
 const POLL_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// Answers of this process to refreshes, and whether each was ready in time.
+/// Log of this process's answers to refreshes, with whether each was ready in time.
 #[derive(Debug)]
 pub struct Answers {
     process: ProcessId,
@@ -26,8 +26,8 @@ pub struct Answers {
     reported: AsyncMutex<Option<AnswerReport>>,
 }
 
-/// Rotation in progress. If it is dropped without [`Answering::ready`], its answer counts as not
-/// sent.
+/// Rotation of a refresh token in progress. If the value is dropped without [`Answering::ready`],
+/// the answer counts as not sent.
 #[derive(Debug)]
 pub struct Answering {
     answers: Arc<Answers>,
@@ -35,6 +35,7 @@ pub struct Answering {
 }
 
 impl Answering {
+    /// Returns the number under which the rotation is committed.
     pub fn rotation(&self) -> RotationId {
         self.rotation.clone()
     }
@@ -57,12 +58,13 @@ impl Drop for Answering {
 }
 
 impl Answers {
+    /// Creates an empty log for this process.
     pub fn new(process: ProcessId) -> Self {
         Self { process, started: Instant::now(), ledger: Mutex::default(), reported: AsyncMutex::default() }
     }
 
-    /// Records that the process runs. Must be called at every
-    /// [`sealgate_domain::answers::HEARTBEAT_INTERVAL`].
+    /// Records that the process is running. Must be called every
+    /// [`sealgate_domain::answers::HEARTBEAT_INTERVAL`], so that the log can detect a suspension.
     pub fn heartbeat(&self) {
         let ended = self.ledger().heartbeat(self.elapsed());
         if let Some(suspension) = ended {
@@ -71,7 +73,7 @@ impl Answers {
         }
     }
 
-    /// Stops expecting heartbeats, because the process stops in an orderly way.
+    /// Stops expecting heartbeats, because the process is shutting down.
     pub fn rest(&self) {
         self.ledger().rest();
     }
@@ -103,15 +105,15 @@ impl Answers {
         self.report(store, now).await
     }
 
-    /// Gives a number to a rotation that is about to be committed.
+    /// Assigns a number to a rotation that is about to be committed.
     pub fn begin(self: &Arc<Self>, received: Instant, now: UnixTime) -> Answering {
         let number = self.ledger().begin(self.since_start(received));
         Answering { answers: Arc::clone(self), rotation: RotationId { process: self.process, number, at: now } }
     }
 
-    /// Returns the outcome of an answer of any process.
+    /// Returns the outcome of an answer, which this or another process may have sent.
     ///
-    /// If the process has not reported the outcome yet, waits for up to [`POLL_TIMEOUT`].
+    /// If the outcome is not reported yet, waits for up to [`POLL_TIMEOUT`].
     ///
     /// # Errors
     /// When the store fails.
@@ -138,7 +140,7 @@ impl Answers {
 
     /// Returns whether a request may have been sent before the last rotation of its grant.
     ///
-    /// If so, the request does not prove that the token has a second holder.
+    /// Such a request does not prove that the token was stolen.
     pub fn may_precede_rotation(&self, received: Instant, rotated_at: Option<UnixTime>, now: UnixTime) -> bool {
         let waited = self.ledger().waited(self.since_start(received), self.elapsed());
         may_precede_rotation(waited, rotated_at, now)

@@ -1,7 +1,7 @@
 //! Endorsement of signing keys in a cluster whose nodes have separate PKCS#11 tokens.
 //!
-//! This node endorses other nodes' keys in the key ring. Before it signs, it waits until the other
-//! nodes accept its own key. [`sealgate_domain::key_ring`] defines the signed content.
+//! This node endorses the keys of other nodes in the key ring. At a start it does not serve until
+//! the other nodes accept its own key. [`sealgate_domain::key_ring`] defines the signed content.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use sealgate_signer::{EndorsementPlan, SignError, Signer};
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::Clock;
 
-/// Maximum time that a start waits until the other nodes accept its key. Each node checks once a
-/// second.
+/// Maximum time that a starting node waits until the other nodes accept its key. Each node checks
+/// once a second.
 const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -33,17 +33,18 @@ impl From<NotEndorsed> for NotServing {
     fn from(fault: NotEndorsed) -> Self {
         match fault {
             NotEndorsed::Store(error) => error.into(),
-            // The token device worked before, so it is absent or overloaded only temporarily.
+            // The token device has worked since the start, so it is absent or overloaded only
+            // temporarily.
             NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], may_pass: true },
             NotEndorsed::Ring(_) => vec![fault.to_string()].into(),
         }
     }
 }
 
-/// Adds this node's missing keys to the ring, and endorses trusted keys of other nodes.
+/// Adds this node's missing keys to the ring, and endorses the trusted keys of other nodes.
 ///
-/// Returns the kids of other nodes' keys that no trusted key endorses. Returns `None` if all nodes
-/// share one PKCS#11 token.
+/// Returns the kids of keys of other nodes that no trusted key endorses. Returns `None` if all
+/// nodes share one PKCS#11 token.
 ///
 /// # Errors
 /// [`NotEndorsed`].
@@ -90,17 +91,17 @@ pub async fn endorse(
 
 /// Blocks decisions while another serving node signs with a key that this node does not trust.
 ///
-/// Otherwise this node would treat valid tokens of that node as forged, and answer that they are
-/// revoked. There are two causes:
+/// Otherwise this node would treat valid tokens of the other node as forged, and report that they
+/// are revoked. There are two causes:
 ///
 /// - This node was offline while the only other node replaced its key and removed the previous one.
-/// - The issuer was renamed. Then all nodes are affected.
+/// - The issuer was renamed, which affects all nodes.
 ///
-/// An attacker with write access to the database can cause it with a forged row of a node. Deleting
-/// rows would do as much harm.
+/// An attacker with write access to the database can also block decisions, with a forged row of a
+/// node. The same attacker could do as much harm by deleting rows.
 ///
 /// # Errors
-/// When the store fails. Nothing has changed then.
+/// Returns the store's error. Nothing has changed then.
 pub async fn hold_back(store: &Store, ring: &KeyRing, untrusted: &[String], now: UnixTime) -> Result<(), StoreError> {
     let mut signing = Vec::new();
     for key in untrusted.iter().filter_map(|kid| ring.find(kid)) {
@@ -134,9 +135,8 @@ async fn change(store: &Store, change: impl Fn(&mut KeyRing) + Send + Sync) -> R
     Ok(changed.await??)
 }
 
-/// Publishes this node's key at a start, and waits until all serving nodes accept it.
-///
-/// Afterwards no node rejects tokens of this node.
+/// Publishes this node's key at a start, and waits until all serving nodes accept it. Afterwards no
+/// node rejects tokens of this node.
 ///
 /// # Errors
 /// One line if a node does not accept the key in time.
@@ -160,7 +160,7 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
                  others",
                 untaken.join(", ")
             );
-            // The nodes that must accept the key may be starting too.
+            // The other nodes may be starting too.
             return Err(NotServing { lines: vec![fault], may_pass: true });
         }
         tokio::time::sleep(PAUSE).await;

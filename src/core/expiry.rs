@@ -1,24 +1,27 @@
-//! Logs expiring certificates, once a day from two weeks before their expiry.
+//! Logs certificates that expire soon, once a day.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sealgate_config::{ACME_SUFFIX, EXPIRES_SOON, days_left};
 
-/// Days before its expiry from which a certificate that the server obtains itself is reported.
+/// Remaining days below which a certificate that the server obtains itself is reported.
 ///
-/// A certificate that is valid for 160 hours is renewed 80 hours before its end.
+/// Lower than for other certificates, because a certificate with the shortest lifetime, 160 hours,
+/// is renewed only 80 hours before its end.
 pub const ORDERED_EXPIRES_SOON: i64 = 2;
 
-/// Served certificates by file, with the remaining days that were last logged.
+/// Remaining days that were last logged for each served certificate. `None` if it does not expire
+/// soon.
 #[derive(Debug, Default)]
 pub struct Expiry(BTreeMap<PathBuf, Option<i64>>);
 
 impl Expiry {
-    /// Records the served certificates with their expiry, and logs those that expire soon.
+    /// Logs the served certificates that expire soon, unless that was already logged with the same
+    /// number of days. Times are in seconds since 1970.
     ///
-    /// All times are seconds since 1970. Returns the files that are no longer served.
-    pub fn tell(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
+    /// Returns the files that were served at the last call and no longer are.
+    pub fn update(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
         let before = std::mem::take(&mut self.0);
         for (file, ends) in shown {
             let soon = if is_ordered(file) { ORDERED_EXPIRES_SOON } else { EXPIRES_SOON };
@@ -26,7 +29,7 @@ impl Expiry {
             if let Some(days) = days
                 && before.get(*file) != Some(&Some(days))
             {
-                tell(file, days);
+                log_expiry(file, days);
             }
             self.0.insert((*file).to_owned(), days);
         }
@@ -39,7 +42,7 @@ fn is_ordered(file: &Path) -> bool {
     file.to_string_lossy().ends_with(ACME_SUFFIX)
 }
 
-fn tell(file: &Path, days: i64) {
+fn log_expiry(file: &Path, days: i64) {
     let certificate = file.display();
     let renew = if is_ordered(file) {
         "earlier lines say why the certificate authority issued no new one"
@@ -61,23 +64,23 @@ mod tests {
     fn days_are_recorded_from_two_weeks_before_expiry() {
         const DAY: i64 = 86_400;
         let (mut expiry, file) = (Expiry::default(), Path::new("a.pem"));
-        let mut told = |ends, now| {
-            assert!(expiry.tell(&[(file, ends)], now).is_empty());
+        let mut update = |ends, now| {
+            assert!(expiry.update(&[(file, ends)], now).is_empty());
             expiry.0[file]
         };
-        assert_eq!(told(20 * DAY, 0), None);
-        assert_eq!(told(20 * DAY, 7 * DAY), Some(13));
-        assert_eq!(told(20 * DAY, 8 * DAY - 1), Some(12));
-        assert_eq!(told(20 * DAY, 20 * DAY + 1), Some(-1));
-        assert_eq!(told(90 * DAY, 20 * DAY), None);
+        assert_eq!(update(20 * DAY, 0), None);
+        assert_eq!(update(20 * DAY, 7 * DAY), Some(13));
+        assert_eq!(update(20 * DAY, 8 * DAY - 1), Some(12));
+        assert_eq!(update(20 * DAY, 20 * DAY + 1), Some(-1));
+        assert_eq!(update(90 * DAY, 20 * DAY), None);
     }
 
     #[test]
     fn certificates_out_of_use_are_forgotten() {
         let mut expiry = Expiry::default();
         let (one, other) = (Path::new("2026.pem"), Path::new("2027.pem"));
-        assert!(expiry.tell(&[(one, 0)], 0).is_empty());
-        assert_eq!(expiry.tell(&[(other, 0)], 0), [one]);
+        assert!(expiry.update(&[(one, 0)], 0).is_empty());
+        assert_eq!(expiry.update(&[(other, 0)], 0), [one]);
         assert_eq!(expiry.0.len(), 1);
     }
 }

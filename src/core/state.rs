@@ -1,4 +1,4 @@
-//! State of a running node, which every request handler receives, and errors of a start.
+//! State of a running node, which all request handlers share, and errors at a start.
 
 use std::io;
 use std::sync::Arc;
@@ -34,18 +34,18 @@ use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Clock, Entropy, random};
 use sealgate_system::metrics::{MailOutcome, Metrics};
 
-/// Interval at which a start checks whether this node's key may sign.
+/// Interval at which a starting node checks whether its key may sign.
 const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 
-/// Maximum time that a request waits until a changed key ring is read.
+/// Maximum time that a request waits for the changed key ring.
 ///
-/// Requests read the ring one after another. While the database does not respond, each request
-/// would otherwise wait for all earlier ones.
+/// Requests read the ring one after another. Without the timeout, each request would wait for all
+/// earlier ones while the database does not respond.
 const FOLLOWING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Shared state of a node, for all requests and background work.
+/// State of a node, shared by all requests and background tasks.
 ///
-/// A reload of the configuration creates a new value with the same long-lived parts: see
+/// A reload of the configuration creates a new value that shares the long-lived parts: see
 /// [`Sealgate::with`].
 #[derive(Clone)]
 pub struct Sealgate {
@@ -58,13 +58,13 @@ pub struct Sealgate {
     pub attestations: Arc<Attestations>,
     pub rotation: Arc<RotationStatus>,
     keys_followed: Arc<KeysFollowed>,
-    /// Cache of access tokens that were verified as valid.
+    /// Cache of valid access tokens.
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications accept.
     pub trust: Arc<TrustedIssuers>,
     /// Whether the servers of each application accept connections.
     pub upstreams: Arc<UpstreamStates>,
-    /// Number of users by factor.
+    /// Number of users with each second factor.
     pub enrolment: Arc<EnrolmentStatus>,
     /// Limits of requests and of password guesses.
     pub limits: Arc<RequestLimits>,
@@ -72,9 +72,10 @@ pub struct Sealgate {
     pub pages: Arc<Pages>,
     pub metrics: Arc<Metrics>,
     pub audit: Arc<AuditLog>,
-    /// Whether answers to refreshes were ready in time.
+    /// Log of this process's answers to refreshes.
     pub answers: Arc<Answers>,
-    /// The current configuration, for background work: a reload replaces it.
+    /// Configuration that the last reload put into effect, for background tasks that outlive
+    /// reloads.
     pub in_effect: Arc<ArcSwap<Config>>,
 }
 
@@ -86,23 +87,22 @@ struct KeysFollowed {
     turn: AsyncMutex<Instant>,
 }
 
-/// Parts from which [`Sealgate`] is assembled.
+/// Dependencies of [`Sealgate`] that its caller creates.
 pub struct Parts {
     pub config: Config,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
-    /// The store's engine.
     pub engine: Arc<dyn Engine>,
     pub signer: Arc<dyn Signer>,
     pub metrics: Arc<Metrics>,
 }
 
 impl Parts {
-    /// Assembles the state: opens the store, completes interrupted revocations, and settles the
-    /// signing keys.
+    /// Opens the store, completes interrupted revocations, reconciles the signing keys with the key
+    /// ring, and returns the state.
     ///
     /// # Errors
-    /// The reason why the server cannot start.
+    /// [`NotServing`] with the reasons why the server cannot start.
     pub async fn assemble(self) -> Result<Sealgate, NotServing> {
         let Self { config, clock, entropy, engine, signer, metrics } = self;
         let shared_counts = engine.shared_counts();
@@ -155,20 +155,21 @@ fn no_thread(error: &io::Error) -> Vec<String> {
     )]
 }
 
-/// Compares the keys in the PKCS#11 token with the key ring, and lets the signer follow the ring.
+/// Reconciles the keys in the PKCS#11 token with the key ring, and passes the ring to the signer.
 ///
-/// If this node has just been admitted, waits until its own key may sign.
+/// Waits until this node's own key may sign, if the node has just been admitted to the cluster.
 async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), NotServing> {
-    let mut is_told = false;
+    let mut is_logged = false;
     let ring = loop {
         match settle_ring(store, signer, clock).await? {
             Ok(ring) => break ring,
             Err(fault @ KeyFault::Waiting { .. }) => {
-                if !is_told {
+                if !is_logged {
                     tracing::warn!("{fault}");
-                    is_told = true;
+                    is_logged = true;
                 }
-                // Endorse the other nodes' keys now, because these nodes wait for the endorsement.
+                // Endorse the keys of other nodes while this node waits, because those nodes may be
+                // waiting for it too.
                 endorsing::endorse(store, signer, clock.as_ref(), store.key_ring().await?).await?;
                 tokio::time::sleep(SETTLING_PAUSE).await;
             }
@@ -188,15 +189,15 @@ async fn settle_ring(
     let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
     let reconciled = store.change_key_ring(|ring| {
-        // Adopt the key of a rotation that stopped before announcing the key.
+        // Adopt the key of a rotation that was interrupted before it announced the key.
         found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
         ring.reconcile(&kids, now)
     });
     Ok(reconciled.await?.map_err(|fault| {
-        let named = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
+        let find = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
         match fault {
             KeyFault::Unannounced(kids) => {
-                let keys = kids.iter().filter_map(named);
+                let keys = kids.iter().filter_map(find);
                 KeyFault::Unannounced(keys.map(|key| format!("{} with the CKA_ID {}", key.kid, key.id)).collect())
             }
             fault => fault,
@@ -204,7 +205,7 @@ async fn settle_ring(
     }))
 }
 
-/// Reads the attestations of the published keys. Blocking I/O: call it only at a start.
+/// Reads the vendor attestations of the published keys. Blocking I/O: call it only at a start.
 fn read_attestations(config: &Config, signer: &dyn Signer) -> Attestations {
     let attestations = Attestations::new(config.hsm.attestation.clone());
     attestations.read(&published(signer));
@@ -216,20 +217,20 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 }
 
 impl Sealgate {
-    /// Returns the state for a request to one of Sealgate's own pages with this cookie. Its store
-    /// writes only while the session lasts: see [`Store::for_page`].
+    /// Returns the state for a request with this session cookie to one of Sealgate's own pages. Its
+    /// store writes only while the session is valid: see [`Store::for_page`].
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
     }
 
-    /// Returns whether e-mails are sent. This requires a mail server and a data key.
+    /// Returns whether e-mail can be sent. This requires a mail server and a data key.
     pub fn sends_mail(&self) -> bool {
         self.config.mail.is_some() && self.store.seals()
     }
 
-    /// Returns whether the outbox has room for an e-mail of this kind. Otherwise counts the e-mail
-    /// as dropped.
+    /// Returns whether the outbox has room for an e-mail of this kind. If not, counts the e-mail as
+    /// dropped.
     pub fn has_room_for(&self, kind: MailKind) -> bool {
         let has_room = self.store.has_room_for_mail(1);
         if !has_room {
@@ -243,10 +244,10 @@ impl Sealgate {
         self.metrics.mail(kind, MailOutcome::Dropped);
     }
 
-    /// Returns this state with the current configuration, for background work that began before a
-    /// reload.
+    /// Returns this state with the configuration of the last reload, for background tasks that
+    /// began earlier.
     ///
-    /// The pages remain those of the earlier configuration.
+    /// `pages` remains that of the earlier configuration.
     #[must_use]
     pub fn current(&self) -> Self {
         Self { config: self.in_effect.load_full(), ..self.clone() }
@@ -254,16 +255,16 @@ impl Sealgate {
 
     /// Returns this state with another configuration.
     ///
-    /// Parts created at the start (the store, the signer, the password threads, the lifetime of
-    /// access tokens) are unchanged. Their settings must therefore be equal in both configurations,
-    /// see [`sealgate_config::Difference`].
+    /// Parts created at the start are unchanged: the store, the signer, the password threads, the
+    /// lifetime of access tokens. Their settings must be equal in both configurations: see
+    /// [`sealgate_config::Difference`].
     #[must_use]
     pub fn with(&self, config: Config) -> Self {
         let pages = Arc::new(Pages::new(&config.pages));
         Self { config: Arc::new(config), pages, ..self.clone() }
     }
 
-    /// Reads attestations whose files changed, without blocking requests.
+    /// Reads the attestations whose files have changed, on a blocking thread.
     pub async fn read_attestations(self: &Arc<Self>) {
         if !self.attestations.has_directory() {
             return;
@@ -275,7 +276,7 @@ impl Sealgate {
         }
     }
 
-    /// Reads the key ring from the store and lets the signer follow it.
+    /// Reads the key ring from the store and passes it to the signer.
     pub async fn follow_keys(&self) -> Result<(), StoreError> {
         let mut followed = self.keys_followed.turn.lock().await;
         self.read_keys(&mut followed).await
@@ -283,7 +284,7 @@ impl Sealgate {
 
     /// Reads the key ring if it has changed since the last read.
     ///
-    /// Afterwards, a key that any node has removed verifies no tokens.
+    /// Afterwards, no key that any node has removed verifies tokens.
     async fn follow_changed_keys(&self) -> Result<(), StoreError> {
         if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
             return Ok(());
@@ -300,8 +301,8 @@ impl Sealgate {
         tokio::time::timeout(FOLLOWING_TIMEOUT, following).await.map_err(late)?
     }
 
-    /// Reads the ring and lets the signer follow it. The caller holds the lock, so that no older
-    /// ring replaces a newer one.
+    /// Reads the ring and passes it to the signer. The caller holds the lock, so that no older ring
+    /// replaces a newer one.
     async fn read_keys(&self, read_at: &mut Instant) -> Result<(), StoreError> {
         let (began, counter) = (Instant::now(), self.store.keys_counter());
         let ring = self.store.key_ring().await?;
@@ -311,9 +312,9 @@ impl Sealgate {
         Ok(())
     }
 
-    /// Makes the signer use this ring at once.
+    /// Passes this ring to the signer at once.
     ///
-    /// The next use reads the ring again, because another node may have changed the ring in the
+    /// The next request reads the ring again, because another node may have changed it in the
     /// meantime.
     pub fn follow_ring(&self, ring: KeyRing) {
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
@@ -327,10 +328,10 @@ impl Sealgate {
 
     /// Returns whether the key set may be served.
     ///
-    /// It must have been read recently: within half the publication time of a key. A set that lacks
-    /// an active signing key is worse than none.
+    /// The ring must have been read within half the publication time of a key. Clients that cache a
+    /// set without the active signing key would reject valid tokens.
     pub async fn can_show_keys(&self) -> bool {
-        // Without the database, serve the previous set without waiting.
+        // While the database does not respond, do not wait; serve the previous set.
         if self.store.basis().is_ok() && self.follow_changed_keys().await.is_ok() && self.store.basis().is_ok() {
             return true;
         }
@@ -358,13 +359,13 @@ impl Sealgate {
     }
 }
 
-/// Reason why the server did not start.
+/// Reasons why the server did not start.
 #[derive(Debug)]
 pub struct NotServing {
     /// Messages for the operator, one per problem.
     pub lines: Vec<String>,
-    /// Whether a retry may succeed without intervention, for instance after a database failover or
-    /// when a token device is back. The systemd unit then retries.
+    /// Whether a retry may succeed without intervention, for instance after a database failover.
+    /// The systemd unit then retries.
     pub may_pass: bool,
 }
 

@@ -8,17 +8,18 @@ use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::{Entropy, random};
 use sealgate_system::metrics::EnrolmentShare;
 
-/// Whether the applications' servers accept connections, as the edge last reported.
+/// Whether the servers of each application accept connections, as last reported by the edge.
 #[derive(Debug, Default)]
 pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
 
 impl UpstreamStates {
-    /// Stores the current states: application, server, whether it accepts connections.
-    pub fn tell(&self, states: Vec<(String, String, bool)>) {
+    /// Replaces the states. Each has the application, the server, and whether it accepts
+    /// connections.
+    pub fn set(&self, states: Vec<(String, String, bool)>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = states;
     }
 
-    /// Returns the servers of an application.
+    /// Returns each server of an application, and whether it accepts connections.
     pub fn for_app(&self, app: &str) -> Vec<(String, bool)> {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_app = states.iter().filter(|(name, ..)| name == app);
@@ -26,23 +27,23 @@ impl UpstreamStates {
     }
 }
 
-/// Last count of users by factor.
+/// Number of users with each second factor, as last counted.
 #[derive(Debug, Default)]
 pub struct EnrolmentStatus(Mutex<Option<(EnrolmentShare, UnixTime)>>);
 
 impl EnrolmentStatus {
-    /// Stores a count.
-    pub fn tell(&self, enrolment: EnrolmentShare, now: UnixTime) {
+    /// Replaces the count.
+    pub fn set(&self, enrolment: EnrolmentShare, now: UnixTime) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((enrolment, now));
     }
 
-    /// Returns the last count and its time; `None` before the first one.
+    /// Returns the last count and its time, or `None` before the first count.
     pub fn last(&self) -> Option<(EnrolmentShare, UnixTime)> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Name of this server in the rotation of keys, and result of its last rotation.
+/// Result of the last key rotation, and this server's name as a rotation's lease holder.
 #[derive(Debug)]
 pub struct RotationStatus {
     server: String,
@@ -65,13 +66,12 @@ impl RotationStatus {
         &self.server
     }
 
-    /// Returns the reason why a due rotation fails, in one line that says what to do.
+    /// Returns why a due rotation fails, in one line that includes the remedy.
     pub fn fault(&self) -> Option<String> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns a warning about keys of other nodes that this node's token has not endorsed, in one
-    /// line.
+    /// Returns a warning, in one line, about keys of other nodes that this node does not trust.
     pub fn warning(&self) -> Option<String> {
         let kids = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
         (!kids.is_empty()).then(|| {
@@ -83,7 +83,7 @@ impl RotationStatus {
         })
     }
 
-    /// Stores the kids of untrusted keys. Returns whether they changed.
+    /// Replaces the kids of untrusted keys. Returns whether they changed.
     pub fn set_untrusted(&self, kids: Vec<String>) -> bool {
         let mut known = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner);
         let are_others = *known != kids;
@@ -91,7 +91,7 @@ impl RotationStatus {
         are_others
     }
 
-    /// Stores the result of the last rotation: `None` for success.
+    /// Replaces the result of the last rotation. `None` means success.
     pub fn set_fault(&self, fault: Option<String>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }

@@ -1,8 +1,8 @@
-//! Links and codes sent to a user: reset links, an invitation, a verification code, and undo links
-//! for address changes.
+//! Links and codes that are sent to a user: reset links, an invitation, a verification code, and
+//! undo links for changes of address.
 //!
-//! There is one record per user. It contains only hashes, so an attacker who reads the store cannot
-//! use them.
+//! Each user has one record. It contains only hashes, so an attacker who reads the store cannot use
+//! the links and codes.
 
 use std::time::Duration;
 
@@ -22,20 +22,20 @@ pub const INVITATION_LIFE: Duration = Duration::from_hours(7 * 24);
 /// Validity of a verification code.
 pub const CODE_LIFE: Duration = Duration::from_mins(15);
 
-/// Time for which a change of address can be undone from the old address.
+/// Time during which the owner of the old address can undo a change of address.
 pub const UNDO_LIFE: Duration = Duration::from_hours(14 * 24);
 
-/// Number of wrong codes that end a verification.
+/// Number of wrong codes after which a verification ends.
 pub(crate) const MAX_CODE_TRIES: u32 = 5;
 
 /// Number of digits of a verification code.
 pub const CODE_DIGITS: usize = 8;
 
-/// Maximum number of valid reset links. E-mails may arrive out of order, so the user may open the
-/// second newest link.
+/// Maximum number of valid reset links. E-mails may arrive out of order, so the link that the user
+/// opens may be the second newest.
 const MAX_RESETS: usize = 2;
 
-/// Maximum number of undo links. Each further change of address adds one.
+/// Maximum number of undo links. Each change of address adds one.
 const MAX_UNDOS: usize = 5;
 
 /// Number of random bytes in a link's token.
@@ -49,14 +49,14 @@ pub struct LinkToken {
 }
 
 impl LinkToken {
-    /// Creates a token for this user and returns its text, which is stored only in the encrypted
-    /// e-mail.
+    /// Creates a token for this user and returns it with its text. The text is stored only in the
+    /// encrypted e-mail.
     pub fn new(subject: Subject, random: [u8; LINK_BYTES]) -> (Self, Secret) {
         let token = Secret::from_random(&[&subject.as_bytes()[..], &random].concat());
         (Self { subject, hash: token.hash() }, token)
     }
 
-    /// Parses a token from a URL. The user's record determines whether it was issued.
+    /// Parses a token from a URL. Whether it was issued is known only from the user's record.
     pub fn parse(token: &str) -> Option<Self> {
         let bytes = from_base64url(token).filter(|bytes| bytes.len() == 16 + LINK_BYTES)?;
         let subject = Subject::from_bytes(*bytes.first_chunk()?);
@@ -64,8 +64,8 @@ impl LinkToken {
     }
 }
 
-/// State of an account when a link or code was sent. The link or code becomes invalid when the
-/// password or the address changes.
+/// Password and address of an account when a link or code was sent. The link or code becomes
+/// invalid when either changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountMark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,15 +88,15 @@ pub struct ResetLink {
     pub expires_at: UnixTime,
 }
 
-/// Invitation of a user. An accepted invitation stays in the record, so that the list of users can
-/// show it.
+/// Invitation of a user. It remains in the record after it was accepted, so that the list of users
+/// can show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub hash: SecretHash,
     pub account: AccountMark,
     pub sent_at: UnixTime,
     pub expires_at: UnixTime,
-    /// Name of the application to open after the invitation was accepted.
+    /// Application to open after the invitation was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
     /// Administrator who invited the user. `None` if the command line created the invitation.
@@ -110,7 +110,7 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// Creates an invitation with `now` as the time of sending.
+    /// Creates an invitation that is sent at `now`.
     pub fn new(user: &User, hash: SecretHash, app: Option<String>, inviter: Option<Subject>, now: UnixTime) -> Self {
         let expires_at = now.plus(INVITATION_LIFE);
         let account = AccountMark::from_user(user);
@@ -136,15 +136,15 @@ pub enum InvitationState {
     Expired,
 }
 
-/// Pending verification of an address by a code, bound to the browser that began it.
+/// Pending verification of an address with a code, bound to the browser in which it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingVerification {
-    /// Keyed hash of the code. A plain hash of eight digits could be brute-forced.
+    /// Keyed hash of the code. A code has eight digits, so an unkeyed hash could be inverted by
+    /// brute force.
     pub code: SecretHash,
-    /// Hash that identifies the session in which the verification began.
+    /// Hash of the session in which the verification began.
     pub session: SecretHash,
-    /// Address that replaces the account's address. `None` if the account's own address is
-    /// verified.
+    /// Address to change to. `None` if the account's current address is verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_address: Option<Email>,
     pub account: AccountMark,
@@ -156,12 +156,12 @@ pub struct PendingVerification {
 /// Result of checking a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeVerdict {
-    /// The code is correct. `new_address`: see [`PendingVerification`].
+    /// The code is correct. See [`PendingVerification::new_address`].
     Right {
         new_address: Option<Email>,
     },
     Wrong,
-    /// No verification is pending in this session, or the pending one has ended.
+    /// No verification is pending in this session, or it has ended.
     Over,
 }
 
@@ -179,7 +179,8 @@ pub struct AddressUndo {
 }
 
 impl AddressUndo {
-    /// Creates an undo link for a change of address at `now`. `user` still has the old address.
+    /// Creates an undo link for a change of address at `now`. `user` must still have the old
+    /// address.
     pub fn new(hash: SecretHash, user: &User, now: UnixTime) -> Self {
         let (address, verified) = (user.email.clone(), user.email_verified);
         Self { hash, address, verified, changed_at: Some(now), expires_at: now.plus(UNDO_LIFE) }
@@ -189,7 +190,7 @@ impl AddressUndo {
         self.address.lookup_key() == address.lookup_key()
     }
 
-    /// Reports whether an item added at `at` came after the change, or less than `margin` before
+    /// Returns whether an item was added after the change of address, or less than `margin` before
     /// it.
     pub fn is_after(&self, at: UnixTime, margin: Duration) -> bool {
         match self.changed_at {
@@ -219,7 +220,7 @@ impl AccountLinks {
         Self { subject, resets: Vec::new(), invitation: None, verification: None, undos: Vec::new() }
     }
 
-    /// Adds a reset link. Evicts the oldest if there are too many.
+    /// Adds a reset link, and evicts the oldest if there are too many.
     pub fn add_reset(&mut self, link: ResetLink, now: UnixTime) {
         self.resets.retain(|known| known.expires_at > now);
         self.resets.push(link);
@@ -246,8 +247,7 @@ impl AccountLinks {
         self.invitation.as_ref().filter(good).filter(|_| user.is_enabled())
     }
 
-    /// Returns the verification that began in this session if its code is valid for the current
-    /// state of the account.
+    /// Returns the verification that began in this session, if its code is still valid.
     pub fn open_verification(&self, session: SecretHash, user: &User, now: UnixTime) -> Option<&PendingVerification> {
         let account = AccountMark::from_user(user);
         let open = |pending: &&PendingVerification| {
@@ -259,8 +259,8 @@ impl AccountLinks {
         self.verification.as_ref().filter(open).filter(|_| user.is_enabled())
     }
 
-    /// Checks a code that was typed in this session. A correct code is consumed, a wrong one is
-    /// counted.
+    /// Checks a code that the user typed in this session. Consumes a correct code and counts a
+    /// wrong one.
     pub fn take_code(&mut self, code: SecretHash, session: SecretHash, user: &User, now: UnixTime) -> CodeVerdict {
         let Some(pending) = self.open_verification(session, user, now) else { return CodeVerdict::Over };
         if pending.code == code {
@@ -278,17 +278,17 @@ impl AccountLinks {
 
     /// Returns the link of the earliest change of address that can still be undone.
     ///
-    /// Only the address of this link can undo. A later address may belong to an attacker, who made
-    /// the first change.
+    /// Only the address of this link can undo changes. If an attacker made the first change, the
+    /// attacker may own the later addresses.
     pub fn first_undo(&self, now: UnixTime) -> Option<&AddressUndo> {
         self.undos.iter().find(|undo| now < undo.expires_at)
     }
 
-    /// Adds a link that undoes a change of address. Returns the address that receives the link.
+    /// Adds a link that undoes a change of address. Returns the address to send it to.
     ///
-    /// If an earlier change can still be undone, the new link undoes that change too: it gets the
-    /// address and the expiry of the earlier link. If there are too many links, the oldest is kept
-    /// and the second newest is evicted.
+    /// If an earlier change can still be undone, the new link undoes that change too: it takes over
+    /// the address and the expiry of the earlier link. If there are too many links, the newest of
+    /// them is replaced, so that the oldest is kept.
     pub fn add_undo(&mut self, mut undo: AddressUndo, now: UnixTime) -> Email {
         self.undos.retain(|known| known.expires_at > now);
         if let Some(first) = self.first_undo(now) {
@@ -302,8 +302,8 @@ impl AccountLinks {
         address
     }
 
-    /// Reports whether the account returns to `address`, the address that can undo all changes
-    /// since. Removes the undo links in this case, because there is nothing left to undo.
+    /// Returns whether `address`, to which the account returns, is the one that can undo all
+    /// changes. If so, removes the undo links, because nothing is left to undo.
     pub fn return_to(&mut self, address: &Email, now: UnixTime) -> bool {
         let is_return = self.first_undo(now).is_some_and(|first| first.is_for(address));
         if is_return {
@@ -323,11 +323,11 @@ impl AccountLinks {
         self.undos.retain(|undo| undo.hash == hash);
     }
 
-    /// Invalidates all links and codes that grant access. The caller uses it after it revoked
-    /// access or changed credentials.
+    /// Invalidates all links and codes that grant access. To be called after access was revoked or
+    /// credentials were changed.
     ///
-    /// Undo links for addresses are kept. Otherwise an attacker could remove them by signing out
-    /// everywhere. An accepted invitation is kept as a record.
+    /// Keeps the undo links, because otherwise an attacker could remove them by signing out
+    /// everywhere. Keeps an accepted invitation for the list of users.
     pub fn take_back(&mut self) {
         self.resets.clear();
         self.verification = None;

@@ -1,9 +1,9 @@
 //! Admission of a node with its own PKCS#11 token to a cluster.
 //!
-//! The node publishes a request. An admitting node answers with the data key, encrypted with
+//! The new node publishes a request. An existing node answers with the data key, encrypted with
 //! RSA-OAEP (RFC 8017 §7.1). Both messages pass through the database, where an attacker with write
-//! access could change them. Therefore each message is signed by a key whose fingerprint the
-//! operator has transferred between the machines.
+//! access could change them. Therefore each is signed by a key whose fingerprint the operator has
+//! carried from one machine to the other.
 
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OaepPublicEncryptingKey, PublicEncryptingKey};
 use aws_lc_rs::signature::RsaPublicKeyComponents;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::key_ring::{Endorsement, PublicJwk};
 
-/// Prefix of a node's signature about its own request. A JWS signing input contains no space or
-/// line break (RFC 7515 §5.1).
+/// Prefix of the statement that a new node signs about its own request. A JWS signing input
+/// contains no space or line break (RFC 7515 §5.1), so such a signature is never valid for a token.
 const REQUEST: &str = "sealgate node request";
 
-/// Prefix of the signature of the node that sends the data key.
+/// Prefix of the statement that the sender of the data key signs.
 const DATA_KEY: &str = "sealgate data key";
 
 /// Hash of OAEP (RFC 8017 §7.1), for both message and mask.
@@ -23,8 +23,8 @@ const DATA_KEY: &str = "sealgate data key";
 pub enum OaepHash {
     #[serde(rename = "SHA-256")]
     Sha256,
-    /// SHA-1, for tokens that support no other hash, such as SoftHSM 2.6. OAEP does not depend on
-    /// collision resistance, which SHA-1 lacks.
+    /// SHA-1, for tokens that support no other hash, such as SoftHSM 2.6. SHA-1 lacks collision
+    /// resistance, but OAEP does not need it.
     #[serde(rename = "SHA-1")]
     Sha1,
 }
@@ -38,31 +38,31 @@ impl OaepHash {
     }
 }
 
-/// A node's request to join.
+/// Request of a node to join the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRequest {
     /// Name of the new node, `cluster.node`.
     pub node: String,
     /// First signing key of the node.
     pub key: PublicJwk,
-    /// Public key that encrypts the data key. The node's token contains the private key until the
+    /// Public key to encrypt the data key. The node's token has the private key until the
     /// admission.
     pub enrolment: PublicJwk,
     pub hash: OaepHash,
-    /// kid of the cluster's key that the new node trusts. Its operator typed the kid.
+    /// kid of the cluster's key that the new node trusts. The operator typed it on the new node.
     pub trusted: String,
-    /// The new node's endorsement of the trusted key. It takes effect with the admission: the node
-    /// then publishes and trusts the key.
+    /// The new node's endorsement of the trusted key. It takes effect with the admission: then the
+    /// node publishes and trusts the key.
     pub endorsement: Endorsement,
     /// Signature of [`NodeRequest::statement`] by the node's signing key, base64url.
     ///
-    /// The node verifies its own signature when it fetches the data key. Otherwise an attacker
+    /// When the node fetches the data key, it verifies its own signature. Otherwise an attacker
     /// could replace the trusted key in the meantime.
     pub signature: String,
 }
 
 impl NodeRequest {
-    /// Returns the bytes to sign. `None` if a part of the request is invalid.
+    /// Returns the bytes to sign. Returns `None` if a part of the request is invalid.
     pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
         let (key, enrolment) = (self.key.thumbprint()?, self.enrolment.thumbprint()?);
         lines(&[REQUEST, issuer, &self.node, &key, &enrolment, self.hash.name(), &self.trusted])
@@ -87,15 +87,15 @@ pub struct DataKeyEnvelope {
 }
 
 impl DataKeyEnvelope {
-    /// Returns the bytes to sign. `None` if a part of the envelope is invalid.
+    /// Returns the bytes to sign. Returns `None` if a part of the envelope is invalid.
     pub fn statement(&self, issuer: &str) -> Option<Vec<u8>> {
         lines(&[DATA_KEY, issuer, &self.node, &self.enrolment, &self.data_key_id, &self.ciphertext])
     }
 
-    /// Checks that the envelope answers the request: it is encrypted to the node's enrolment key
-    /// and signed by the key that the node trusts.
+    /// Checks that the envelope answers the request: it must be encrypted to the node's enrolment
+    /// key, and signed by the key that the node trusts.
     ///
-    /// `verify` reports whether a key has signed a message.
+    /// `verify` returns whether a key has signed a message.
     ///
     /// # Errors
     /// [`EnvelopeFault`].
@@ -128,7 +128,7 @@ pub enum EnvelopeFault {
     /// The envelope is for another node, or for an earlier request of this node.
     #[error("the data key in the database is for another node or an earlier request")]
     Another,
-    /// The nodes of the store encrypt with a different data key.
+    /// The nodes of the cluster use a different data key.
     #[error("the data key in the database is not the one that this store's nodes use")]
     OtherDataKey,
     /// The envelope is not signed by the key that this node trusts.
@@ -136,8 +136,7 @@ pub enum EnvelopeFault {
     Stranger(String),
 }
 
-/// Joins lines of text. Returns `None` if a part is empty or contains a line break or another
-/// control character.
+/// Joins parts with line breaks. Returns `None` if a part is empty or contains control characters.
 fn lines(parts: &[&str]) -> Option<Vec<u8>> {
     let whole = parts.iter().all(|part| !part.is_empty() && !part.chars().any(char::is_control));
     whole.then(|| parts.join("\n").into_bytes())

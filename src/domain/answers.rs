@@ -1,13 +1,13 @@
 //! Classification of answers to refresh requests: in time or late.
 //!
-//! A refresh token is valid once. If a client presents the parent token again, there is a second
-//! holder only if the first client received the answer with the child token. Each process numbers
-//! its rotations and stores the number in the grant ([`RotationId`]). It classifies each of its
-//! answers ([`AnswerLedger`]) and writes the result to the store ([`AnswerReport`]). So all
-//! processes make the same decision, also about rotations of a process that was suspended or
-//! killed.
+//! A refresh token can be used once. A client may present the parent of the current token again
+//! because it did not receive the answer. If the answer did arrive, another party holds the parent
+//! too. To distinguish the two cases, each process numbers its rotations and stores the number in
+//! the grant ([`RotationId`]). It classifies each of its answers ([`AnswerLedger`]) and writes the
+//! result to the store ([`AnswerReport`]). Therefore all processes make the same decision, even
+//! about rotations of a process that was suspended or killed.
 //!
-//! Times are durations since a common start, on a monotonic clock of the machine.
+//! Times are durations since a common start, on a monotonic clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -19,36 +19,35 @@ use crate::time::UnixTime;
 
 /// Interval between two calls of [`AnswerLedger::heartbeat`].
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
-/// Age from which an answer, a request or a heartbeat counts as late. Clients rarely abandon a
-/// request earlier.
+/// Delay beyond which an answer, a request or a heartbeat is late. Clients rarely time out earlier.
 pub(crate) const LATE_AFTER: Duration = Duration::from_secs(1);
-/// Time after a rotation in which a doubtful answer is repeated. Afterwards, presenting the parent
-/// token ends the grant.
+/// Time after a rotation in which a doubtful answer is repeated. Later, presenting the parent token
+/// ends the grant.
 pub(crate) const REPEAT_WINDOW: Duration = Duration::from_mins(1);
-/// Time after which a process that has not reported an answer counts as suspended or dead.
+/// Time after which a process that has not reported an answer is assumed to be suspended or dead.
 pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum difference between the clocks of two nodes. Each may differ from the database's clock by
-/// two seconds.
+/// Maximum difference between the clocks of two nodes, because each may differ from the database's
+/// clock by two seconds.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(4);
-/// Time after a suspension in which a received request may have waited since before the suspension.
+/// Time after a suspension in which a received request may be from before the suspension.
 const BACKLOG_TIME: Duration = Duration::from_secs(5);
-/// Time that sending an answer may take. If a suspension begins within this time after an answer
-/// was ready, the answer may not have been sent yet.
+/// Time that sending an answer may take. If a suspension begins within this time after an answer is
+/// ready, the answer may not have been sent.
 const SENDING_TIME: Duration = Duration::from_millis(250);
 /// Lifetime of a report after its last change.
 const REPORT_LIFETIME: Duration = Duration::from_hours(1);
-/// Maximum number of unclassified answers. When it is exceeded, the oldest answers count as late.
+/// Maximum number of unclassified answers. Beyond it, the oldest are classified as late.
 const MAX_OPEN_ANSWERS: usize = 65_536;
-/// Maximum number of ranges of late answers in a report. When it is exceeded, the two oldest ranges
-/// are merged.
+/// Maximum number of ranges of late answers in a report. Beyond it, the two oldest ranges are
+/// merged.
 const MAX_LATE_RANGES: usize = 1_024;
 /// Maximum number of remembered suspensions. The oldest is evicted first.
 const MAX_SUSPENSIONS: usize = 8;
 
-/// Identifier of a process that rotates refresh tokens, chosen at random when it starts.
+/// Id of a process that rotates refresh tokens, chosen at random at its start.
 pub type ProcessId = Id<'P'>;
 
-/// Identifier of a rotation: the process that answered it, and its number within the process.
+/// Id of a rotation: the process that performed it, and its number within the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RotationId {
     pub process: ProcessId,
@@ -56,7 +55,7 @@ pub struct RotationId {
     pub at: UnixTime,
 }
 
-/// Outcome of an answer, as far as it is known.
+/// Outcome of an answer to a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerOutcome {
     /// The answer was ready in time, and the process continued to run.
@@ -72,21 +71,20 @@ pub enum AnswerOutcome {
 pub struct AnswerReport {
     /// Number below which all answers are classified.
     pub classified: u64,
-    /// Ranges of late answers: first and last number. All other classified answers were in time.
+    /// First and last numbers of ranges of late answers. All other classified answers were in time.
     pub late: Vec<(u64, u64)>,
     pub expires_at: UnixTime,
 }
 
 impl AnswerReport {
-    /// Returns the time at which a report that is written now may be removed. All reports of an
-    /// hour have the same time.
+    /// Returns when a report that is written now may be deleted. All reports of an hour have the
+    /// same expiry.
     pub fn expiry(now: UnixTime) -> UnixTime {
         let hour = REPORT_LIFETIME.as_secs();
         UnixTime::from_seconds((now.seconds() / hour).saturating_add(2).saturating_mul(hour))
     }
 
-    /// Returns the outcome of an answer of another process. `report` is the last report of that
-    /// process.
+    /// Returns the outcome of another process's answer, from the last report of that process.
     pub fn outcome(report: Option<&Self>, rotation: &RotationId, now: UnixTime) -> AnswerOutcome {
         match report {
             Some(report) if rotation.number < report.classified => {
@@ -99,7 +97,8 @@ impl AnswerReport {
     }
 }
 
-/// Reports whether a request that waited this long may have been sent before the last rotation of its grant.
+/// Returns whether a request that waited this long may have been sent before the last rotation of
+/// its grant.
 pub fn may_precede_rotation(waited: Duration, rotated_at: Option<UnixTime>, now: UnixTime) -> bool {
     let precedes_request = |at: UnixTime| at.plus(MAX_CLOCK_DIFFERENCE).plus(waited) < now;
     waited > LATE_AFTER && !rotated_at.is_some_and(precedes_request)
@@ -110,7 +109,7 @@ pub fn may_precede_rotation(waited: Duration, rotated_at: Option<UnixTime>, now:
 pub struct AnswerLedger {
     next: u64,
     open: BTreeMap<u64, OpenAnswer>,
-    /// Ranges in ascending order. Adjacent ranges are merged.
+    /// Ranges of late answers, in ascending order. Adjacent ranges are merged.
     late: VecDeque<LateRange>,
     /// Time of the last heartbeat. `None` before the first.
     heartbeat: Option<Duration>,
@@ -127,7 +126,7 @@ struct OpenAnswer {
 struct LateRange {
     first: u64,
     last: u64,
-    /// Time at which the newest answer of the range was classified.
+    /// Time at which the newest answer in the range was classified.
     at: Duration,
 }
 
@@ -154,10 +153,10 @@ enum Class {
 }
 
 impl AnswerLedger {
-    /// Records that the process runs, and classifies answers. Returns the suspension that has just
-    /// ended, if any.
+    /// Records that the process is running, and classifies answers. Returns the suspension that has
+    /// just ended, if any.
     ///
-    /// The caller must call this function every [`HEARTBEAT_INTERVAL`].
+    /// Must be called every [`HEARTBEAT_INTERVAL`].
     pub fn heartbeat(&mut self, now: Duration) -> Option<Suspension> {
         let ended = self.suspension_until(now);
         if let Some(suspension) = ended {
@@ -174,13 +173,13 @@ impl AnswerLedger {
         ended
     }
 
-    /// Records that heartbeats end, because the process shuts down. The process may still answer
-    /// requests.
+    /// Records that no more heartbeats follow, because the process is shutting down. It may still
+    /// answer requests.
     pub fn rest(&mut self) {
         self.heartbeat = None;
     }
 
-    /// Classifies the remaining answers at shutdown. Answers that are ready count as sent.
+    /// Classifies the remaining answers at shutdown. An answer that is ready counts as sent.
     pub fn close(&mut self, now: Duration) {
         self.rest();
         self.classify(now, true);
@@ -206,8 +205,8 @@ impl AnswerLedger {
         }
     }
 
-    /// Records that no answer with the token will be sent, because the request was cancelled or the
-    /// outcome of the commit is unknown.
+    /// Records that the answer will not be sent, because the request was cancelled or the outcome
+    /// of the commit is unknown.
     pub fn abandon(&mut self, number: u64, now: Duration) {
         if self.open.get(&number).is_some_and(|answer| answer.ready.is_none()) {
             self.open.remove(&number);
@@ -215,7 +214,7 @@ impl AnswerLedger {
         }
     }
 
-    /// Removes the number of a rotation whose commit failed. No grant contains the number.
+    /// Removes the number of a rotation that was not committed, so that no grant contains it.
     pub fn withdraw(&mut self, number: u64) {
         self.open.remove(&number);
     }
@@ -231,8 +230,8 @@ impl AnswerLedger {
         }
     }
 
-    /// Returns the maximum time since the client sent the request. It includes a suspension before
-    /// the request was received.
+    /// Returns the longest time that may have passed since the client sent the request. It includes
+    /// a suspension before the request was received.
     pub fn waited(&self, received: Duration, now: Duration) -> Duration {
         now.saturating_sub(self.sent(received, now))
     }
@@ -241,8 +240,8 @@ impl AnswerLedger {
     /// the ranges of late answers.
     pub fn report(&self) -> (u64, Vec<(u64, u64)>) {
         let classified = self.open.first_key_value().map_or(self.next, |(number, _)| *number);
-        // A late answer with a number above the first unclassified answer is reported together with
-        // that answer.
+        // A late answer after the first unclassified one is reported later, when all answers before
+        // it are classified.
         let late = self.late.iter().filter(|range| range.first < classified);
         (classified, late.map(|range| (range.first, range.last)).collect())
     }
@@ -337,7 +336,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    /// Simulated process. The test controls its heartbeats.
+    /// Simulated process whose heartbeats the test controls.
     #[derive(Default)]
     struct World {
         ledger: AnswerLedger,
@@ -351,7 +350,7 @@ mod tests {
             world
         }
 
-        /// Runs the process for this time, one heartbeat per step.
+        /// Runs the process for this time, with a heartbeat in each step.
         fn run(&mut self, milliseconds: u64) {
             let end = self.now + ms(milliseconds);
             self.ledger.heartbeat(self.now);
@@ -379,7 +378,7 @@ mod tests {
             self.ledger.outcome(number, self.now)
         }
 
-        /// Returns the outcome that another process reads from the report.
+        /// Returns the outcome that other processes read from the report.
         fn reported(&self, number: u64) -> AnswerOutcome {
             let (classified, late) = self.ledger.report();
             let report = AnswerReport { classified, late, expires_at: NOW };
@@ -422,7 +421,7 @@ mod tests {
         let open = world.begin();
         world.suspend(4000);
         assert_eq!((world.own(leaving), world.own(open)), (AnswerOutcome::Doubtful, AnswerOutcome::Doubtful));
-        // Received right after the suspension, and possibly sent before it.
+        // Received right after the suspension, so the client may have sent it before.
         let queued = world.answered();
         assert_eq!((world.own(queued), world.ledger.waited(world.now, world.now)), (AnswerOutcome::Doubtful, ms(4000)));
         world.run(300);
@@ -507,8 +506,8 @@ mod tests {
     enum Step {
         Run(u64),
         Suspend(u64),
-        /// A request. If a suspension has just ended, the client may have sent the request when it
-        /// began.
+        /// Receives a request. If a suspension has just ended, the client may have sent it when the
+        /// suspension began.
         Begin {
             waited: bool,
         },
@@ -537,8 +536,8 @@ mod tests {
     }
 
     proptest! {
-        /// An answer that its client may have abandoned is never reported as in time. An answer
-        /// without delay always is.
+        /// An answer that the client may not have waited for is never reported as in time. An
+        /// answer without delay always is.
         #[test]
         fn no_late_answer_is_reported_in_time(steps in prop::collection::vec(step(), 1..60)) {
             let mut world = World::new();

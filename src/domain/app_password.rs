@@ -1,7 +1,7 @@
 //! Application passwords, for clients that only support HTTP Basic (RFC 7617).
 //!
-//! Each password is valid for one user at one protected application. It has 160 random bits, so a
-//! stored SHA-256 is sufficient.
+//! Each password is valid for one user at one protected application. It has 160 random bits, so its
+//! plain SHA-256 can be stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,8 +22,8 @@ pub struct AppPassword {
     pub name: String,
     /// Hash of the password.
     pub hash: SecretHash,
-    /// Level of the sign-in that created the password. Older records have no level and count as the
-    /// lowest.
+    /// Level of the sign-in in which the password was created. Records of older versions have none
+    /// and count as the lowest level.
     #[serde(default = "lowest")]
     pub level: AssuranceLevel,
     pub created_at: UnixTime,
@@ -37,7 +37,7 @@ const fn lowest() -> AssuranceLevel {
 }
 
 impl AppPassword {
-    /// Creates an application password in a sign-in of this level. Returns it with the password
+    /// Creates an application password in a sign-in of this level. Also returns the password's
     /// text, which is not stored.
     pub fn new(app: &str, name: &str, level: AssuranceLevel, random: &[u8; 20], now: UnixTime) -> (Self, Secret) {
         let secret = Secret::from_random(random);
@@ -52,7 +52,7 @@ impl AppPassword {
         (password, secret)
     }
 
-    /// Returns the public id for pages and forms. The id does not reveal the password.
+    /// Returns an id for pages and forms, which does not reveal the password.
     pub fn id(&self) -> String {
         let id = SecretHash::for_secret(self.hash.as_bytes());
         base64url(&id.as_bytes()[..12])
@@ -73,7 +73,7 @@ impl AppPasswords {
         Self { subject, passwords: Vec::new() }
     }
 
-    /// Reports whether another password can be added.
+    /// Returns whether another password can be added.
     pub fn has_room(&self) -> bool {
         self.passwords.len() < MAX_APP_PASSWORDS
     }
@@ -83,7 +83,7 @@ impl AppPasswords {
         self.passwords.iter().find(|password| password.app == app && password.hash == *hash)
     }
 
-    /// Reports whether `others` contains all passwords of this set.
+    /// Returns whether `others` contains all passwords of this set.
     pub fn are_among(&self, others: &Self) -> bool {
         self.passwords.iter().all(|password| others.find(&password.app, &password.hash).is_some())
     }

@@ -7,8 +7,8 @@
 //! - `3` is two factors that resist phishing. Its other name is `phr` (OpenID Extended
 //!   Authentication Profile ACR Values 1.0 §2).
 //!
-//! Level 3 is not AAL3 of NIST SP 800-63B, because AAL3 requires keys that cannot be exported. It
-//! is not `phrh` either, because `phrh` requires attested hardware.
+//! Level 3 is neither AAL3 of NIST SP 800-63B, which requires keys that cannot be exported, nor
+//! `phrh`, which requires attested hardware.
 
 use std::fmt;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) const ACR_VALUES: [&str; 4] = ["1", "2", "3", "phr"];
 pub enum AssuranceLevel {
     One,
     Two,
-    /// Two factors that a phishing page cannot relay.
+    /// Two factors that a phishing site cannot relay.
     PhishingResistant,
 }
 
@@ -51,14 +51,14 @@ impl AssuranceLevel {
         }
     }
 
-    /// Reports whether this level satisfies `demanded`.
+    /// Returns whether this level is at least `demanded`.
     pub fn meets(self, demanded: Self) -> bool {
         self >= demanded
     }
 
-    /// Reports whether this level satisfies one of the demanded context classes.
+    /// Returns whether this level satisfies at least one of these context classes.
     ///
-    /// Unknown values are context classes of other issuers. No sign-in here satisfies them.
+    /// Unknown values belong to other issuers. No sign-in at this issuer satisfies them.
     pub fn reaches_one_of(self, demanded: &[String]) -> bool {
         Self::lowest_of(demanded).is_some_and(|lowest| self.meets(lowest))
     }
@@ -68,10 +68,10 @@ impl AssuranceLevel {
         classes.iter().filter_map(|class| Self::parse(class)).min()
     }
 
-    /// Returns the level that `acr_values` requests: the most preferred level that the user can
-    /// reach.
+    /// Returns the first level in `acr_values` that the user can reach.
     ///
-    /// Unknown values are ignored (OpenID Connect Core §3.1.2.1).
+    /// `acr_values` is in order of preference. Unknown values are ignored (OpenID Connect Core
+    /// §3.1.2.1).
     pub fn wished(acr_values: &str, reachable: Self) -> Option<Self> {
         acr_values.split(' ').filter_map(Self::parse).find(|level| reachable.meets(*level))
     }
@@ -96,12 +96,12 @@ impl<'de> Deserialize<'de> for AssuranceLevel {
     }
 }
 
-/// Identifier of one of a user's factors.
+/// Id of one of a user's factors.
 pub type FactorId = Id<'f'>;
 
 impl FactorId {
-    /// Returns the factor id of the key with this credential id. A credential id has up to 1,023
-    /// bytes.
+    /// Returns the id of the key with this credential id. It is a hash, because a credential id may
+    /// have 1,023 bytes.
     pub(crate) fn of_credential(id: &[u8]) -> Self {
         let hash: [u8; 32] = Sha256::digest(id).into();
         Self::from_bytes(std::array::from_fn(|at| hash[at]))
@@ -123,7 +123,7 @@ pub enum AuthenticationMethod {
 }
 
 impl AuthenticationMethod {
-    /// Returns its name in the audit log, in metrics and in records.
+    /// Returns the name of the method in the audit log, in metrics and in records.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Password => "password",
@@ -136,7 +136,8 @@ impl AuthenticationMethod {
 
     /// Returns the values of `amr` (RFC 8176 §2; `pop` of the ACR values profile §3).
     ///
-    /// There is no attestation, so no value claims a kind of hardware, a PIN or a fingerprint.
+    /// Authenticators are not attested, so no value claims a kind of hardware, a PIN or a
+    /// fingerprint.
     const fn amr(self) -> &'static [&'static str] {
         match self {
             Self::Password => &["pwd"],
@@ -150,7 +151,8 @@ impl AuthenticationMethod {
 pub struct AuthenticationStep {
     pub method: AuthenticationMethod,
     pub at: UnixTime,
-    /// App or key that was used, if a user can have several of the method.
+    /// Authenticator app or key that was used, for methods of which a user can have several
+    /// factors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<FactorId>,
 }
@@ -165,8 +167,7 @@ impl AuthenticationSteps {
         Self(vec![step])
     }
 
-    /// Adds a step. It replaces the earlier step of the same method, because a step-up repeats a
-    /// method.
+    /// Adds a step. It replaces the earlier step of the same method, which a step-up repeats.
     pub fn add(&mut self, step: AuthenticationStep) {
         self.0.retain(|known| known.method != step.method);
         self.0.push(step);
@@ -177,12 +178,12 @@ impl AuthenticationSteps {
         &self.0
     }
 
-    /// Returns the level that was reached. `None` if there are no steps.
+    /// Returns the highest level that the steps reach. Returns `None` if there are no steps.
     pub fn level(&self) -> Option<AssuranceLevel> {
         self.level_with(RecoveryCodeWorth::SecondFactor)
     }
 
-    /// Returns the level that was reached, under this value of recovery codes.
+    /// Returns the highest level that the steps reach, with this worth of recovery codes.
     pub(crate) fn level_with(&self, worth: RecoveryCodeWorth) -> Option<AssuranceLevel> {
         let higher = [AssuranceLevel::PhishingResistant, AssuranceLevel::Two];
         let reached = higher.into_iter().find(|level| self.since_with(*level, worth).is_some());
@@ -192,22 +193,21 @@ impl AuthenticationSteps {
     /// Returns the claim `auth_time` for a level: the time of the oldest step that the level
     /// requires. `max_age` is counted from this time.
     ///
-    /// If the steps reach the level in several ways, the most recent way counts. Returns `None` if
-    /// they do not reach the level.
+    /// If several combinations of steps reach the level, the most recent one counts. Returns `None`
+    /// if none does.
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.since_with(level, RecoveryCodeWorth::SecondFactor)
     }
 
-    /// Returns the time at which a level was reached, under this value of recovery codes.
+    /// Returns the time at which the level was reached, with this worth of recovery codes.
     ///
-    /// Every level requires the password or a passkey, and the age of that step counts. So a new
-    /// code does not make an old password step recent.
+    /// Every level requires the password or a passkey, and its age counts. A new code therefore
+    /// does not make an old password step recent.
     fn since_with(&self, level: AssuranceLevel, worth: RecoveryCodeWorth) -> Option<UnixTime> {
         use crate::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
 
         let last = |method| self.0.iter().filter(|step| step.method == method).map(|step| step.at).max();
-        // A level of two factors combines knowledge and possession. Two possessions count as one
-        // factor.
+        // Two factors must be knowledge and possession. Two possessions count as one factor.
         let with_password = |method| Some(last(Password)?.min(last(method)?));
         let recovered = with_password(RecoveryCode);
         let resistant = last(Passkey).max(with_password(SecurityKey));
@@ -233,20 +233,20 @@ impl AuthenticationSteps {
     }
 }
 
-/// Value of a recovery code that is used in addition to a password.
+/// Worth of a recovery code that is used together with a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryCodeWorth {
     /// Counts as a second factor like the code of an app: level 2.
     SecondFactor,
-    /// Counts as the lost factor, whatever its level. Used only for the account's own pages, where
-    /// a user who lost a security key adds another one.
+    /// Counts as the lost factor, whatever the level of that factor. Used only on the account's own
+    /// pages, so that a user who lost a security key can add another one.
     LostFactor,
 }
 
 /// Required level and age of a sign-in.
 ///
-/// All checks of level and age use this type: the gateway for access rules, the provider for
-/// clients, the account pages and the console.
+/// All checks of level and age use this type: access rules of the gateway, clients of the provider,
+/// account pages and console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AssuranceRequirement {
     pub level: AssuranceLevel,
@@ -255,7 +255,7 @@ pub struct AssuranceRequirement {
     pub recovery_codes: RecoveryCodeWorth,
 }
 
-/// Requirement that a sign-in does not meet.
+/// Unmet part of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssuranceShortfall {
     Level(AssuranceLevel),
@@ -264,8 +264,8 @@ pub enum AssuranceShortfall {
 }
 
 impl AssuranceRequirement {
-    /// Creates a requirement of a level. The sign-in may have any age, and a recovery code counts
-    /// as a second factor.
+    /// Creates a requirement of a level. The sign-in may have any age, and a recovery code is a
+    /// second factor.
     pub const fn level(level: AssuranceLevel) -> Self {
         Self { level, max_age: None, recovery_codes: RecoveryCodeWorth::SecondFactor }
     }
@@ -273,18 +273,18 @@ impl AssuranceRequirement {
     /// Checks the steps of a sign-in.
     ///
     /// # Errors
-    /// Returns the unmet requirement. The level takes precedence over the age.
+    /// Returns the unmet part. The level is checked before the age.
     pub fn judge(&self, steps: &AuthenticationSteps, now: UnixTime) -> Result<(), AssuranceShortfall> {
         let since = || steps.since_with(self.level, self.recovery_codes);
         self.judge_reached(steps.level_with(self.recovery_codes), since, now)
     }
 
-    /// Checks a credential that names the reached level and its time instead of the steps.
+    /// Checks a credential that states a level and its time instead of the steps.
     ///
-    /// A credential without a time does not meet any maximum age.
+    /// A credential without a time exceeds every maximum age.
     ///
     /// # Errors
-    /// Returns the unmet requirement. The level takes precedence over the age.
+    /// Returns the unmet part. The level is checked before the age.
     pub fn judge_reached(
         &self,
         reached: Option<AssuranceLevel>,
@@ -307,12 +307,12 @@ impl AssuranceRequirement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelPolicy {
     pub level: AssuranceLevel,
-    /// Whether a user without any factor may still sign in below this level.
+    /// Whether a user who has no factor yet may sign in below this level.
     pub may_postpone: bool,
 }
 
 impl LevelPolicy {
-    /// Returns the level that applies to a user with or without a factor.
+    /// Returns the level that applies to a user.
     pub fn in_force(self, has_factor: bool) -> AssuranceLevel {
         if self.may_postpone && !has_factor { AssuranceLevel::One } else { self.level }
     }
@@ -383,13 +383,13 @@ mod tests {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let stepped_up = steps(&[(Password, 100), (Totp, 500)]);
         assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(100), Some(100), None]);
-        // The user types the password again, so the code is now the oldest step.
+        // The user types the password again, which makes the code the oldest step.
         let again = steps(&[(Password, 100), (Totp, 500), (Password, 900)]);
         assert_eq!(since(&again, two), Some(500));
-        // The user adds a key to an old code. Level 2 uses the more recent pair.
+        // The user adds a key. Level 2 uses the more recent combination of password and key.
         let with_key = steps(&[(Totp, 100), (Password, 300), (SecurityKey, 400)]);
         assert_eq!([two, three].map(|level| since(&with_key, level)), [Some(300), Some(300)]);
-        // A passkey suffices on its own. Older steps do not matter.
+        // A passkey alone reaches the level. Earlier steps do not matter.
         let passkey = steps(&[(Password, 100), (SecurityKey, 200), (Passkey, 700)]);
         assert_eq!([one, two, three].map(|level| since(&passkey, level)), [Some(700); 3]);
     }
@@ -399,19 +399,19 @@ mod tests {
         let now = UnixTime::from_seconds(1000);
         let max_age = Duration::from_mins(5);
         for (done, level, recovery_codes, lacks) in [
-            // A new code does not make an old password step recent, at any level and on any page.
+            // At any level and on any page, a new code does not make an old password step recent.
             (&[(Password, 100), (RecoveryCode, 999)][..], "1", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "2", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(Password, 100), (RecoveryCode, 999)], "1", RecoveryCodeWorth::SecondFactor, Some("age")),
             (&[(Password, 100), (Totp, 999)], "1", RecoveryCodeWorth::SecondFactor, Some("age")),
             (&[(Password, 100), (SecurityKey, 999)], "3", RecoveryCodeWorth::SecondFactor, Some("age")),
-            // Both are recent: on the account's own pages the code counts as the lost factor.
+            // Both steps are recent. On the account's own pages the code counts as the lost factor.
             (&[(Password, 700), (RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, None),
             (&[(Password, 700), (RecoveryCode, 999)], "3", RecoveryCodeWorth::SecondFactor, Some("level")),
             (&[(Password, 700), (RecoveryCode, 999)], "2", RecoveryCodeWorth::SecondFactor, None),
             (&[(Password, 700), (RecoveryCode, 600)], "2", RecoveryCodeWorth::LostFactor, Some("age")),
-            // Without a password there is no knowledge factor.
+            // Without a password, there is no knowledge factor.
             (&[(RecoveryCode, 999)], "1", RecoveryCodeWorth::LostFactor, Some("age")),
             (&[(RecoveryCode, 999)], "3", RecoveryCodeWorth::LostFactor, Some("level")),
             (&[(Password, 100), (Passkey, 700)], "1", RecoveryCodeWorth::SecondFactor, None),

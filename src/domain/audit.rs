@@ -2,9 +2,9 @@
 //! time and the request.
 //!
 //! Events contain only identifiers and values that the server creates. They do not contain typed
-//! text, because users often type a password into the wrong field. A failed sign-in records the
-//! `sub` if the address belongs to an account, and no address otherwise. The only exception are
-//! names of security keys, because users could not distinguish keys without names.
+//! text, because users often type a password into the wrong field. If a failed sign-in names an
+//! account, the event has its `sub`, and otherwise nothing about it. Names of security keys are the
+//! only exception, because users need them to distinguish their keys.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use crate::session::SessionId;
 use crate::time::UnixTime;
 use crate::user::Subject;
 
-/// Kind of an event. The names are part of the file format and of the log.
+/// Kind of an event. Its name is part of the file format and of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
@@ -35,7 +35,7 @@ pub enum AuditKind {
     ConsentWithdrawn,
     TokensIssued,
     TokensRefreshed,
-    /// A used code or a rotated refresh token was presented, and its grant ended.
+    /// A redeemed code or a rotated refresh token was presented again. The grant has ended.
     ReuseDetected,
     TokenRevoked,
     GrantsEnded,
@@ -54,14 +54,14 @@ pub enum AuditKind {
     UserEnabled,
     UserDeleted,
     PasswordChanged,
-    /// A password reset was requested. The detail gives the message that was sent, or why none was.
+    /// A password reset was requested. The detail gives the sent message, or the reason why none
+    /// was sent.
     PasswordResetAsked,
     /// The password was set with a link from an e-mail.
     PasswordReset,
-    /// A user proved that they receive e-mail at their account's address.
+    /// A user proved to receive e-mail at the account's address.
     AddressVerified,
-    /// A user proved that they receive e-mail at a new address, which replaced the account's
-    /// address.
+    /// A user proved to receive e-mail at a new address, which replaces the account's address.
     AddressChanged,
     /// A change of the address was undone with the link sent to the old address.
     AddressRestored,
@@ -75,14 +75,15 @@ pub enum AuditKind {
     RecoveryCodeUsed,
     /// The second factor was wrong, after the correct password.
     FactorFailed,
-    /// After too many consecutive failures, all factors of that kind are blocked until an
+    /// The factors of one kind are blocked after too many consecutive failures, until an
     /// administrator or another factor unblocks them.
     FactorBlocked,
-    /// The signature counter of a key did not increase.
+    /// The signature counter of a key did not increase, so the key may have been copied.
     KeyMayBeCopied,
     /// An administrator removed all factors of a user.
     FactorsReset,
-    /// A link was sent to accept an account that an administrator or operator created.
+    /// A link was sent with which a user can accept an account that an administrator or operator
+    /// created.
     InvitationSent,
     InvitationAccepted,
     InvitationWithdrawn,
@@ -204,18 +205,18 @@ pub enum Actor {
     /// Developer who acts on their own client.
     Developer(Subject),
     Client,
-    /// User who may run commands on the server's machine.
+    /// Operator, who can run commands on the server's machine.
     Operator,
     /// The server itself, following its configuration.
     Server,
-    /// The configuration file, which a start or a reload applied.
+    /// The configuration file, applied by a start or a reload.
     Configuration,
 }
 
-/// Serialized form of [`Actor`] in an event's record.
+/// Serialized form of [`Actor`] in records.
 ///
-/// A developer is stored as an administrator with a flag, and the configuration file as the server
-/// with a flag, so that older versions can read the record.
+/// So that older versions can read the record, a developer is stored as an administrator with a
+/// flag, and the configuration file as the server with a flag.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
@@ -294,7 +295,7 @@ impl fmt::Display for Actor {
 /// Event of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEvent {
-    /// Time of the event. If the record represents several identical events, the time of the first.
+    /// Time of the event, or of the first event if the record represents several.
     pub at: UnixTime,
     pub kind: AuditKind,
     #[serde(flatten)]
@@ -318,7 +319,7 @@ pub struct AuditEvent {
     pub detail: Option<String>,
     /// Number of identical events that the record represents.
     pub count: u64,
-    /// Notification to the user by e-mail. It is not stored with the event.
+    /// Notification to send to the user by e-mail. It is not stored with the event.
     #[serde(skip)]
     pub telling: Option<NoticeContext>,
 }
@@ -327,10 +328,10 @@ pub struct AuditEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeContext {
     pub notice: Notice,
-    /// Language of the user's browser. `None` if another party acted; the mail is then in the
-    /// operator's language.
+    /// Language of the user's browser. `None` if another party acted. The mail then has the
+    /// operator's default language.
     pub language: Option<Language>,
-    /// Name of the browser and operating system, as the server words it.
+    /// Display name of the browser, chosen by the server. The same applies to `system`.
     pub browser: Option<String>,
     pub system: Option<String>,
 }
@@ -355,18 +356,17 @@ impl AuditEvent {
         }
     }
 
-    /// Reports whether unauthenticated clients can cause the event.
+    /// Returns whether unauthenticated clients can cause the event.
     ///
-    /// This applies to failed sign-ins. If registration is open, it also applies to registrations
-    /// of clients, which are deleted when unused.
-    pub fn is_anybodys(&self) -> bool {
+    /// This is true for failed sign-ins, and for clients that register themselves or are deleted
+    /// unused.
+    pub fn is_unauthenticated(&self) -> bool {
         let of_client =
             matches!(self.kind, AuditKind::ClientRegistered | AuditKind::ClientChanged | AuditKind::ClientDeleted);
         self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
     }
 
-    /// Returns the notification that the user receives by e-mail. The notification depends on the
-    /// actor.
+    /// Returns the notification that the user receives by e-mail. It depends on who acted.
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
         match self.kind {
@@ -436,19 +436,19 @@ impl AuditEvent {
         Self { address: Some(address), request_id, ..self }
     }
 
-    /// Returns the event with a detail. The server words the detail; typed or sent text is not
-    /// permitted.
+    /// Returns the event with a detail, which must be worded by the server. Text that a user typed
+    /// or a client sent is not permitted.
     #[must_use]
     pub fn with_detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 }
 
-/// Identifier of a stored event. Ids sort by time, newest first.
+/// Id of a stored event. Ids sort by time, newest first.
 pub type AuditId = Id<'j'>;
 
 impl AuditId {
-    /// Creates the id of the event with this number within its second.
+    /// Creates the id of the event with this time and number. Events of one second sort by number.
     pub fn new(at: UnixTime, number: u64) -> Self {
         let newest_first = !((u128::from(at.seconds()) << 64) | u128::from(number));
         Self::from_bytes(newest_first.to_be_bytes())
@@ -466,7 +466,7 @@ impl AuditId {
     }
 }
 
-/// Filter for events. All given criteria must match.
+/// Filter for events. An event must match all criteria that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditFilter {
@@ -479,13 +479,13 @@ pub struct AuditFilter {
     pub kinds: Vec<AuditKind>,
     #[serde(default)]
     pub since: Option<UnixTime>,
-    /// Only events before this instant match.
+    /// Only events before this time match.
     #[serde(default)]
     pub until: Option<UnixTime>,
 }
 
 impl AuditFilter {
-    /// Reports whether the event matches.
+    /// Returns whether the event matches.
     pub fn wants(&self, event: &AuditEvent) -> bool {
         self.subject.is_none_or(|subject| event.subject == Some(subject))
             && self.client.as_ref().is_none_or(|client| event.client.as_ref() == Some(client))

@@ -13,7 +13,7 @@ use crate::secret::{Secret, SecretHash};
 use crate::time::UnixTime;
 use crate::user::Subject;
 
-/// Prefix of the client ids of protected applications. Clients with such ids cannot be registered.
+/// Prefix of the client ids of protected applications, which cannot be registered.
 pub const INTERNAL_CLIENT: &str = "sealgate-app-";
 
 /// Client id of the server's own pages.
@@ -21,7 +21,7 @@ pub const OWN_CLIENT: &str = "sealgate-app-~own";
 
 /// Client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`.
 ///
-/// These characters are the same in every encoding.
+/// No encoding changes these characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ClientId(String);
@@ -63,15 +63,15 @@ impl fmt::Display for ClientId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientType {
-    /// Cannot keep a secret, such as a mobile or single-page application. PKCE is its only
-    /// authentication.
+    /// The client cannot keep a secret, such as a mobile or single-page application. PKCE is its
+    /// only protection.
     Public,
     Confidential,
 }
 
-/// Authentication method at the token endpoint, as registered (RFC 7591 §2).
+/// Registered authentication method at the token endpoint (RFC 7591 §2).
 ///
-/// A confidential client may send its secret by either method, whichever it registered.
+/// A confidential client may send its secret with either method, independent of the registered one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
@@ -118,7 +118,7 @@ impl GrantType {
 #[serde(rename_all = "snake_case")]
 pub enum ConsentRule {
     Ask,
-    /// No consent page, because the operator has consented for all users. Used for protected
+    /// Users see no consent page, because the operator has consented for them. For protected
     /// applications.
     Implied,
 }
@@ -132,7 +132,7 @@ pub enum ClientState {
     Disabled,
 }
 
-/// Authority under which a decision about a client was made.
+/// Authority that decided about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Authority {
@@ -144,7 +144,7 @@ pub enum Authority {
 }
 
 impl Authority {
-    /// Reports whether a developer cannot reverse decisions of this authority.
+    /// Returns whether a developer cannot reverse decisions of this authority.
     pub const fn is_administrative(self) -> bool {
         !matches!(self, Self::Owner(_))
     }
@@ -161,9 +161,9 @@ pub struct ClientDecision {
 /// Maximum number of valid secrets per client.
 pub const MAX_SECRETS: usize = 5;
 
-/// Error: the client already has [`MAX_SECRETS`] valid secrets.
+/// Error: the client has [`MAX_SECRETS`] valid secrets.
 ///
-/// `until` is the time at which the first of these secrets expires.
+/// `until` is the expiry of the secret that expires first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretsFull {
     pub until: Option<UnixTime>,
@@ -175,18 +175,18 @@ pub struct ClientSecret {
     /// SHA-256 of the secret.
     pub hash: SecretHash,
     pub created_at: UnixTime,
-    /// Expiry. When a new secret is created, the old secret gets an expiry.
+    /// Expiry. `None` until a newer secret is created.
     pub expires_at: Option<UnixTime>,
 }
 
 impl ClientSecret {
-    /// Reports whether the secret has not expired.
+    /// Returns whether the secret has not expired.
     fn works(&self, now: UnixTime) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 }
 
-/// Optional client metadata (RFC 7591 §2, OpenID Registration §2).
+/// Optional metadata of a client (RFC 7591 §2, OpenID Connect Registration §2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientDetails {
@@ -195,7 +195,8 @@ pub struct ClientDetails {
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_uri: Option<String>,
-    /// URI at which a third party can initiate a sign-in to the client (OpenID Connect Core §4).
+    /// URI that starts a sign-in to the client (OpenID Connect Core §4, initiating login from a
+    /// third party).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiate_login_uri: Option<String>,
     /// URI of the terms of use.
@@ -204,12 +205,12 @@ pub struct ClientDetails {
     /// URI of the privacy policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_uri: Option<String>,
-    /// `max_age` in seconds for authorization requests without one.
+    /// Default `max_age` of authorization requests, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_max_age: Option<u64>,
-    /// Scope of authorization requests without one (RFC 6749 §3.3).
+    /// Default scope of authorization requests (RFC 6749 §3.3).
     ///
-    /// The client cannot change it by registration and update requests.
+    /// The registration endpoint cannot change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_scope: Option<Scope>,
 }
@@ -222,10 +223,10 @@ pub struct SelfRegistration {
     /// Whether the client has ever received a token.
     #[serde(default)]
     pub used: bool,
-    /// Whether administrators were notified that the client needs an approval.
+    /// Whether administrators were notified that the client needs approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_requested: bool,
-    /// Time at which the client is deleted, unless it was used or approved before. Records of older
+    /// Time at which the client is deleted if it is still unused and unapproved. Records of older
     /// versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_until: Option<UnixTime>,
@@ -238,7 +239,7 @@ pub struct Client {
     /// Client type: confidential if the client can keep a secret.
     pub client_type: ClientType,
     pub auth_method: AuthMethod,
-    /// Secrets of the client. There are several while an old and a new secret are valid.
+    /// Secrets of the client. After a rotation, the previous secret stays valid for some time.
     #[serde(default)]
     pub secrets: Vec<ClientSecret>,
     pub redirect_uris: Vec<RedirectUri>,
@@ -251,8 +252,8 @@ pub struct Client {
     pub consent: ConsentRule,
     pub state: ClientState,
     pub created_at: UnixTime,
-    /// Random number that distinguishes the client from an earlier client with the same id. It is 0
-    /// in records of older versions.
+    /// Random number that distinguishes this client from an earlier client with the same id. It is
+    /// 0 in records of older versions.
     #[serde(default)]
     pub incarnation: u32,
     #[serde(default)]
@@ -261,39 +262,38 @@ pub struct Client {
     /// console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Subject>,
-    /// State of the registration, if the client was registered through the registration endpoint.
+    /// Registration state, if the client registered through the registration endpoint.
     #[serde(default)]
     pub registration: Option<SelfRegistration>,
-    /// Time in seconds for which the parent of an unused refresh token still returns the same
-    /// child.
+    /// Time in seconds in which the client may repeat a refresh with the previous token. It then
+    /// receives the same new token again.
     ///
-    /// If absent, the configured window applies. Only an operator sets it.
+    /// `None` for the configured time. Only an operator can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_retry_seconds: Option<u64>,
-    /// Rate limit at the token endpoint. If absent, the configured limit applies. Only an operator
-    /// sets it.
+    /// Rate limit at the token endpoint. `None` for the configured limit. Only an operator can set
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_limit: Option<RateLimit>,
     /// Minimum assurance level of sign-ins for the client, even if the client requests a lower one.
     ///
-    /// If absent, any level is accepted. Only an operator or an administrator sets it.
+    /// `None` if any level is accepted. Only an operator or an administrator can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<AssuranceLevel>,
-    /// An administrator's approval. Set for clients that another user or the client itself
-    /// registered.
+    /// Approval by an administrator. Operators' own clients need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
     /// Decision that disabled the client. `None` while the client is enabled, and in records of
     /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<ClientDecision>,
-    /// Whether the configuration file defines the client. Only a start or a reload then changes it.
+    /// Whether the configuration file defines the client. If so, only a start or a reload changes
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_configuration: bool,
 }
 
-/// Maximum retry window of a client in seconds. Clients repeat a request soon after they lost an
-/// answer.
+/// Maximum of [`Client::refresh_retry_seconds`]. Clients retry soon after they lost an answer.
 pub const MAX_REFRESH_RETRY: u64 = 300;
 
 impl Client {
@@ -303,8 +303,8 @@ impl Client {
 
     /// Disables the client.
     ///
-    /// If an administrator disabled the client before, a developer's later decision does not
-    /// replace the administrator's. Otherwise the developer could enable the client afterwards.
+    /// A developer's decision does not replace the earlier decision of an administrator. Otherwise
+    /// the developer could enable the client again.
     pub fn disable(&mut self, decision: ClientDecision) {
         let stands = !self.is_enabled() && !self.may_be_enabled_by(decision.by);
         if !stands {
@@ -321,34 +321,34 @@ impl Client {
         }
     }
 
-    /// Reports whether this authority may enable the client.
+    /// Returns whether this authority may enable the client.
     ///
-    /// If an administrator or operator disabled the client, only an administrator or operator may
-    /// enable it. If a record does not name the authority, an administrator or operator is assumed.
+    /// A client that an administrator or operator disabled can be enabled only by an administrator
+    /// or operator. The same applies if the record does not name who disabled it.
     pub fn may_be_enabled_by(&self, authority: Authority) -> bool {
         let by_owner = self.disabled.is_some_and(|disabled| !disabled.by.is_administrative());
         self.is_enabled() || by_owner || authority.is_administrative()
     }
 
-    /// Reports whether an operator created the client or an administrator approved it.
+    /// Returns whether an operator created the client or an administrator approved it.
     ///
-    /// Tokens of other clients open only applications that list the client.
+    /// Tokens of other clients are accepted only by applications that list the client.
     pub fn is_vouched_for(&self) -> bool {
         self.approval.is_some() || self.is_operators_own()
     }
 
-    /// Reports whether an operator created the client, on the command line or in the configuration
+    /// Returns whether an operator created the client, on the command line or in the configuration
     /// file.
     pub fn is_operators_own(&self) -> bool {
         self.owner.is_none() && self.registration.is_none()
     }
 
-    /// Withdraws the approval if the client differs in a security-relevant way from the approved
-    /// client. Returns whether it did.
+    /// Withdraws the approval if the client differs from the approved client in a way that matters
+    /// for security. Returns whether the approval was withdrawn.
     ///
-    /// A difference is relevant if our pages show or link to other values, if codes or browsers are
-    /// sent to other URIs, if the client may request more, or if the client became public. Callers
-    /// use this function for changes by users who cannot approve.
+    /// These differences matter: what pages of the server show or link to, URIs to which codes or
+    /// browsers are sent, a wider scope or more grant types, and a change to a public client. For
+    /// changes by users who cannot approve.
     pub fn lose_approval_unless_still(&mut self, approved: &Self) -> bool {
         let same = self.shown() == approved.shown()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
@@ -359,10 +359,10 @@ impl Client {
         !same && self.approval.take().is_some()
     }
 
-    /// Returns the values that pages show or link to: on the consent page, on error pages, and on
-    /// pages that start sign-ins.
+    /// Returns the values that pages show or link to: the consent page, error pages, and pages that
+    /// start sign-ins.
     ///
-    /// Add a new member of [`ClientDetails`] here if a page shows it.
+    /// A new field of [`ClientDetails`] belongs here if a page shows it.
     fn shown(&self) -> (&str, Option<String>, [Option<&str>; 4]) {
         let ClientDetails {
             description: _,
@@ -377,50 +377,47 @@ impl Client {
         (&self.name, self.home(), links)
     }
 
-    /// Reports whether the client registered itself and was neither used nor approved in time.
+    /// Returns whether the client registered itself and was neither used nor approved in time.
     pub fn is_left_unused(&self, now: UnixTime) -> bool {
         let unused = self.registration.as_ref().filter(|own| !own.used && self.approval.is_none());
         unused.and_then(|own| own.unused_until).is_some_and(|end| end <= now)
     }
 
-    /// Reports whether this is the client of a protected application or of the server's own pages.
+    /// Returns whether this is the client of a protected application or of the server's own pages.
     pub fn is_of_gateway(&self) -> bool {
         self.id.as_str().starts_with(INTERNAL_CLIENT)
     }
 
-    /// Reports whether the client is public, so that it cannot keep a secret.
+    /// Returns whether the client is public.
     pub fn is_public(&self) -> bool {
         self.client_type == ClientType::Public
     }
 
-    /// Reports whether a sign-in with this `acr` is sufficient for the client. Grants store the
-    /// `acr`.
+    /// Returns whether a sign-in with this `acr`, as stored in grants, suffices for the client.
     pub fn is_served_by(&self, acr: &str) -> bool {
         self.level.is_none_or(|demanded| AssuranceLevel::parse(acr).is_some_and(|level| level.meets(demanded)))
     }
 
-    /// Returns the time for which the parent of an unused refresh token still returns the same
-    /// child.
+    /// Returns the time in which the client may repeat a refresh with the previous token.
     pub fn refresh_retry(&self, configured: Duration) -> Duration {
         self.refresh_retry_seconds.map_or(configured, Duration::from_secs)
     }
 
-    /// Returns the scope of an authorization request without one: the client's default, within its
-    /// permitted scope.
+    /// Returns the default scope of authorization requests, limited to the client's permitted
+    /// scope.
     pub fn default_scope(&self) -> Option<Scope> {
         let scope = self.details.default_scope?.intersection(self.scope);
         scope.contains(ScopeValue::OpenId).then_some(scope)
     }
 
-    /// Reports whether the client may use this grant type.
+    /// Returns whether the client may use this grant type.
     pub fn may_use(&self, grant: GrantType) -> bool {
         self.grant_types.contains(&grant)
     }
 
-    /// Reports whether the presented secret is one of the client's valid secrets.
+    /// Returns whether the presented secret is one of the client's valid secrets.
     ///
-    /// Every secret is compared, so that the duration does not depend on the position of the
-    /// matching secret.
+    /// Compares every secret, so that the duration does not reveal which one matches.
     pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
         let hash = presented.hash();
         let matches = |secret: &&ClientSecret| secret.hash == hash && secret.works(now);
@@ -434,13 +431,11 @@ impl Client {
 
     /// Adds a new secret.
     ///
-    /// Earlier secrets without an expiry expire at `end`. Secrets with an expiry keep it, so that
-    /// repeated rotations do not shorten an overlap. If `end` is not in the future, all earlier
-    /// secrets expire at once.
+    /// Secrets without an expiry now expire at `end`, or at once if `end` is not in the future.
+    /// Secrets with an expiry keep it, so that a further rotation does not shorten their overlap.
     ///
     /// # Errors
-    /// [`SecretsFull`] if [`MAX_SECRETS`] earlier secrets are still valid. The client is then
-    /// unchanged.
+    /// [`SecretsFull`] if [`MAX_SECRETS`] secrets are still valid. The client is then unchanged.
     pub fn rotate_secret(&mut self, fresh: ClientSecret, end: UnixTime) -> Result<(), SecretsFull> {
         let now = fresh.created_at;
         let earlier: Vec<_> = if end <= now { Vec::new() } else { self.working_secrets(now).cloned().collect() };
@@ -453,11 +448,12 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the record for this definition of the configuration file, over the stored record.
+    /// Returns the record for this definition in the configuration file, which replaces the stored
+    /// record.
     ///
-    /// Only the ID, the creation times and the incarnation of the stored client remain: the
-    /// definition replaces owner, registration, approval and state too. A secret that both have
-    /// keeps its creation time. A new record gets `incarnation`.
+    /// The stored ID, creation time and incarnation are kept. Owner, registration, approval and
+    /// state are replaced too. A secret that both records have keeps its creation time. A new
+    /// record gets `incarnation`.
     #[must_use]
     pub fn defined_over(&self, stored: Option<&Self>, now: UnixTime, incarnation: u32) -> Self {
         let known = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
@@ -472,10 +468,11 @@ impl Client {
         }
     }
 
-    /// Returns the home page of the client: the registered one, or else the site of its first
-    /// redirect URI.
+    /// Returns the home page of the client: the registered one, or the site of its first redirect
+    /// URI.
     ///
-    /// Returns `None` if the redirect URI is not on a web site, as for a mobile application.
+    /// Returns `None` if the redirect URI is not on a web site, for instance that of a mobile
+    /// application.
     pub fn home(&self) -> Option<String> {
         let is_site = |address: &&str| address.starts_with("https://") || address.starts_with("http://");
         if let Some(home) = self.details.client_uri.as_deref().filter(is_site) {
@@ -487,12 +484,12 @@ impl Client {
         Some(format!("{}/", &first[..end]))
     }
 
-    /// Reports whether a browser may be redirected to this URI with a code.
+    /// Returns whether browsers may be redirected to this URI with a code.
     pub fn redirects_to(&self, uri: &str) -> bool {
         self.redirect_uris.iter().any(|registered| registered.matches(uri))
     }
 
-    /// Reports whether a browser may be redirected to this URI after a logout.
+    /// Returns whether browsers may be redirected to this URI after a logout.
     ///
     /// URIs are compared byte for byte (RP-Initiated Logout §3).
     pub(crate) fn logs_out_to(&self, uri: &str) -> bool {

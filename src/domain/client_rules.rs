@@ -1,7 +1,6 @@
-//! Rules for the settings of clients that operators define, on the command line or in the
-//! configuration file.
+//! Rules for clients that operators define, on the command line or in the configuration file.
 //!
-//! Errors are sentences without an end for the operator.
+//! Errors are sentences without a final period, for the operator.
 
 use std::fmt::Display;
 
@@ -14,16 +13,16 @@ use crate::scope::{Scope, ScopeValue};
 const MAX_URIS: usize = 100;
 /// Maximum length of a description in characters, as in the console.
 const MAX_DESCRIPTION_LENGTH: usize = 500;
-/// Maximum `default_max_age` in seconds: the maximum lifetime of a session, a year.
+/// Maximum `default_max_age` in seconds: a year, the maximum lifetime of a session.
 pub const MAX_DEFAULT_MAX_AGE: u64 = 366 * 24 * 60 * 60;
 
-/// Error: the client has no redirect URI.
+/// Error text: the client has no redirect URI.
 pub const NO_REDIRECT_URI: &str = "a client needs at least one redirect URI";
 
-/// Checks the ID of a new client.
+/// Checks the id of a new client.
 ///
 /// # Errors
-/// Returns an error for the ID of a protected application.
+/// Returns an error if the id is reserved for protected applications.
 pub fn check_id(id: &ClientId) -> Result<(), String> {
     if id.as_str().starts_with(INTERNAL_CLIENT) {
         return Err(format!(
@@ -36,7 +35,7 @@ pub fn check_id(id: &ClientId) -> Result<(), String> {
 /// Checks a name.
 ///
 /// # Errors
-/// Returns an error for an empty or long name, and for invisible characters.
+/// Returns an error if the name is empty, too long or has invisible characters.
 pub fn check_name(name: &str) -> Result<(), String> {
     if is_line(name, MAX_NAME_LENGTH) {
         return Ok(());
@@ -47,7 +46,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 /// Checks a description.
 ///
 /// # Errors
-/// Returns an error for an empty or long description, and for invisible characters.
+/// Returns an error if the text is empty, too long or has invisible characters.
 pub fn check_description(text: &str) -> Result<(), String> {
     if is_line(text, MAX_DESCRIPTION_LENGTH) {
         return Ok(());
@@ -66,10 +65,10 @@ pub fn check_page(what: &str, text: &str) -> Result<(), String> {
     Err(format!("the {what} {text:?} is invalid; write an https URL without a fragment"))
 }
 
-/// Checks how long a rotated refresh token can be repeated.
+/// Checks the time in which a client may repeat a refresh.
 ///
 /// # Errors
-/// Returns an error beyond the maximum.
+/// Returns an error if it exceeds the maximum.
 pub fn check_refresh_retry(seconds: Option<u64>) -> Result<(), String> {
     if seconds.is_none_or(|seconds| seconds <= MAX_REFRESH_RETRY) {
         return Ok(());
@@ -80,7 +79,7 @@ pub fn check_refresh_retry(seconds: Option<u64>) -> Result<(), String> {
 /// Parses a redirect URI. `kind` names it in the error.
 ///
 /// # Errors
-/// Returns the rule that it violates.
+/// Returns the rule that the URI violates.
 pub fn redirect_uri(kind: &str, text: &str) -> Result<RedirectUri, String> {
     RedirectUri::parse(text).map_err(|fault| format!("the {kind} {text:?} is invalid: {fault}"))
 }
@@ -88,7 +87,7 @@ pub fn redirect_uri(kind: &str, text: &str) -> Result<RedirectUri, String> {
 /// Checks the number of URIs of this kind.
 ///
 /// # Errors
-/// Returns an error beyond the maximum.
+/// Returns an error if there are too many.
 pub fn check_uri_count(kind: &str, count: usize) -> Result<(), String> {
     if count > MAX_URIS { Err(format!("a client has at most {MAX_URIS} {kind}s")) } else { Ok(()) }
 }
@@ -96,16 +95,16 @@ pub fn check_uri_count(kind: &str, count: usize) -> Result<(), String> {
 /// Parses the scopes that a client may request.
 ///
 /// # Errors
-/// Returns an error for an unknown scope and for an empty one.
+/// Returns an error if a scope is unknown, or if there is none.
 pub fn scope(text: &str) -> Result<Scope, String> {
     let scope = Scope::parse(text).map_err(|unknown| format!("the scope {text:?} is invalid: {unknown}"))?;
     if scope.is_empty() { Err("the scope is empty; leave it out to allow all scopes".to_owned()) } else { Ok(scope) }
 }
 
-/// Parses the default scope of a client with the scopes `allowed`.
+/// Parses the default scope of a client that may request `allowed`.
 ///
 /// # Errors
-/// Returns an error for an unknown scope, without `openid`, and beyond `allowed`.
+/// Returns an error if a scope is unknown or not allowed, or if `openid` is missing.
 pub fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
     let refused = |why: &dyn Display| format!("the default scope {text:?} is invalid: {why}");
     let scope = Scope::parse(text).map_err(|unknown| refused(&unknown))?;
@@ -121,7 +120,7 @@ pub fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
 /// Returns the grant types in the order of the record.
 ///
 /// # Errors
-/// Returns an error without `authorization_code`.
+/// Returns an error if `authorization_code` is missing.
 pub fn grant_types(asked: &[GrantType]) -> Result<Vec<GrantType>, String> {
     let known = [GrantType::AuthorizationCode, GrantType::RefreshToken];
     if !asked.contains(&GrantType::AuthorizationCode) {
@@ -132,7 +131,7 @@ pub fn grant_types(asked: &[GrantType]) -> Result<Vec<GrantType>, String> {
     Ok(known.into_iter().filter(|grant| asked.contains(grant)).collect())
 }
 
-/// Returns the authentication method of a client of this type: the named one, or the default.
+/// Returns `asked`, or the default authentication method of a client of this type.
 ///
 /// # Errors
 /// Returns an error if the method contradicts the type.
@@ -151,7 +150,7 @@ pub fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result
     }
 }
 
-/// Checks that a client has a secret if it can keep one, and none otherwise.
+/// Checks that a confidential client has a secret, and a public client none.
 ///
 /// # Errors
 /// Returns an error if the secret contradicts the type.
@@ -165,15 +164,15 @@ pub fn check_has_secret(client_type: ClientType, has_secret: bool) -> Result<(),
     }
 }
 
-/// Minimum length of a secret that the operator chooses, characters. SHA-256 protects only secrets
-/// that cannot be guessed.
+/// Minimum length in characters of a secret that the operator chooses. Its stored SHA-256 protects
+/// only secrets that cannot be guessed.
 const MIN_SECRET_LENGTH: usize = 32;
 
 /// Checks a secret that the operator chooses.
 ///
 /// # Errors
-/// Returns an error, without the secret, for a short one and for characters that libraries encode
-/// in different ways.
+/// Returns an error, without the secret, if the secret is too short or has characters that
+/// libraries encode in different ways.
 pub fn check_secret(secret: &str) -> Result<(), String> {
     if secret.len() >= MIN_SECRET_LENGTH && secret.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
@@ -184,7 +183,7 @@ pub fn check_secret(secret: &str) -> Result<(), String> {
     ))
 }
 
-/// Returns the names of the settings that differ.
+/// Returns the names of settings with different values.
 pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
     let (old, new) = (&before.details, &after.details);
     let settings = [
@@ -211,8 +210,8 @@ pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
     settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
 }
 
-/// Returns the names of the settings in the configuration file that differ. Secrets are compared by
-/// their hashes.
+/// Returns the names of settings in the configuration file with different values. Secrets are
+/// compared by their hashes.
 pub fn definition_changes(before: &Client, after: &Client) -> Vec<&'static str> {
     let hashes = |client: &Client| client.secrets.iter().map(|secret| secret.hash).collect::<Vec<_>>();
     let secret = (hashes(before) != hashes(after)).then_some("secret");

@@ -1,7 +1,7 @@
 //! Authorization codes (RFC 6749 §4.1.2).
 //!
-//! A code is single-use, valid for five minutes, and bound to the client, the redirect URI and the
-//! challenge.
+//! A code can be used once, within its lifetime. It is bound to the client, the redirect URI and
+//! the code challenge.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +18,8 @@ use crate::time::UnixTime;
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum CodeState {
     Issued,
-    /// Redeemed for this grant. The record is kept until the expiry of the code, so that a replay
-    /// can revoke the grant.
+    /// Redeemed for this grant. The record is kept until the code expires, so that a replay can be
+    /// detected and revokes the grant.
     Redeemed {
         grant: GrantId,
     },
@@ -29,7 +29,7 @@ pub enum CodeState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     pub client: ClientId,
-    /// The redirect URI of the authorization request, unchanged.
+    /// Redirect URI of the authorization request, unchanged.
     pub redirect_uri: String,
     #[serde(default)]
     pub challenge: Option<CodeChallenge>,
@@ -38,7 +38,7 @@ pub struct Code {
     #[serde(default)]
     pub nonce: Option<String>,
     pub sign_in: SignIn,
-    /// Whether the user completed a sign-in for this request.
+    /// Whether the user signed in for this request, and not only in an earlier one.
     #[serde(default)]
     pub typed: bool,
     pub session: SessionId,
@@ -49,9 +49,9 @@ pub struct Code {
 /// Reason to refuse a presented code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedeemFault {
-    /// The request is refused; the code is unchanged.
+    /// The request is refused, and the code is unchanged.
     Refused(Refusal),
-    /// The code was used before, so its grant must be revoked (RFC 6749 §4.1.2).
+    /// The code was redeemed before, so its grant must be revoked (RFC 6749 §4.1.2).
     Replayed(GrantId),
 }
 
@@ -60,7 +60,7 @@ impl Code {
     /// §4.1.3; RFC 7636 §4.6).
     ///
     /// # Errors
-    /// [`RedeemFault::Refused`] leaves the code issued, even for a wrong verifier.
+    /// After [`RedeemFault::Refused`] the code can still be redeemed, even after a wrong verifier.
     pub fn redeem(
         &self,
         client: &ClientId,
@@ -68,8 +68,8 @@ impl Code {
         verifier: Option<&CodeVerifier>,
         now: UnixTime,
     ) -> Result<(), RedeemFault> {
-        // Another client gets no information, not even whether the code was used. So it cannot
-        // revoke the owner's grant.
+        // Another client learns nothing, not even whether the code was redeemed. Otherwise it could
+        // revoke the grant of the code's owner.
         if self.client != *client {
             return Err(RedeemFault::Refused(UNKNOWN_CODE));
         }
@@ -89,14 +89,14 @@ impl Code {
             (Some(_), None) => {
                 Err(RedeemFault::Refused(Refusal::invalid_request("The parameter code_verifier is missing.")))
             }
-            // A verifier without a challenge means that an attacker removed the challenge from the
-            // authorization request (RFC 9700 §2.1.1, "PKCE downgrade").
+            // The client sent a challenge, and an attacker has removed it from the authorization
+            // request (RFC 9700 §2.1.1, "PKCE downgrade").
             (None, Some(_)) => refuse("A code_verifier was sent, but the authorization request had no code_challenge."),
             (None, None) => Ok(()),
         }
     }
 }
 
-/// Refusal of a code that was never issued, has expired or belongs to another client. The same
-/// answer for all three.
+/// Refusal of a code that was never issued, has expired or belongs to another client. One answer
+/// for all three, so that it reveals nothing.
 pub const UNKNOWN_CODE: Refusal = Refusal::invalid_grant("The authorization code is invalid.");

@@ -1,4 +1,4 @@
-//! Consent of a user for a client.
+//! A user's consent to a client's access.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::scope::Scope;
 use crate::time::UnixTime;
 use crate::user::Subject;
 
-/// A user's consent for a client.
+/// Consent of a user to a client's access.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
     /// User who consented.
@@ -16,23 +16,24 @@ pub struct Consent {
     pub scope: Scope,
     /// Time of the last consent.
     pub at: UnixTime,
-    /// Incarnation of the client. It distinguishes the client from earlier clients with the same
-    /// id. Absent in records from before clients had incarnations.
+    /// Incarnation of the client, which an earlier client with the same id does not share. `None`
+    /// in records from before clients had incarnations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<u32>,
 }
 
 impl Consent {
-    /// Reports whether the consent is for this client and not for an earlier client with the same
+    /// Returns whether the consent is for this client, and not for an earlier client with the same
     /// id.
     ///
-    /// Times alone are not sufficient: after the clock was set back, every consent would seem older
+    /// Times alone do not suffice: if the clock is set back, every consent seems older than its
+    /// client.
     /// than its client.
     pub fn is_for(&self, client: &Client) -> bool {
         self.client == client.id
             && match self.incarnation {
                 Some(incarnation) => incarnation == client.incarnation,
-                // Both records are from an earlier version, so their times are the only difference.
+                // Both records are from an earlier version, so only their times can be compared.
                 None => client.incarnation == 0 && self.at >= client.created_at,
             }
     }

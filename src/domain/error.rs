@@ -1,5 +1,5 @@
-//! Error codes of OAuth 2.0 and OpenID Connect, and refusals, which combine an error code with a
-//! description for developers.
+//! Error codes of OAuth 2.0 and OpenID Connect. A [`Refusal`] is an error code with a description
+//! for developers.
 
 use std::borrow::Cow;
 
@@ -93,10 +93,10 @@ impl ErrorCode {
     }
 }
 
-/// Reason to reject a request: a code and a description for developers.
+/// Reason to reject a request: an error code and a description for developers.
 ///
-/// The description uses only characters that RFC 6749 §5.2 permits (ASCII without quotation mark
-/// and backslash). The only input that it repeats is the name of an unknown scope value.
+/// The description has only characters that RFC 6749 §5.2 permits: ASCII without quotation mark and
+/// backslash. It does not repeat input, except the name of an unknown scope value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// Error code as sent to clients.

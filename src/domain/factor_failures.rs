@@ -1,11 +1,10 @@
 //! Counter of wrong guesses at a second factor.
 //!
 //! Without a limit, an attacker who has the password could guess codes. Three of a million codes
-//! are valid at any time, so ten tries per quarter of an hour succeed within 240 days with a
-//! probability of one half.
+//! are valid at any time. At ten attempts per quarter of an hour, the attacker would succeed within
+//! 240 days with a probability of one half.
 //!
-//! The count is stored with the factor. It survives a restart, and the correct password does not
-//! reset it.
+//! The count is stored with the factor. Neither a restart nor the correct password resets it.
 
 use std::time::Duration;
 
@@ -13,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::UnixTime;
 
-/// Number of consecutive failures at which the factor is blocked. Another factor of the user or an
-/// administrator unblocks it. NIST SP 800-63B allows a hundred.
+/// Number of consecutive failures after which the factor is blocked, until another factor of the
+/// user or an administrator unblocks it. NIST SP 800-63B permits a hundred.
 pub(crate) const MAX_FACTOR_FAILURES: u32 = 50;
 
-/// Number of consecutive failures without a wait. The last of these failures notifies the user that
-/// an attacker knows the password.
+/// Number of consecutive failures without a wait. After the last of them, the user is notified that
+/// an attacker may know the password.
 const FREE: u32 = 5;
 
 /// Wait after the first failure beyond [`FREE`]. It doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
-/// Maximum wait. The user must wait too.
+/// Maximum wait, which also applies to the user.
 const MAX_WAIT: Duration = Duration::from_hours(1);
 
 /// Failures of a factor since its last success.
@@ -36,8 +35,8 @@ pub struct FactorFailures {
     last: Option<UnixTime>,
 }
 
-/// Decision whether the factor may be tried. It is made before the answer is checked: an early
-/// answer is neither verified nor counted.
+/// Whether the factor may be tried. Decided before the attempt: an early attempt is neither
+/// verified nor counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryVerdict {
     Free,
@@ -58,19 +57,19 @@ pub enum FailureNotice {
 }
 
 impl FactorFailures {
-    /// Reports whether the factor may be tried now.
+    /// Returns whether the factor may be tried now.
     pub fn verdict(&self, now: UnixTime) -> TryVerdict {
         if self.count >= MAX_FACTOR_FAILURES {
             return TryVerdict::Blocked;
         }
         let Some(last) = self.last else { return TryVerdict::Free };
         let until = last.plus(self.wait());
-        // If the clock was set back to a time before the failure, do not block the user for the
-        // difference.
+        // If the clock is set back to a time before the failure, the user does not have to wait for
+        // the difference.
         if (last..until).contains(&now) { TryVerdict::Wait(until) } else { TryVerdict::Free }
     }
 
-    /// Returns the count after another failure.
+    /// Returns the count after one more failure.
     #[must_use]
     pub fn failed(&self, now: UnixTime) -> (Self, FailureNotice) {
         let count = self.count.saturating_add(1);
@@ -82,8 +81,8 @@ impl FactorFailures {
         (Self { count, last: Some(now) }, notice)
     }
 
-    /// Returns the count after a success. A blocked factor cannot succeed. To unblock a factor,
-    /// replace its count with [`FactorFailures::default`].
+    /// Returns the count after a success. A blocked factor stays blocked; to unblock it, replace
+    /// its count with [`FactorFailures::default`].
     #[must_use]
     pub fn succeeded(&self) -> Self {
         if self.is_blocked() { *self } else { Self::default() }
@@ -94,7 +93,7 @@ impl FactorFailures {
         self.count
     }
 
-    /// Reports whether the factor is blocked.
+    /// Returns whether the factor is blocked.
     pub const fn is_blocked(&self) -> bool {
         self.count >= MAX_FACTOR_FAILURES
     }

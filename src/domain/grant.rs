@@ -1,17 +1,17 @@
-//! Grants: the result of a redeemed code, kept while any of its tokens may be used.
+//! Grants. A grant results from a redeemed code and exists as long as its tokens may be used.
 //!
-//! A grant and all its refresh tokens (a "family", RFC 9700 §4.14.2) are one record.
-//! A refresh token is `RT_` and base64url of `key ‖ generation ‖ secret`. The grant's id is a hash
-//! of the key. Therefore:
+//! A grant and all its refresh tokens (a "family", RFC 9700 §4.14.2) are one record. A refresh
+//! token is `RT_` and base64url of `key ‖ generation ‖ secret`. The grant's id is a hash of the
+//! key. Therefore:
 //! - The id in access tokens reveals nothing about the key.
-//! - A forged token matches no record. Only a client or attacker that held a genuine token of the
-//!   family can end it.
-//! - A genuine token of any older generation is recognised without a record of its own.
+//! - A forged token matches no record. Only a party that has held a genuine token of the family can
+//!   end the family.
+//! - A genuine token of any earlier generation is recognised without a record of its own.
 //!
-//! A client that did not receive an answer still has the parent of a refresh token that no client
-//! has. Within a retry window, or while the answer is doubtful ([`crate::answers`]), it
-//! receives the same child again. The child's secret is a hash of its parent's secret and a random
-//! salt. The record keeps only the salt, so that creating the child needs both the parent and the
+//! A client that did not receive an answer still has the parent of the current token. Within the
+//! retry window, or while the answer is doubtful ([`crate::answers`]), it receives the current
+//! token again. The secret of a token is a hash of its parent's secret and a random salt. The
+//! record contains only the salt, so deriving the token needs both the parent and the record.
 //! record.
 
 use std::fmt;
@@ -34,7 +34,7 @@ const PREFIX: &str = "RT_";
 /// Public identifier of a grant.
 pub type GrantId = Id<'g'>;
 
-/// Secret that identifies the refresh tokens of a grant. Only the refresh tokens contain it.
+/// Secret part of all refresh tokens of a grant, which identifies the grant.
 #[derive(Clone)]
 pub struct GrantKey(Zeroizing<[u8; 16]>);
 
@@ -75,8 +75,8 @@ impl RefreshToken {
     /// Derives the next token. The same salt gives the same token.
     #[must_use]
     pub fn next(&self, salt: &Salt) -> Self {
-        // All parts have a fixed length, and the hash is never disclosed. So SHA-256 without HMAC
-        // is sufficient.
+        // All parts have a fixed length, and the hash is never disclosed, so SHA-256 suffices
+        // without HMAC.
         let parts = Zeroizing::new([b"sealgate refresh child", &self.secret[..], &salt.0].concat());
         let generation = self.generation.saturating_add(1);
         Self { key: self.key.clone(), generation, secret: Zeroizing::new(*SecretHash::for_secret(&parts).as_bytes()) }
@@ -100,7 +100,7 @@ impl RefreshToken {
         Secret::new(format!("{PREFIX}{}", base64url(&bytes)))
     }
 
-    /// Returns the grant that the token claims to belong to.
+    /// Returns the id of the grant that the token claims to belong to.
     pub fn grant(&self) -> GrantId {
         self.key.id()
     }
@@ -111,7 +111,7 @@ impl RefreshToken {
     }
 }
 
-/// Random input from which, together with the parent, a refresh token is derived.
+/// Random input for the derivation of a refresh token from its parent.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Salt(#[serde(with = "base64url_bytes")] [u8; 32]);
@@ -129,13 +129,13 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// Parent of the current refresh token. Its client may have to request the child again.
+/// Parent of the current refresh token, with which the client may request the current token again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     pub hash: SecretHash,
     pub salt: Salt,
     pub rotated_at: UnixTime,
-    /// Last answer that contained the child. Records of older versions have none.
+    /// Last answer that contained the current token. Records of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<RotationId>,
 }
@@ -147,8 +147,8 @@ pub struct Refresh {
     pub current: SecretHash,
     /// Expiry of the current token.
     pub expires_at: UnixTime,
-    /// Parent of the current token, kept until the current token is rotated. Older versions kept it
-    /// only for clients with a retry window.
+    /// Parent of the current token, until the current token is rotated. Older versions kept it only
+    /// for clients with a retry window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
 }
@@ -165,7 +165,7 @@ pub enum EndReason {
     ConsentWithdrawn,
     Administrator,
     PasswordChanged,
-    /// A backup was restored. Changes of the grant since the backup are unknown.
+    /// A backup was restored, so changes of the grant after the backup are unknown.
     Restored,
 }
 
@@ -181,15 +181,15 @@ pub enum GrantState {
     },
 }
 
-/// Authorization that a client received for an authorization code.
+/// Authorization of a client by a user, from an authorization code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub id: GrantId,
     pub client: ClientId,
     pub subject: Subject,
-    /// Provider session in which the user authorized the client.
+    /// Session at the provider in which the user authorized the client.
     pub session: SessionId,
-    /// Granted scope: the maximum for a refresh (RFC 6749 §6).
+    /// Granted scope. A refresh can only request a part of it (RFC 6749 §6).
     pub scope: Scope,
     pub auth_time: UnixTime,
     pub acr: String,
@@ -203,22 +203,22 @@ pub struct Grant {
     pub refresh: Option<Refresh>,
 }
 
-/// Verdict on a presented refresh token (specification, "States and transitions").
+/// Classification of a presented refresh token (specification, "States and transitions").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedToken {
     Current,
-    /// The token is the parent of the unused current token, and the retry window is open. The child
-    /// is derived with this salt.
+    /// The parent of the current token, within the retry window. The current token is derived again
+    /// with this salt.
     Again(Salt),
-    /// The token is the parent, and the retry window is closed. If the answer with the child is
-    /// doubtful, the child is returned again. If the answer was in time, the grant ends.
+    /// The parent, after the retry window. If the last answer was doubtful, the current token is
+    /// sent again. If the answer was in time, the grant ends.
     Parent(Salt, RotationId),
-    /// The token was revoked, or its grant ended for another reason.
+    /// The grant has ended.
     Ended,
     Expired,
-    /// The token was rotated earlier, so another party has a newer token. The grant ends.
+    /// A token before the parent, so another party has a newer token. The grant ends.
     Replayed,
-    /// The token was never a token of this grant and client. The grant is unchanged.
+    /// Not a token of this grant or client. The grant is unchanged.
     Unknown,
 }
 
@@ -227,10 +227,10 @@ impl Grant {
         self.state == GrantState::Active
     }
 
-    /// Judges a presented refresh token whose key belongs to this grant.
+    /// Classifies a presented refresh token whose key belongs to this grant.
     ///
-    /// Another client than the grant's gets `Unknown`. During `retry` after a rotation, the parent
-    /// returns the same child. A `retry` of zero closes this window.
+    /// Returns `Unknown` for a client that does not own the grant. `retry` is the retry window
+    /// after a rotation; zero means none.
     pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> PresentedToken {
         let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else {
             return PresentedToken::Unknown;
@@ -252,9 +252,9 @@ impl Grant {
         {
             return PresentedToken::Parent(parent.salt.clone(), answer.clone());
         }
-        // The key is correct, so the sender has held a genuine token of the family, older than the
-        // parent. The token was stolen, or the client did not receive its newest answer. The grant
-        // ends in both cases.
+        // The key is correct, so the sender has held a genuine token of the family, from before the
+        // parent. Either it was stolen, or the client lost several answers. The grant ends in both
+        // cases.
         PresentedToken::Replayed
     }
 
@@ -263,8 +263,8 @@ impl Grant {
         self.refresh.as_ref()?.parent.as_ref().map(|parent| parent.rotated_at)
     }
 
-    /// Returns the grant after this answer returned the child again. The time of the rotation stays
-    /// the same.
+    /// Returns the grant after this answer repeated the current token. The time of the rotation is
+    /// unchanged.
     #[must_use]
     pub fn given_again(&self, answer: RotationId) -> Self {
         let mut grant = self.clone();
@@ -282,15 +282,15 @@ impl Grant {
         Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
     }
 
-    /// Returns the grant with an expiry of `then` or later. The caller has issued a token that
-    /// expires at `then`.
+    /// Returns the grant with an expiry of at least `then`, when a token that the caller issued
+    /// expires.
     #[must_use]
     pub fn living_until(mut self, then: UnixTime) -> Self {
         self.expires_at = self.expires_at.max(then);
         self
     }
 
-    /// Returns the ended grant. If the grant has already ended, the first reason is kept.
+    /// Returns the ended grant. A grant that has already ended keeps its first reason.
     #[must_use]
     pub fn ended(&self, at: UnixTime, why: EndReason) -> Self {
         let state = if self.is_active() { GrantState::Ended { at, why } } else { self.state };
@@ -393,8 +393,7 @@ mod tests {
         assert_eq!(judged(&short, at(5)), PresentedToken::Replayed);
     }
 
-    /// A parent alone must not be sufficient to derive its child. Otherwise an attacker with an old
-    /// token could compute the newest one without the server.
+    /// Otherwise an attacker with an old token could compute the current one without the server.
     #[test]
     fn a_child_cannot_be_derived_without_the_salt() {
         let child = |salt| first().next(&Salt::from_random([salt; 32])).hash();

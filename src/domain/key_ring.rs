@@ -1,9 +1,9 @@
 //! Life cycle of signing keys: pre-published, active, retired, removed.
 //!
-//! A key's state follows from its times and the current time, so all readers of the same ring agree
-//! without messages. [`KeyRing`] guarantees two invariants. No key signs before it was published
-//! for [`KeyTimes::publish`], unless an operator overrides that. After the first active key, there
-//! is always one.
+//! The state of a key follows from its times and the current time, so all readers of a ring agree
+//! without communication. [`KeyRing`] guarantees two invariants. No key signs before it has been
+//! published for [`KeyTimes::publish`], unless an operator overrides that. Once a key has become
+//! active, there is always an active key.
 
 mod fault;
 mod holders;
@@ -23,19 +23,19 @@ pub use life::{KeyLife, KeyState, KeyTimes};
 pub use life::{TokenHolder, Trust, statement};
 pub use rotation::Rotating;
 
-/// Maximum number of keys in a ring, including removed ones: twenty years of monthly rotation.
+/// Maximum number of keys in a ring, including removed keys: twenty years of monthly rotation.
 const MAX_KEYS: usize = 256;
-/// Maximum number of keys of each node with its own token: three years of monthly rotation.
+/// Maximum number of keys of a node with its own token: three years of monthly rotation.
 ///
-/// The ring is one record, which has space for a dozen nodes.
+/// The ring is one record, which must hold the keys of a dozen nodes.
 const MAX_KEYS_OF_NODE: usize = 36;
 
 /// Length of a kid: SHA-256 in base64url (RFC 7638).
 const KID_LENGTH: usize = 43;
 
-/// Ring of all announced keys, in the order of announcement.
+/// All announced keys, in the order of their announcement.
 ///
-/// The ring is one value, so that the times of several keys change atomically.
+/// The ring is a single record, so that the times of several keys change atomically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<KeyLife>,
@@ -45,11 +45,10 @@ pub struct KeyRing {
     /// Rotations in progress of nodes with their own token, by node name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rotating_at: BTreeMap<String, Rotating>,
-    /// Latest time at which the schedule changed. State changes up to this time are never reverted.
+    /// Time of the latest change. The state changes up to this time are never reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     as_of: Option<UnixTime>,
-    /// Name of the node that reads the ring, if the node has its own token: see
-    /// [`KeyRing::of_node`].
+    /// Node that reads the ring, if it has its own token: see [`KeyRing::of_node`].
     #[serde(skip)]
     node: Option<String>,
 }
@@ -65,52 +64,51 @@ impl KeyRing {
         self.keys.iter().find(|key| key.kid == kid)
     }
 
-    /// Returns the ring's time when the clock shows `now`. The ring's time is never before the
-    /// latest change.
+    /// Converts the clock's time to the time of the ring, which is never before the latest change.
     ///
-    /// Otherwise a clock that was set back would restore a removed, compromised key, and the active
-    /// key would count as scheduled.
+    /// If the clock is set back, a compromised key that was removed would otherwise be valid again,
+    /// and the active key would be scheduled again.
     pub fn at(&self, now: UnixTime) -> UnixTime {
         let learnt = self.keys.iter().map(|key| key.created_at).max();
         [self.as_of, learnt].into_iter().flatten().fold(now, UnixTime::max)
     }
 
-    /// Returns the state of this key when the clock shows `now`.
+    /// Returns the state of a key when the clock shows `now`.
     pub fn state(&self, key: &KeyLife, now: UnixTime) -> KeyState {
         key.state(self.at(now))
     }
 
-    /// Records that the schedule changes at this instant of the ring's time.
+    /// Records a change of the schedule. `at` is the ring's time.
     fn changed(&mut self, at: UnixTime) {
         self.as_of = Some(at);
         self.strip_removed(at);
     }
 
-    /// Reports whether the ring has no space for another key of this holder.
+    /// Returns whether the ring has no space for another key of this holder.
     fn is_full(&self, holder: Option<&str>) -> bool {
         let most = if holder.is_some() { MAX_KEYS_OF_NODE } else { MAX_KEYS };
         self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
     }
 
-    /// Returns the usable own key that signs at `now`. If there are several, returns the last one
-    /// to become active.
+    /// Returns the node's usable key that is active at `now`. Of several, returns the last one to
+    /// become active.
     pub fn active(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let active = self.own().filter(|key| key.state(now) == KeyState::Active && usable(&key.kid));
         active.max_by_key(|key| (key.activate_at, &key.kid))
     }
 
-    /// Returns the next instant after `now` at which a key changes its state.
+    /// Returns the next time after `now` at which the state of a key changes.
     pub fn next_change(&self, now: UnixTime) -> Option<UnixTime> {
         let now = self.at(now);
         let times = self.keys.iter().flat_map(|key| [key.activate_at, key.retire_at, key.remove_at]);
         times.flatten().filter(|at| *at > now).min()
     }
 
-    /// Compares the ring with the keys in the token. The server calls it at its start.
+    /// Compares the ring with the keys in the token. To be called when the server starts.
     ///
-    /// The only key of an unused token becomes active at once. An unannounced key is an error,
-    /// because write access to the token must not be sufficient to choose the signing key.
+    /// In an empty ring, the token's only key becomes active at once. Otherwise an unannounced key
+    /// is an error, because write access to the token must not suffice to choose the signing key.
     ///
     /// # Errors
     /// `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`, `NodeRetired`.
@@ -131,23 +129,23 @@ impl KeyRing {
         })
     }
 
-    /// Returns the usable own key that becomes active first after `now`, with the time of its
-    /// activation.
+    /// Returns the node's usable key that becomes active next, with the time of its activation.
     pub fn next_to_sign(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<(&KeyLife, UnixTime)> {
         let now = self.at(now);
         let waiting = self.own().filter(|key| key.is_scheduled(now) && usable(&key.kid));
         waiting.filter_map(|key| Some((key, key.activate_at?))).min_by_key(|(_, at)| *at)
     }
 
-    /// Announces a new key. It is published at once. [`KeyRing::activate`] activates it.
+    /// Announces a new key, which publishes it. [`KeyRing::activate`] schedules its first
+    /// signature.
     ///
-    /// `others` are the other kids in the token. If the ring is empty and `others` has exactly one
-    /// kid, that key becomes active, as at a first start. If the ring and `others` are empty, the
-    /// new key becomes active.
+    /// `others` are the kids of the other keys in the token. If the ring is empty, a single such
+    /// key becomes active, as at a first start. If the token has no other key either, the new key
+    /// becomes active.
     ///
     /// # Errors
-    /// `NotAKid`, `CachedSession`, `TooMany`, `NotAdmitted`, and `Unannounced` if `others` has
-    /// several kids and the ring is empty.
+    /// `NotAKid`, `CachedSession`, `TooMany`, `NotAdmitted`, and `Unannounced` if the ring is empty
+    /// and the token has several other keys.
     pub fn announce(&mut self, kid: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if kid.len() != KID_LENGTH || !kid.bytes().all(is_base64url) {
@@ -175,10 +173,10 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Activates a key at `at`, or as soon as verifiers know the key.
+    /// Schedules the activation of a key at `at`, or as soon as verifiers know the key.
     ///
     /// The current signing key is retired at that time, and removed when all its signatures have
-    /// expired. `early` permits a time at which verifiers may not know the key yet.
+    /// expired. `early` permits an activation before verifiers know the key.
     ///
     /// # Errors
     /// `Unknown`, `State`, `Scheduled`, `Early`.
@@ -217,10 +215,10 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Cancels the activation of a pre-published key. The key is removed when no verifier can have
-    /// a cached copy.
+    /// Cancels the activation of a pre-published key. The key is removed when verifiers cannot have
+    /// cached it any more.
     ///
-    /// To retire the active key, activate another key.
+    /// An active key is retired by activating another key.
     ///
     /// # Errors
     /// `Unknown`, `State`.
@@ -239,7 +237,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Schedules the removal of a retired key at the time when all its signatures have expired.
+    /// Schedules the removal of a retired key, when all its signatures have expired.
     ///
     /// # Errors
     /// `Unknown`, `State`.
@@ -258,12 +256,12 @@ impl KeyRing {
         }
     }
 
-    /// Removes a compromised key at once, even if its signatures are still valid.
+    /// Removes a compromised key at once, so that its signatures are rejected.
     ///
-    /// If the key is active, a pre-published key that is `usable` replaces it at once: the
-    /// scheduled key, or else the oldest key. A key of another node is removed even without a
-    /// successor, because the content of that node's token is unknown here. An attacker who stole
-    /// that token would not create a successor.
+    /// An active key is replaced by the scheduled key, or by the oldest pre-published key. The
+    /// successor must be `usable`. The key of another node is removed even if there is no
+    /// successor. Which keys that node's token has is unknown here, and an attacker who stole the
+    /// token would not add one.
     ///
     /// # Errors
     /// `Unknown`, `State`, `NoSuccessor`.
@@ -281,8 +279,8 @@ impl KeyRing {
                     key.holder == holder && key.state(now) == KeyState::PrePublished && is_usable
                 };
                 let waiting = self.keys.iter_mut().filter(waits);
-                // Prefer a scheduled key. If another key were activated, the scheduled key would
-                // later sign in addition. Of several scheduled keys, the first in the ring is used.
+                // Prefer a scheduled key. Otherwise it would later become active in addition to the
+                // successor. The first of several scheduled keys is used.
                 match waiting.min_by_key(|key| key.activate_at.is_none()) {
                     Some(successor) => successor.activate_at = Some(now),
                     None if is_of_another => {}
@@ -299,7 +297,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Cancels a scheduled activation, and the retirement of the previous key.
+    /// Cancels a scheduled activation, and the retirement of the current key.
     fn withdraw(&mut self, kid: &str, now: UnixTime) {
         let Some(key) = self.find_mut(kid) else { return };
         let holder = key.holder.clone();

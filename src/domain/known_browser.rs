@@ -1,11 +1,11 @@
 //! Known browsers: browsers in which a user has signed in before ("device cookies", OWASP).
 //!
-//! An attacker who guesses passwords in another browser cannot slow down a known browser, because
-//! its wrong passwords are counted separately.
+//! Wrong passwords from known browsers are counted separately. Therefore an attacker who guesses
+//! passwords elsewhere does not delay the user.
 //!
-//! The cookie contains a random mark for each user who signed in. The store has only the hashes of
-//! the marks, with the user. A mark grants no access and does not identify the user. Only the
-//! server creates marks, at sign-in, so an attacker cannot plant one.
+//! The cookie contains a random mark for each user who has signed in. The store has the hash of the
+//! mark with the user. A mark grants no access and does not identify the user. Only the server
+//! creates marks, when a user signs in, so an attacker cannot plant one.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::user::Subject;
 /// Time for which a browser is known after its last sign-in.
 pub const KNOWN_FOR: Duration = Duration::from_hours(180 * 24);
 
-/// Interval at which an active browser gets a new mark and its expiry is extended.
+/// Interval at which the mark of an active browser is replaced and its expiry extended.
 const RENEWED_AFTER: Duration = Duration::from_hours(24);
 
 /// Maximum number of known browsers per user. The least recently used is evicted first.
@@ -41,7 +41,7 @@ impl Marks {
         Self(value.split('.').take(MAX_MARKS).filter(sound).map(Secret::new).collect())
     }
 
-    /// Reports whether there are no marks.
+    /// Returns whether there are no marks.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -51,7 +51,7 @@ impl Marks {
         self.0.iter().map(Secret::hash).collect()
     }
 
-    /// Returns the cookie's value with a new mark. The new mark may replace an old one.
+    /// Returns the cookie's value with a new mark, without the replaced one.
     pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
         let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
         let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MAX_MARKS).map(Secret::expose).collect();
@@ -67,7 +67,7 @@ pub struct KnownBrowser {
 }
 
 impl KnownBrowser {
-    /// Reports whether its mark is due for renewal.
+    /// Returns whether the mark is due to be replaced.
     pub fn is_due(&self, now: UnixTime) -> bool {
         now.since(self.at) >= RENEWED_AFTER
     }
@@ -80,7 +80,7 @@ pub struct KnownBrowsers {
     pub subject: Subject,
     /// Known browsers, newest first.
     pub browsers: Vec<KnownBrowser>,
-    /// Time after which no browser of the record is known.
+    /// Time at which the last of the browsers expires.
     pub expires_at: UnixTime,
 }
 
@@ -95,12 +95,12 @@ impl KnownBrowsers {
         self.find_kept(&marks.hashes(), now)
     }
 
-    /// Returns the known browser with one of these hashes of marks.
+    /// Returns the known browser whose mark has one of these hashes.
     pub fn find_kept(&self, hashes: &[SecretHash], now: UnixTime) -> Option<&KnownBrowser> {
         self.browsers.iter().find(|known| hashes.contains(&known.mark) && now.since(known.at) < KNOWN_FOR)
     }
 
-    /// Adds a browser. Removes its previous mark.
+    /// Adds a browser with a new mark, without the replaced one.
     pub fn learn(&mut self, mark: SecretHash, replaced: Option<SecretHash>, now: UnixTime) {
         self.browsers.retain(|known| replaced != Some(known.mark) && now.since(known.at) < KNOWN_FOR);
         self.browsers.insert(0, KnownBrowser { mark, at: now });

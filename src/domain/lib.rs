@@ -1,6 +1,8 @@
-//! Domain model: users, clients, sessions, codes, grants, keys, events. Pure values and functions:
-//! no I/O, clock, randomness, logging or HTTP types. Raw strings are parsed here: a
-//! [`redirect_uri::RedirectUri`], a [`scope::Scope`] or a [`pkce::CodeVerifier`] is always valid.
+//! Domain model: users, clients, sessions, codes, grants, keys and events.
+//!
+//! Contains only values and functions: no I/O, clock, randomness, logging or HTTP types. Raw text
+//! is parsed here, so a [`redirect_uri::RedirectUri`], a [`scope::Scope`] or a
+//! [`pkce::CodeVerifier`] is always valid.
 
 pub mod account_links;
 pub mod admission;

@@ -15,7 +15,7 @@ use crate::secret::{Sealed, SecretHash};
 use crate::time::UnixTime;
 use crate::user::{Email, Subject};
 
-/// Identifier of an e-mail. Its `Message-ID` contains it, so that receivers can detect duplicates.
+/// Id of an e-mail. It is part of the `Message-ID`, so that receivers can detect duplicates.
 pub type MailId = Id<'q'>;
 
 /// Path of reset links below the issuer. The query is `?token=…`.
@@ -27,7 +27,7 @@ pub const INVITATION_PATH: &str = "/oauth/invitation";
 /// Path of undo links ("this was not me") below the issuer. The query is `?token=…`.
 pub const UNDO_PATH: &str = "/oauth/undo";
 
-/// Delay after the first failure. It doubles with each further failure.
+/// Delay after the first failure. Doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
 /// Maximum delay between two attempts.
@@ -36,17 +36,17 @@ const MAX_WAIT: Duration = Duration::from_hours(1);
 /// Maximum length of a stored answer of a mail server, in characters.
 const MAX_ANSWER: usize = 200;
 
-/// Kind of an e-mail. The names are part of the file format, of metrics and of the command line.
+/// Kind of an e-mail. Its name is part of the file format, of metrics and of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailKind {
-    /// Request to reset a password, for an account that may not exist. No e-mail of this kind is
+    /// Request to reset the password of an account, which may not exist. The request itself is not
     /// sent.
     ///
-    /// The account is read when the queue is processed, so that the request takes the same time for
-    /// all addresses.
+    /// The account is read when the queue is processed, so that the HTTP request takes the same
+    /// time for all addresses.
     ResetWanted,
-    /// Request to verify an address, which may belong to another account. No e-mail of this kind is
+    /// Request to verify an address, which may belong to another account. The request itself is not
     /// sent.
     ///
     /// The account is read when the queue is processed, as for `ResetWanted`.
@@ -90,7 +90,7 @@ impl MailKind {
         }
     }
 
-    /// Reports whether a user waits for the e-mail on a page.
+    /// Returns whether a user waits for the e-mail on a page.
     pub const fn is_awaited(self) -> bool {
         match self {
             Self::ResetWanted
@@ -104,8 +104,8 @@ impl MailKind {
         }
     }
 
-    /// Returns the time for which delivery is attempted. It is at most the validity of the link or
-    /// code.
+    /// Returns the time for which delivery is attempted. It does not exceed the validity of the
+    /// link or code.
     pub const fn tried_for(self) -> Duration {
         match self {
             Self::ResetWanted | Self::Reset => Duration::from_mins(30),
@@ -122,14 +122,14 @@ impl MailKind {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mail {
     /// Request to reset a password. `account` is the lookup key of the typed address or username,
-    /// which itself is not stored. If `browser` is not empty, the account must know one of these
-    /// marks. If `browser` is empty, any client may make the request.
+    /// because the typed text is not stored. `browser` has the marks of the known browser that made
+    /// the request: if it is not empty, the account must know one of them.
     ResetWanted {
         account: SecretHash,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         browser: Vec<SecretHash>,
     },
-    /// Request to verify an address. `code` is sent if the address belongs to no other account.
+    /// Request to verify an address. `code` is sent unless the address belongs to another account.
     AddressWanted {
         code: String,
         purpose: CodePurpose,
@@ -154,19 +154,19 @@ pub enum Mail {
         code: String,
         purpose: CodePurpose,
     },
-    /// Notification that a client tried to verify an address which belongs to an account.
+    /// Notification that someone tried to verify an address that already belongs to an account.
     AccountExists {
         #[serde(default)]
         purpose: CodePurpose,
     },
     /// Notification of a changed address, sent to the address that can undo the change. `token` is
-    /// the token of the undo link, and `new_address` is partly hidden.
+    /// the token of the undo link, and `new_address` is the partly hidden new address.
     AddressChanged {
         token: String,
         new_address: String,
     },
-    /// Notification of a security-relevant change. `count` is the number of occurrences since the
-    /// last notification.
+    /// Notification of a security-relevant change. `count` is the number of times that it happened
+    /// since the last notification.
     Notice {
         notice: Notice,
         count: u32,
@@ -211,8 +211,7 @@ pub enum CodePurpose {
     Registration,
 }
 
-/// Notification of a security-relevant change. An attacker may have made the change. The names are
-/// part of the file format.
+/// Notification of a change that an attacker could have made. Its name is part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
@@ -220,24 +219,26 @@ pub enum Notice {
     PasswordReset,
     FactorAdded,
     FactorRemoved,
-    /// Too many wrong second factors were typed, so that kind is blocked.
+    /// The factors of a kind were blocked after too many failures.
     FactorBlocked,
     /// Several wrong second factors were typed after the correct password.
     FactorFailed,
     RecoveryCodeUsed,
     RecoveryCodesMade,
-    /// A key was rejected because its signature counter decreased. It may have been copied.
+    /// A key was rejected because its signature counter did not increase, so it may have been
+    /// copied.
     KeyMayBeCopied,
     AppPasswordCreated,
     /// The address was changed. Sent to the new address.
     AddressChanged,
-    /// The address was changed. Sent to the replaced address if it cannot undo the change.
+    /// The address was changed. Sent to the replaced address, if that address cannot undo the
+    /// change.
     AddressReplaced,
     /// An administrator changed the account.
     AdministratorActed,
     /// An administrator removed all second factors.
     FactorsReset,
-    /// A client that registered itself is in use and needs an approval. Sent to administrators.
+    /// A client that registered itself is in use and needs approval. Sent to administrators.
     ClientNeedsApproval,
 }
 
@@ -261,21 +262,21 @@ impl Notice {
     ];
 }
 
-/// Origin of a request or an action, as far as it is known.
+/// Origin of a request or an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestOrigin {
     pub address: IpAddr,
-    /// Name of the browser and operating system, as the server words it.
+    /// Display name of the browser, chosen by the server. The same applies to `system`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
 }
 
-/// E-mail with the data for its text. It is encrypted in the outbox.
+/// E-mail with the data for its text, as encrypted in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailMessage {
-    /// Recipient. `None` if the account is read later.
+    /// Recipient. `None` if the account is read when the queue is processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Email>,
     pub language: Language,
@@ -295,8 +296,8 @@ pub struct WaitingMail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     pub created_at: UnixTime,
-    /// Time of the next attempt. A node advances this time before it sends the e-mail. Another node
-    /// retries if the sending node fails.
+    /// Time of the next attempt. A node advances it before it sends the e-mail, so that another
+    /// node retries if the first one fails.
     pub due_at: UnixTime,
     /// Time after which the e-mail is useless.
     pub not_after: UnixTime,
@@ -315,7 +316,8 @@ impl WaitingMail {
         Self { id, kind, subject, created_at: now, due_at: now, not_after, attempts: 0, last_answer: None, message }
     }
 
-    /// Returns the e-mail as leased to a node that attempts to send it, for at most `lease`.
+    /// Returns the e-mail for the node that attempts to send it. Other nodes wait until `lease` has
+    /// passed.
     #[must_use]
     pub fn taken(&self, now: UnixTime, lease: Duration) -> Self {
         Self { due_at: now.plus(lease), ..self.clone() }
@@ -323,11 +325,11 @@ impl WaitingMail {
 
     /// Returns the e-mail after a temporary failure, with the time of the next attempt.
     ///
-    /// `jitter` is random and changes the delay by at most a fifth. The last attempt is made
-    /// shortly before the e-mail becomes useless, even if the delay would be longer.
+    /// The delay changes by up to a fifth with `jitter`, a random number. The last attempt takes
+    /// place shortly before `not_after`, even if the delay would be longer.
     ///
     /// # Errors
-    /// Returns a reason if this was the last attempt.
+    /// Returns the reason to give up, if this was the last attempt.
     pub fn postponed(&self, answer: &str, now: UnixTime, jitter: u8) -> Result<Self, DeadReason> {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.attempts.min(16)).min(MAX_WAIT);
         let wait = doubled.mul_f64(0.8 + 0.4 * f64::from(jitter) / 255.0);
@@ -340,10 +342,10 @@ impl WaitingMail {
     }
 
     /// Returns the e-mail with another time of the next attempt. No attempt is counted, because the
-    /// mail server failed.
+    /// mail server itself failed.
     ///
     /// # Errors
-    /// See [`Self::postponed`].
+    /// Returns the reason to give up, as [`Self::postponed`] does.
     pub fn moved(&self, due_at: UnixTime) -> Result<Self, DeadReason> {
         if due_at > self.not_after { Err(DeadReason::Expired) } else { Ok(Self { due_at, ..self.clone() }) }
     }
@@ -357,10 +359,9 @@ pub enum DeadReason {
     Expired,
     /// The mail server rejected it permanently.
     Refused,
-    /// The message cannot be built, because mail servers do not accept its address or decryption
-    /// fails.
+    /// The message cannot be built: mail servers do not accept its address, or decryption failed.
     Unsendable,
-    /// The program failed while processing it.
+    /// An internal error prevented its delivery.
     Failed,
 }
 
@@ -414,20 +415,20 @@ impl DeadMail {
         Self { mail: WaitingMail { last_answer, ..mail }, reason, at: now, expires_at: now.plus(KEPT_FOR) }
     }
 
-    /// Returns the e-mail as due now, with a new lifetime. Its link or code may have expired.
+    /// Returns the e-mail as due at once, with a new lifetime. Its link or code may have expired.
     pub fn revived(&self, now: UnixTime) -> WaitingMail {
         let mail = self.mail.clone();
         WaitingMail { due_at: now, not_after: now.plus(mail.kind.tried_for()), attempts: 0, ..mail }
     }
 }
 
-/// Shortens a server's answer to one line for storage and display.
+/// Shortens a server's answer to one line, to store and display it.
 fn cut(answer: &str) -> String {
     answer.chars().filter(|char| !char.is_control()).take(MAX_ANSWER).collect()
 }
 
-/// Returns the first letter and the domain of an address. Used for readers who may not know the
-/// whole address.
+/// Returns the first letter and the domain of an address, for readers who may not know the whole
+/// address.
 pub fn partly_hidden(address: &Email) -> String {
     let (local, domain) = address.as_str().split_once('@').unwrap_or_default();
     let first = local.chars().next().map(String::from).unwrap_or_default();
@@ -460,7 +461,7 @@ mod tests {
         assert_eq!(reason, DeadReason::Expired);
         assert_eq!(mail.last_answer.as_deref(), Some("451 later"));
         assert!(waiting(MailKind::Reset).moved(UnixTime::from_seconds(1000 + 1801)).is_err());
-        // The jitter changes the delay by a fifth in both directions.
+        // The jitter changes the delay by up to a fifth in both directions.
         let wait =
             |jitter| waiting(MailKind::Notice).postponed("", UnixTime::from_seconds(1000), jitter).unwrap().due_at;
         assert_eq!((wait(0), wait(255)), (UnixTime::from_seconds(1024), UnixTime::from_seconds(1036)));
@@ -489,11 +490,11 @@ mod tests {
                 tries.push(next.due_at.seconds() - 1000);
                 (now, mail) = (next.due_at, next);
             }
-            // The regular delay would end after the e-mail's lifetime.
+            // The regular delay would exceed the lifetime of the e-mail.
             assert_eq!(tries.last(), Some(&(30 * 60 - 30)), "{jitter}: {tries:?}");
             assert!((6..=7).contains(&tries.len()), "{jitter}: {tries:?}");
         }
-        // The last two attempts have no delay of their own between them.
+        // The last attempt follows the previous one without a delay of its own.
         let mail = waiting(MailKind::Reset);
         assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 1770), 0), Err(DeadReason::Expired));
         assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 9000), 0), Err(DeadReason::Expired));

@@ -1,5 +1,5 @@
-//! E-mail addresses that all mail servers accept. [`Email`] accepts more addresses, because it is
-//! the text that the user typed.
+//! E-mail addresses that all mail servers accept. [`Email`] has the address as the user typed it,
+//! and accepts more addresses.
 
 use std::fmt;
 
@@ -24,17 +24,17 @@ pub struct MailAddress {
 }
 
 impl MailAddress {
-    /// Converts an address. Returns `None` if some mail servers reject it.
+    /// Converts an address. Returns `None` if some mail servers would reject it.
     ///
-    /// Some servers reject quotes, non-ASCII letters in the local part, and an IP address instead
-    /// of a domain.
+    /// Some reject quotes or non-ASCII letters in the local part, or an IP address instead of a
+    /// domain.
     pub fn from_email(email: &Email) -> Option<Self> {
         let (local, domain) = email.as_str().split_once('@')?;
         let atom = |word: &str| {
             !word.is_empty()
                 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
         };
-        // The library would decode %41 to A.
+        // The library would decode `%41` to `A`.
         if local.len() > MAX_LOCAL_LENGTH || !local.split('.').all(atom) || domain.contains('%') {
             return None;
         }
@@ -59,7 +59,7 @@ impl MailAddress {
         &self.domain
     }
 
-    /// Reports whether the domain has A-labels, the ASCII form of labels with non-ASCII letters.
+    /// Returns whether the domain has A-labels, the ASCII form of non-ASCII labels.
     pub fn is_international(&self) -> bool {
         self.domain.split('.').any(|label| label.starts_with("xn--"))
     }

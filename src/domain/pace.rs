@@ -2,12 +2,12 @@
 //!
 //! The first failures are free. Each further failure doubles the delay before the next attempt, up
 //! to a maximum. Failures are forgotten over time. The caller chooses the keys and the parameters.
-//! A decision is pure arithmetic on the given time.
+//! Decisions depend only on the failures and the given time.
 
 use std::time::Duration;
 
-/// Maximum clock difference of two nodes in seconds. Each may differ from the database's clock by
-/// two seconds, and rounding adds one.
+/// Maximum difference between the clocks of two nodes in seconds. Each may differ from the
+/// database's clock by two seconds, and rounding adds one.
 const CLOCKS_APART: u64 = 5;
 
 /// Parameters of the delays.
@@ -15,7 +15,7 @@ const CLOCKS_APART: u64 = 5;
 pub struct Pace {
     /// Number of failures before the first delay.
     pub free: u32,
-    /// Interval after which failures are forgotten, in whole seconds, at least one.
+    /// Interval in which `at_a_time` failures are forgotten, in whole seconds, at least one.
     pub forgets: Duration,
     /// Number of failures forgotten per interval, at least one.
     pub at_a_time: u32,
@@ -24,12 +24,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Creates delays that permit `limit` failures at once, and then on average `limit` failures
-    /// per window.
+    /// Creates delays that permit `limit` failures at once, and an average of `limit` failures per
+    /// window.
     pub fn even(limit: u32, window: Duration) -> Self {
         let limit = limit.max(1);
         let step = (window / limit).max(Duration::from_secs(1));
-        // If the limit is above one per second, several failures are forgotten each second.
+        // With a limit above one per second, several failures are forgotten each second.
         let a_second = u64::from(limit).div_ceil(window.as_secs().max(1));
         Self { free: limit, forgets: step, at_a_time: u32::try_from(a_second).unwrap_or(limit), longest: step }
     }
@@ -46,8 +46,8 @@ impl Pace {
         1_u64.checked_shl(excess).unwrap_or(u64::MAX).min(self.longest.as_secs().max(1))
     }
 
-    /// Returns the maximum count. Further failures would not change the delay, so they are not
-    /// counted. The delay therefore decreases soon after the last failure.
+    /// Returns the maximum count. Further failures would not increase the delay and are not
+    /// counted, so that the delay decreases soon after the last failure.
     fn most(self) -> u32 {
         self.free.saturating_add(u64::BITS - self.longest.as_secs().leading_zeros())
     }
@@ -56,7 +56,7 @@ impl Pace {
 /// Stored failures of one key. Times are seconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// Time at which the next failures begin to age.
+    /// Time from which the next failures to forget have aged.
     pub since: u64,
     /// Time of the next allowed attempt.
     pub next: u64,
@@ -67,7 +67,7 @@ pub struct Failures {
     pub at_a_time: u32,
 }
 
-/// Time of the next allowed attempt before and after a counted attempt.
+/// Time of the next allowed attempt, before and after an attempt was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     pub before: u64,
@@ -80,12 +80,12 @@ impl Failures {
         Self { since: now, ..Self::default() }
     }
 
-    /// Removes old failures from the count. If the clock was set back, removes none and does not
-    /// prolong a delay.
+    /// Removes old failures from the count. If the clock was set back, removes none, and prolongs
+    /// no delay.
     ///
-    /// A time slightly before the previous one comes from another node. If `since` were set back to
-    /// it, the node with the faster clock would forget some failures again, each time that the two
-    /// nodes alternate.
+    /// A slightly earlier time than before comes from another node, and `since` stays unchanged. If
+    /// `since` followed the slower clock, nodes that alternate would forget the same failures
+    /// repeatedly.
     pub fn forget(&mut self, now: u64) {
         if self.since > now.saturating_add(CLOCKS_APART) {
             self.since = now;
@@ -125,7 +125,7 @@ impl Failures {
         Ok(Moved { before, after: self.next })
     }
 
-    /// Reverts the count of an attempt.
+    /// Removes an attempt from the count.
     pub fn give_back(&mut self, moved: Moved, now: u64) {
         self.forget(now);
         self.count = self.count.saturating_sub(1);
@@ -134,7 +134,7 @@ impl Failures {
         }
     }
 
-    /// Returns the time at which the last failure is forgotten. The record then equals an empty
+    /// Returns the time at which the last failure is forgotten, when the record equals an empty
     /// one.
     pub fn over_at(&self) -> u64 {
         let times = u64::from(self.count.div_ceil(self.at_a_time.max(1)));
@@ -179,7 +179,7 @@ mod tests {
                     allowed += 1;
                 }
             }
-            // The sum includes the attempts that the faster clock permitted.
+            // The sum includes attempts that were allowed because of the faster clock.
             assert!(allowed <= pace.free + 5 * pace.at_a_time, "{pace:?}: {allowed}");
         }
     }

@@ -1,7 +1,7 @@
 //! Password rules of NIST SP 800-63B-4 §3.1.1.2: a minimum length, no common passwords, and no
-//! names of the owner.
+//! names of the user.
 //!
-//! There are no rules about digits and punctuation, because such rules make passwords weaker.
+//! Digits or punctuation are not required, because such rules result in weaker passwords.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use zeroize::Zeroizing;
@@ -11,24 +11,25 @@ use crate::secret::Secret;
 use crate::user::{Email, plain_letters};
 use crate::username::Username;
 
-/// Minimum length of a password in characters: NIST's minimum for a single-factor sign-in, which is
-/// possible here.
+/// Minimum length of a password in characters. This is NIST's minimum for passwords that may be the
+/// only factor.
 pub const MIN_PASSWORD_LENGTH: usize = 15;
 
-/// Minimum length of a name that a password must not contain, in characters. Shorter names occur in
+/// Minimum length in characters of names that a password must not contain. Shorter names occur in
 /// too many good passwords.
 const MIN_NAME_LENGTH: usize = 4;
 
-/// Minimum number of guesses (log10) of an acceptable password (zxcvbn's score 3).
+/// Minimum log10 of the guesses that a password must take (zxcvbn's score 3).
 const MIN_GUESSES_LOG10: f64 = 8.0;
 
 /// Maximum number of characters that zxcvbn judges at once.
 ///
-/// Its work grows with the number of substitutions. 24 characters of punctuation take 35 ms in a
-/// release build, about one password hash, and 100 take 600 ms.
+/// zxcvbn tries substitutions of characters, so its work grows faster than the length. In a release
+/// build, 24 characters of punctuation take 35 ms, about as long as a password hash; 100 take 600
+/// ms.
 const MAX_JUDGED_CHARS: usize = 24;
 
-/// Maximum number of characters of a password that are judged, in all parts together.
+/// Maximum number of judged characters of a password, in all its parts.
 const MAX_JUDGED_IN_ALL: usize = 4 * MAX_JUDGED_CHARS;
 
 /// Reason to reject a new password.
@@ -50,7 +51,7 @@ pub enum PasswordFault {
     Common,
 }
 
-/// Owner of the password, with the names that it must not contain.
+/// User who owns the password, with the names that it must not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
     pub email: &'a Email,
@@ -58,8 +59,8 @@ pub struct Owner<'a> {
     pub name: &'a str,
 }
 
-/// Checks the length, and that the password does not contain a name of the owner. Cheap;
-/// [`is_common`] is the expensive check.
+/// Checks the length, and that the password contains no name of the owner. This is the cheap check;
+/// [`is_common`] is the expensive one.
 ///
 /// # Errors
 /// Returns the first violated rule.
@@ -68,8 +69,8 @@ pub fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFa
     if password.len() > MAX_PASSWORD_LENGTH {
         return Err(PasswordFault::TooLong);
     }
-    // Counts composed characters, because composed characters are hashed. A letter that a keyboard
-    // sends as two code points counts once.
+    // Count the composed form, which is hashed. A letter that a keyboard sends as two code points
+    // counts once.
     let letters =
         ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(MIN_PASSWORD_LENGTH).count();
     if letters < MIN_PASSWORD_LENGTH {
@@ -82,15 +83,15 @@ pub fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFa
     Ok(())
 }
 
-/// Reports whether the password is easy to guess. Takes up to 40 ms of processor time, so callers
-/// run it on the password threads.
+/// Returns whether the password is easy to guess. Takes up to 40 ms of CPU time, so callers run it
+/// on the password threads.
 ///
-/// A long password is judged in parts and is as good as its best part.
+/// A long password is judged in parts, and its strongest part counts.
 pub fn is_common(password: &str) -> bool {
     parts(password).iter().all(|part| zxcvbn::zxcvbn(part, &[]).guesses_log10() < MIN_GUESSES_LOG10)
 }
 
-/// Returns the parts of a password to judge, each of at most [`MAX_JUDGED_CHARS`] characters.
+/// Splits a password into parts to judge, each of at most [`MAX_JUDGED_CHARS`] characters.
 fn parts(password: &str) -> Vec<Zeroizing<String>> {
     let chars: Zeroizing<Vec<char>> = Zeroizing::new(password.chars().take(MAX_JUDGED_IN_ALL).collect());
     chars.chunks(MAX_JUDGED_CHARS).map(|part| Zeroizing::new(part.iter().collect())).collect()
@@ -130,8 +131,7 @@ mod tests {
         assert_eq!(check(&format!("zürafa kalem {}", "x".repeat(1025))), Err(PasswordFault::TooLong));
     }
 
-    /// The work of zxcvbn grows superlinearly: 100 characters of punctuation take 17 times as long
-    /// as 24.
+    /// 100 characters of punctuation would take 17 times as long as 24.
     #[test]
     fn no_more_than_24_characters_are_judged_at_once_and_96_in_all() {
         let crafted = "4@8({[<3691!|07$5+%2".repeat(50);
@@ -176,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(check(personal), Err(PasswordFault::Personal), "{personal}");
         }
-        // A name of three letters occurs in too many words.
+        // Names of three letters occur in too many words.
         assert_eq!(check("nurtopu gibi bir sabah"), Ok(()));
     }
 }

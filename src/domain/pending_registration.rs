@@ -1,8 +1,8 @@
-//! Self-registration in progress: the address is being verified, or the user must still choose a
+//! Self-registration in progress: the address is being verified, or the user has yet to choose a
 //! sign-in method.
 //!
-//! The record contains only the address. So a user who verifies the address later gets no data of
-//! another person.
+//! The record contains only the address. Therefore it has no data of another person if a different
+//! person verifies the address.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::user::Email;
 /// Maximum duration of a self-registration.
 pub const REGISTRATION_LIFE: Duration = Duration::from_hours(1);
 
-/// Registration that began in one browser, stored under the hash of that browser's cookie.
+/// Registration in one browser, stored under the hash of the browser's cookie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRegistration {
     pub address: Email,
@@ -30,7 +30,8 @@ pub struct PendingRegistration {
 pub enum RegistrationStep {
     /// The address is not verified yet.
     Code {
-        /// Keyed hash of the code. A plain hash of eight digits could be brute-forced.
+        /// Keyed hash of the code. A code has eight digits, so an unkeyed hash could be inverted by
+        /// brute force.
         code: SecretHash,
         /// Number of wrong codes.
         failures: u32,
@@ -38,13 +39,13 @@ pub enum RegistrationStep {
     },
     /// The address is verified.
     Proven {
-        /// The passkey being created.
+        /// Passkey that is being created.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         passkey: Option<PendingPasskey>,
     },
 }
 
-/// Random bytes for creating a passkey. Each answer, right or wrong, consumes them.
+/// Random bytes for a passkey that is being created. Each answer, right or wrong, consumes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingPasskey {
     pub challenge: [u8; 32],
@@ -63,13 +64,13 @@ pub enum RegistrationVerdict {
 }
 
 impl PendingRegistration {
-    /// Creates a registration with `now` as its start.
+    /// Creates a registration that starts at `now`.
     pub fn new(address: Email, code: SecretHash, now: UnixTime) -> Self {
         let step = RegistrationStep::Code { code, failures: 0, good_until: now.plus(CODE_LIFE) };
         Self { address, step, expires_at: now.plus(REGISTRATION_LIFE) }
     }
 
-    /// Reports whether the registration has not expired.
+    /// Returns whether the registration has not expired.
     pub fn is_live(&self, now: UnixTime) -> bool {
         now < self.expires_at
     }
@@ -78,7 +79,7 @@ impl PendingRegistration {
         matches!(self.step, RegistrationStep::Proven { .. })
     }
 
-    /// Returns the passkey being created.
+    /// Returns the passkey that is being created.
     pub fn passkey(&self) -> Option<PendingPasskey> {
         match self.step {
             RegistrationStep::Proven { passkey } => passkey,
@@ -86,8 +87,8 @@ impl PendingRegistration {
         }
     }
 
-    /// Returns the record with this pending passkey or with none. Returns it unchanged before the
-    /// address is verified.
+    /// Returns the record with this passkey being created, or with none. Before the address is
+    /// verified, returns the record unchanged.
     #[must_use]
     pub fn with_passkey(&self, passkey: Option<PendingPasskey>) -> Self {
         match self.step {
@@ -96,7 +97,7 @@ impl PendingRegistration {
         }
     }
 
-    /// Checks an entered code.
+    /// Checks a code that the user typed.
     pub fn take_code(&self, typed: SecretHash, now: UnixTime) -> RegistrationVerdict {
         let RegistrationStep::Code { code, failures, good_until } = self.step else { return RegistrationVerdict::Over };
         if !self.is_live(now) || now >= good_until || failures >= MAX_CODE_TRIES {
@@ -137,7 +138,7 @@ mod tests {
         let RegistrationVerdict::Right(proven) = begun().take_code(hash(1), at(last)) else { panic!() };
         assert!(proven.is_proven() && proven.is_live(at(1000 + 3599)) && !proven.is_live(at(1000 + 3600)));
         assert_eq!(begun().take_code(hash(1), at(last + 1)), RegistrationVerdict::Over);
-        // The code was already used.
+        // The code has been used.
         assert_eq!(proven.take_code(hash(1), at(1001)), RegistrationVerdict::Over);
         let mut now = begun();
         for _ in 0..4 {

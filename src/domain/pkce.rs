@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::secret::{Secret, base64url, constant_time_eq, from_base64url};
 
-/// Derivation of a challenge from its verifier (RFC 7636 §4.2).
+/// How a challenge is derived from its verifier (RFC 7636 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChallengeMethod {
     /// base64url of the verifier's SHA-256.
@@ -43,7 +43,7 @@ impl CodeChallenge {
     /// Parses a challenge. An S256 challenge has 43 characters of base64url, and a plain challenge
     /// is a well-formed verifier.
     ///
-    /// Returns `None` if the challenge could never match a verifier.
+    /// Returns `None` for a challenge that no verifier can match.
     pub fn parse(value: &str, method: ChallengeMethod) -> Option<Self> {
         let well_formed = match method {
             ChallengeMethod::S256 => from_base64url(value).is_some_and(|hash| hash.len() == 32),
@@ -57,7 +57,7 @@ impl CodeChallenge {
         (&self.value, self.method)
     }
 
-    /// Reports whether this challenge was derived from the verifier (RFC 7636 §4.6).
+    /// Returns whether this challenge was derived from the verifier (RFC 7636 §4.6).
     pub(crate) fn is_met_by(&self, verifier: &CodeVerifier) -> bool {
         let computed = match self.method {
             ChallengeMethod::S256 => base64url(&Sha256::digest(verifier.0.expose().as_bytes())),

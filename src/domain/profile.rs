@@ -1,4 +1,4 @@
-//! Validation of profile fields in the account page, the console and the command line.
+//! Validation of profile fields, for the account page, the console and the command line.
 
 use icu_properties::CodePointMapData;
 use icu_properties::props::{CanonicalCombiningClass, JoiningType};
@@ -14,12 +14,12 @@ const MAX_GROUP_LENGTH: usize = 100;
 /// Maximum number of groups of a user. Applications receive all groups in one header.
 pub const MAX_GROUPS: usize = 100;
 
-/// Characters that are invisible or change how other characters are displayed. With them, a name
-/// could look like another name (Unicode 16).
+/// Characters that are invisible or change how other characters are displayed (Unicode 16). With
+/// them, a name could look like another name.
 ///
-/// The table contains formats with the bidirectional controls (Cf), line and paragraph separators
-/// (Zl, Zp), characters that may be ignored in display (`Default_Ignorable_Code_Point`), the empty
-/// Braille pattern, private use and noncharacters.
+/// The table has format characters including bidirectional controls (Cf), line and paragraph
+/// separators (Zl, Zp), characters that displays may ignore (`Default_Ignorable_Code_Point`), the
+/// empty Braille pattern, private-use characters and noncharacters.
 const UNSEEN: &[(char, char)] = &[
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -52,7 +52,7 @@ const UNSEEN: &[(char, char)] = &[
     ('\u{e0000}', '\u{10ffff}'),
 ];
 
-/// Reports whether all characters of a text are visible: see [`UNSEEN`]. Joiners are permitted
+/// Returns whether all characters of a text are visible: see [`UNSEEN`]. Joiners are permitted
 /// where they change how letters join.
 pub fn is_seen(text: &str) -> bool {
     let unseen =
@@ -60,7 +60,7 @@ pub fn is_seen(text: &str) -> bool {
     text.char_indices().all(|(at, letter)| !unseen(letter) || is_joiner_in_place(text, at, letter))
 }
 
-/// Reports whether the letter is a joiner or non-joiner in a script that needs it (RFC 5892
+/// Returns whether the letter is a joiner or non-joiner where its script needs it (RFC 5892
 /// appendix A.1 and A.2).
 ///
 /// A non-joiner is permitted between two letters that would join, as in Persian (`می‌خواهم`). Both
@@ -88,13 +88,13 @@ fn is_joiner_in_place(text: &str, at: usize, letter: char) -> bool {
     }
 }
 
-/// Reports whether a text is visible, fits on one line and has at most `longest` characters.
+/// Returns whether a text is visible, fits on one line, and has at most `longest` characters.
 pub fn is_line(text: &str, longest: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= longest && is_seen(text)
 }
 
-/// Reports whether a text is a phone number in international format: a plus sign and 6 to 15 digits
-/// (E.164), in any grouping.
+/// Returns whether a text is a phone number in international format (E.164): a plus sign and 6 to
+/// 15 digits, with any grouping.
 pub fn is_phone_number(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let allowed = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-' | b'.' | b'(' | b')');
@@ -109,20 +109,20 @@ pub(crate) fn seen_part(text: &str) -> String {
         |at, letter: char| is_seen(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
     let kept: String =
         text.char_indices().filter(|(at, letter)| is_seen_at(*at, *letter)).map(|(_, letter)| letter).collect();
-    // The removal of a character may have made a joiner invalid.
+    // The removal may have left a joiner where it is not permitted.
     if is_seen(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
 }
 
-/// Reports whether a text is the https URL of an image. The server never fetches it.
+/// Returns whether a text is the https URL of an image. The server never fetches it.
 pub fn is_picture(text: &str) -> bool {
     is_line(text, MAX_PICTURE_LENGTH) && picture_origin(text).is_some()
 }
 
-/// Returns the origin of the https URL of an image, as a source in a Content-Security-Policy.
+/// Returns the origin of an image's https URL, as a source for a Content-Security-Policy.
 ///
-/// Returns `None` if the host is not a DNS name or an IPv4 address. URL parsers accept
+/// Returns `None` unless the host is a DNS name or an IPv4 address. URL parsers accept
 /// `p.test;sandbox` and `p.test,x` as hosts, which would add a directive or a policy. CSP Level 3
-/// §2.3.1 has no IPv6 addresses.
+/// §2.3.1 does not support IPv6 addresses.
 pub fn picture_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| url.scheme() == "https")?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
@@ -134,8 +134,8 @@ pub fn picture_origin(text: &str) -> Option<String> {
     .then(|| url.origin().ascii_serialization())
 }
 
-/// Reports whether a text is a valid group name. Commas separate groups in the header for
-/// applications. A comma in a name would grant another group.
+/// Returns whether a text is a valid group name. A comma is not permitted, because commas separate
+/// the groups in the header for applications.
 pub fn is_group(text: &str) -> bool {
     is_line(text, MAX_GROUP_LENGTH) && !text.contains(',') && text.trim() == text
 }
@@ -168,7 +168,7 @@ mod tests {
         for name in ["می\u{200c}خواهم", "علی\u{200c}نیا", "क्\u{200d}ष", "ක්\u{200d}ර"] {
             assert!(is_line(name, MAX_NAME_LENGTH), "{name}");
         }
-        // Joiners are invisible between letters that do not join.
+        // Between letters that do not join, a joiner would be invisible.
         for name in [
             "Wi\u{200c}ki",
             "دار\u{200c}ا",

@@ -1,8 +1,8 @@
-//! Recovery codes: ten codes that are shown once. Each code replaces a lost second factor once.
+//! Recovery codes: ten codes that are shown once. Each replaces a lost second factor once.
 //!
-//! A code has 80 random bits, too few for a plain hash (NIST SP 800-63B requires 112). Therefore an
-//! HMAC is stored. Its key is outside the store, so a stolen copy of the store alone permits no
-//! guessing.
+//! A code has 80 random bits, too few to store a plain hash (NIST SP 800-63B requires 112).
+//! Therefore an HMAC is stored. Its key is not in the store, so a stolen store does not suffice to
+//! guess codes.
 
 use std::fmt;
 
@@ -21,25 +21,25 @@ pub const RECOVERY_CODES: usize = 10;
 /// Number of random bytes of a code.
 pub const RECOVERY_CODE_BYTES: usize = 10;
 
-/// Number of unused codes at which the user is offered new codes.
+/// Number of unused codes at which the user is asked to create new ones.
 const FEW: usize = 3;
 
 const LENGTH: usize = 16;
 
-/// Alphabet of Crockford's base32, without I, L, O and U.
+/// Crockford's base32 alphabet, which omits I, L, O and U.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// HMAC key, derived from the data key that the token wraps.
+/// HMAC key, derived from the data key.
 pub struct RecoveryKey(hmac::Key);
 
 impl RecoveryKey {
-    /// Creates the key from these bytes. The bytes must have no other use.
+    /// Creates the key from these bytes, which must have no other use.
     pub fn new(bytes: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// Returns the stored hash of a code. The hash includes the owner, so a hash that is copied to
-    /// another user's record is useless.
+    /// Returns the hash of a code to store. It includes the owner, so a hash that is copied to
+    /// another user's record does not match.
     fn hash(&self, owner: Subject, code: &RecoveryCode) -> RecoveryHash {
         let mut context = hmac::Context::with_key(&self.0);
         for part in [b"recovery code", &owner.as_bytes()[..], &code.0[..]] {
@@ -73,7 +73,7 @@ impl RecoveryCode {
 
     /// Parses a typed code, in any letter case and with spaces and hyphens anywhere.
     ///
-    /// Letters that Crockford's alphabet omits because they look like digits are accepted.
+    /// Accepts the letters that the alphabet omits, as the digits that they resemble.
     pub fn parse(typed: &str) -> Option<Self> {
         let mut text = Zeroizing::new([0; LENGTH]);
         let mut places = text.iter_mut();
@@ -124,7 +124,8 @@ pub struct RecoveryCodes {
 }
 
 impl RecoveryCodes {
-    /// Creates ten codes that replace all earlier ones. The returned codes are not stored.
+    /// Creates ten codes that replace all earlier ones. Also returns their text, which is not
+    /// stored.
     pub fn new(
         key: &RecoveryKey,
         owner: Subject,
@@ -136,10 +137,10 @@ impl RecoveryCodes {
         (Self { hashes, created_at: now }, codes)
     }
 
-    /// Returns the record without a used code. The caller stores it in the commit that completes
-    /// the sign-in. `None` if the code is wrong.
+    /// Returns the record without this code, or `None` if the code is wrong. The caller stores the
+    /// record in the commit that completes the sign-in.
     ///
-    /// All hashes are compared, so that the duration does not reveal the position.
+    /// Compares all hashes, so that the duration does not reveal which one matches.
     #[must_use]
     pub fn without(&self, key: &RecoveryKey, owner: Subject, code: &RecoveryCode) -> Option<Self> {
         let hash = key.hash(owner, code);
@@ -157,11 +158,12 @@ impl RecoveryCodes {
         Some(left)
     }
 
+    /// Returns the number of unused codes.
     pub fn left(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Reports whether so few codes are left that the user is offered new ones.
+    /// Returns whether the user should create new codes, because few are left.
     pub fn are_few(&self) -> bool {
         self.hashes.len() <= FEW
     }

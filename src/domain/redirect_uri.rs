@@ -6,15 +6,15 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Host, Url};
 
-/// Maximum length of a registered URI in bytes. It limits abuse of the store.
+/// Maximum length of a registered URI in bytes, to prevent abuse of the store.
 const LONGEST: usize = 2000;
 
-/// Suffix of host names that browsers resolve to the local device (RFC 6761 §6.3). URIs with such
-/// hosts cannot be registered.
+/// Suffix of host names that browsers resolve to the local device (RFC 6761 §6.3). URIs with such a
+/// host cannot be registered.
 const OWN_DEVICE: &str = ".localhost";
 
-/// Registered redirect URI: https, or http on the local device, without fragment, user name or
-/// wildcard.
+/// Registered redirect URI. The scheme is https, or http on the local device. It has no fragment,
+/// user name or wildcard.
 ///
 /// URIs are compared byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,16 +33,16 @@ impl RedirectUri {
         }
     }
 
-    /// Parses a URI from a record.
+    /// Parses a URI from a record, with weaker rules than [`Self::parse`].
     ///
-    /// Records contain registered URIs, and the console's own URI of an issuer on the local device,
-    /// which is used for trials. The host of the latter may end in `.localhost`.
+    /// If the issuer is on the local device, for trials, a record may have the console's own URI,
+    /// whose host may end in `.localhost`.
     fn kept(text: &str) -> Result<Self, RedirectUriFault> {
         if text.len() > LONGEST {
             return Err(RedirectUriFault::TooLong);
         }
-        // A URL parser removes tabs and newlines and replaces backslashes. The raw text is
-        // compared, so it must have none of them.
+        // A URL parser removes tabs and newlines, and replaces backslashes. They are rejected,
+        // because the raw text is compared.
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || matches!(byte, b'\\' | b'"' | b'<' | b'>')) {
             return Err(RedirectUriFault::Characters);
         }
@@ -56,8 +56,8 @@ impl RedirectUri {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(RedirectUriFault::UserName);
         }
-        // The parser also accepts `https:rp.test`, which a browser would read as a path of this
-        // server, and `http://2130706433`. Therefore the text is checked.
+        // Check the text too. The parser accepts `https:rp.test`, which a browser would interpret
+        // as a path of this server, and `http://2130706433`.
         match authority(text) {
             Some(("https", host)) if is_host(host) => Ok(Self(text.to_owned())),
             Some(("https", _)) => Err(RedirectUriFault::Host),
@@ -68,7 +68,7 @@ impl RedirectUri {
     }
 
     /// Returns the callback of a protected application. The operator configured its host, so any
-    /// name is permitted. If the issuer runs on the local device, http is permitted too.
+    /// host name is permitted, and http too if the issuer is on the local device.
     pub fn of_application(callback: &str) -> Self {
         Self(callback.to_owned())
     }
@@ -77,16 +77,16 @@ impl RedirectUri {
         &self.0
     }
 
-    /// Returns the host in lower case, without the port. `None` for the local device (http).
+    /// Returns the host in lower case, without the port. Returns `None` for an http URI.
     pub fn remote_host(&self) -> Option<String> {
         let url = Url::parse(&self.0).ok().filter(|url| url.scheme() == "https")?;
-        // A name with a trailing dot is the same host.
+        // With a trailing dot, a name is the same host.
         url.host_str().map(|host| host.trim_end_matches('.').to_owned())
     }
 
-    /// Reports whether a requested URI matches this one byte for byte.
+    /// Returns whether a requested URI matches this one byte for byte.
     ///
-    /// One exception: a URI with a loopback IP literal and no port matches any port (RFC 8252
+    /// As an exception, a URI with a loopback IP address and no port matches every port (RFC 8252
     /// §7.3), because a native application cannot choose its port.
     pub fn matches(&self, requested: &str) -> bool {
         if self.0 == requested {
@@ -107,7 +107,7 @@ impl RedirectUri {
     }
 }
 
-/// Returns scheme and host as written, without the port.
+/// Returns the scheme and the host as written, without the port.
 fn authority(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?']).next().unwrap_or(rest);
@@ -118,11 +118,11 @@ fn authority(text: &str) -> Option<(&str, &str)> {
     Some((scheme, host))
 }
 
-/// Reports whether the text is a host name or an address.
+/// Returns whether the text is a host name or an IP address.
 ///
-/// The check is stricter than a URL parser, which accepts `rp.test;x`. The host is written into a
-/// Content-Security-Policy, where a semicolon or comma would begin a directive or policy that the
-/// client controls.
+/// Stricter than a URL parser, which accepts `rp.test;x`. The host becomes part of a
+/// Content-Security-Policy, where the client could add a directive or a policy with a semicolon or
+/// comma.
 fn is_host(host: &str) -> bool {
     let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let address = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
@@ -132,12 +132,12 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-/// Returns the `form-action` source for a page whose form redirects to a matched URI: the origin
-/// and the scheme of the URI.
+/// Returns the source for `form-action` on a page whose form leads to a matched URI: the origin and
+/// the scheme of the URI.
 ///
-/// Chromium checks the whole redirect chain after a form against the policy, including the client's
-/// redirects. With the origin alone, all sign-ins would fail silently for a client whose callback
-/// redirects to another host. An IPv6 address is not permitted in a policy (CSP Level 3 §2.3.1).
+/// Chromium checks all redirects after a form against the policy, including those of the client.
+/// With the origin alone, sign-ins would fail silently for clients whose callback redirects to
+/// another host. An IPv6 address is not permitted in a policy (CSP Level 3 §2.3.1).
 pub fn form_action(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
     let scheme = url.scheme();
@@ -147,7 +147,7 @@ pub fn form_action(uri: &str) -> Option<String> {
     }
 }
 
-/// Returns host and port of a URI for display to users.
+/// Returns the host and port of a URI, to show them to users.
 pub fn host(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
     let host = url.host_str()?;
@@ -173,7 +173,7 @@ pub enum RedirectUriFault {
     Fragment,
     #[error("a redirect URI must not have a user name")]
     UserName,
-    /// The host contains characters that names and addresses do not have.
+    /// The host contains characters that neither names nor addresses have.
     #[error("the host of a redirect URI can only have letters, digits, hyphens, dots and underscores")]
     Host,
     /// The URI is neither https nor http on the local device.
@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// An issuer on the local device adds the console's own URI to a client. The record of that
-    /// client must be readable.
+    /// If the issuer is on the local device, the console's own URI is added to a client, whose
+    /// record must be readable.
     #[test]
     fn the_consoles_own_uri_is_readable_but_cannot_be_registered() {
         let read = |text: &str| serde_json::from_value::<RedirectUri>(text.into());

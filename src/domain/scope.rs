@@ -1,7 +1,7 @@
 //! Sets of supported scope values (RFC 6749 §3.3).
 //!
-//! The values are the specification's five and `groups`, which an operator enables and grants to
-//! individual clients.
+//! The values are the five of the specification and `groups`, which an operator enables and grants
+//! to individual clients.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeValue {
     OpenId,
-    /// Releases `name`, `picture` and `updated_at`.
+    /// Grants `name`, `preferred_username`, `picture` and `updated_at`.
     Profile,
-    /// Releases `email` and `email_verified`.
+    /// Grants `email` and `email_verified`.
     Email,
-    /// Releases `phone_number`.
+    /// Grants `phone_number`.
     Phone,
     OfflineAccess,
-    /// Releases `groups`.
+    /// Grants `groups`.
     Groups,
 }
 
@@ -44,7 +44,7 @@ impl ScopeValue {
     }
 }
 
-/// Set of scope values. It is written space-separated, always in the same order.
+/// Set of scope values, written space-separated in a fixed order.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Scope(u8);
 
@@ -52,7 +52,8 @@ impl Scope {
     /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// Returns the specification's values: the default for a client. It does not contain `groups`.
+    /// Returns the values of the specification, the default of a client. `groups` is not one of
+    /// them.
     pub fn all() -> Self {
         Self(!ScopeValue::Groups.bit()).intersection(ScopeValue::ALL.into_iter().collect())
     }
@@ -76,12 +77,12 @@ impl Scope {
         text.split(' ').filter_map(|value| ScopeValue::ALL.into_iter().find(|known| known.as_str() == value)).collect()
     }
 
-    /// Reports whether the set contains this value.
+    /// Returns whether the set contains this value.
     pub fn contains(self, value: ScopeValue) -> bool {
         self.0 & value.bit() != 0
     }
 
-    /// Reports whether every value of this set is in `other`.
+    /// Returns whether every value of this set is in `other`.
     pub fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
@@ -108,7 +109,7 @@ impl Scope {
         Self(self.0 & !other.0)
     }
 
-    /// Reports whether the set is empty.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -129,8 +130,8 @@ impl UnknownScope {
     const LONGEST: usize = 64;
 
     fn from_value(value: &str) -> Self {
-        // Characters of a value (RFC 6749 §3.3), without quotation mark and backslash, so that an
-        // error may repeat the value.
+        // The permitted characters of RFC 6749 §3.3 exclude quotation mark and backslash, so an
+        // error can repeat the value.
         let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
         Self((value.len() <= Self::LONGEST && value.bytes().all(sound)).then(|| value.to_owned()))
     }

@@ -1,9 +1,8 @@
 //! Secrets that are shown once and stored as hashes (codes, cookies, refresh tokens, client
-//! secrets), and encrypted values in records. The store's `sealer` encrypts and decrypts the
-//! values.
+//! secrets), and encrypted values of records, which the store's `sealer` encrypts and decrypts.
 //!
-//! Hashed secrets have at least 128 random bits. They cannot be guessed, so SHA-256 is sufficient.
-//! Passwords are chosen by users and hashed with argon2id instead (`sealgate_core::password`).
+//! The hashed secrets have at least 128 random bits. They cannot be guessed, so SHA-256 suffices.
+//! Passwords are chosen by users, so they are hashed with argon2id (`sealgate_core::password`).
 
 use std::fmt;
 
@@ -19,18 +18,18 @@ pub fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Decodes unpadded base64url. Returns `None` for any other text, including non-canonical endings.
+/// Decodes base64url without padding. Returns `None` for any other text, including non-canonical
+/// endings.
 pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Secret in clear text, as its holder has it. The memory is zeroized when the value is dropped,
-/// and the text is never printed.
+/// Secret in clear text. The memory is zeroized on drop, and `Debug` does not show the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Wraps a presented secret.
+    /// Wraps the text of a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
@@ -40,8 +39,7 @@ impl Secret {
         Self::new(base64url(bytes))
     }
 
-    /// Returns the secret. Callers use it only to hash it or to write the response that contains
-    /// it.
+    /// Returns the secret. To be used only to hash it, or to write it to a response.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -115,12 +113,12 @@ pub mod base64url_bytes {
     }
 }
 
-/// Reports whether two texts are equal. The duration reveals only their lengths.
+/// Returns whether two texts are equal. The duration reveals only their lengths.
 pub fn constant_time_eq(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
-/// Encrypted bytes: data key id, nonce, ciphertext and tag. One base64url string in JSON.
+/// Encrypted bytes: data key id, nonce, ciphertext and tag. In JSON, a base64url string.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(Vec<u8>);
 

@@ -1,8 +1,8 @@
-//! Browser sessions: at the provider, and at each protected application with its own host.
+//! Browser sessions: at the provider, and at each protected application.
 //!
-//! A cookie is `base64url(id ‖ secret)`. The id identifies the record for the session's life. The
-//! secret authenticates the browser and changes at each sign-in, which prevents session fixation.
-//! Only the secret's hash is stored.
+//! A cookie is `base64url(id ‖ secret)`. The id identifies the record as long as the session
+//! exists. The secret authenticates the browser and changes at each sign-in, which prevents session
+//! fixation. Only the secret's hash is stored.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::secret::{Secret, SecretHash, from_base64url};
 use crate::time::UnixTime;
 use crate::user::Subject;
 
-/// Maximum number of accounts that are signed in at the same time in one browser.
+/// Maximum number of users who are signed in at the same time in one browser.
 pub(crate) const MAX_SIGN_INS: usize = 5;
 
-/// Time for which the cookie before a renewed sign-in can still end the session.
+/// Time after a renewed sign-in during which the previous cookie can still end the session.
 const OVERLAP: Duration = Duration::from_secs(30);
 
 pub type SessionId = Id<'s'>;
@@ -45,8 +45,8 @@ impl SessionCookie {
 
     /// Returns the cookie's value.
     pub fn value(&self) -> Secret {
-        // The secret has 24 bytes, the id 16. Decoding our own encoding cannot fail, and an empty
-        // secret grants no access.
+        // Cannot fail, because the secret was encoded by this type. An empty secret would grant no
+        // access.
         let secret = from_base64url(self.secret.expose()).unwrap_or_default();
         Secret::from_random(&[self.id.as_bytes().as_slice(), &secret].concat())
     }
@@ -61,7 +61,7 @@ impl SessionCookie {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
     pub subject: Subject,
-    /// The steps of the sign-in. Never empty.
+    /// Steps of the sign-in. Never empty.
     pub steps: AuthenticationSteps,
 }
 
@@ -72,7 +72,7 @@ impl SignIn {
         Self { subject, steps: AuthenticationSteps::from_step(step) }
     }
 
-    /// Returns the level that was reached.
+    /// Returns the level that the steps reach.
     pub fn level(&self) -> AssuranceLevel {
         self.steps.level().unwrap_or(AssuranceLevel::One)
     }
@@ -82,8 +82,8 @@ impl SignIn {
         self.since(self.level()).unwrap_or(UnixTime::from_seconds(0))
     }
 
-    /// Returns the time at which a level was reached. The level may be lower than the reached one.
-    /// `None` if the level was not reached.
+    /// Returns the time at which this level was reached. Returns `None` if it was not. The level
+    /// may be lower than [`Self::level`].
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.steps.since(level)
     }
@@ -99,10 +99,10 @@ impl SignIn {
     }
 }
 
-/// Cookie that a renewed sign-in has replaced.
+/// Cookie before a renewed sign-in.
 ///
-/// The cookie grants no access, because an attacker may hold it. A concurrent sign-out with the
-/// cookie still ends the session.
+/// It grants no access, because an attacker may have it. It still ends the session, for a sign-out
+/// that was sent at the same time as the sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplacedCookie {
     /// Hash of the cookie's secret.
@@ -120,7 +120,7 @@ pub struct Session {
     /// Cookie before the last renewed sign-in.
     #[serde(default)]
     pub previous: Option<ReplacedCookie>,
-    /// Sign-ins of the signed-in users, the selected user first. Never empty.
+    /// Sign-ins of the users, the selected user's first. Never empty.
     pub sign_ins: Vec<SignIn>,
     pub created_at: UnixTime,
     /// Time of the last use, rounded to minutes.
@@ -135,32 +135,32 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reports whether the session is valid at `now`.
+    /// Returns whether the session is valid at `now`.
     pub fn is_live(&self, now: UnixTime) -> bool {
         now < self.expires_at && now.since(self.last_seen_at).as_secs() < self.idle_seconds
     }
 
-    /// Reports whether this is the current cookie. Only the current cookie permits signing, and
-    /// viewing or changing data.
+    /// Returns whether this is the current cookie. Only the current cookie permits sign-ins, and
+    /// reading or changing data.
     pub fn accepts(&self, cookie: &SessionCookie) -> bool {
         self.cookie == cookie.hash()
     }
 
-    /// Returns an identifier of this session under its current cookie.
+    /// Returns an identifier of the session with its current cookie.
     ///
-    /// Operations that began under the current cookie end with the next cookie. An attacker who
-    /// copied the earlier cookie may have seen their data.
+    /// Operations that began with the current cookie become invalid when the cookie changes. An
+    /// attacker who copied the cookie may have seen their data.
     pub fn under_its_cookie(&self) -> SecretHash {
         SecretHash::for_secret(&[&self.id.as_bytes()[..], self.cookie.as_bytes()].concat())
     }
 
-    /// Reports whether this is the replaced cookie of the last sign-in of the same user, and the
-    /// replacement is recent.
+    /// Returns whether a recent sign-in of the same user has replaced this cookie.
     pub fn has_replaced(&self, cookie: &SessionCookie, now: UnixTime) -> bool {
         let hash = cookie.hash();
         self.previous.as_ref().is_some_and(|previous| previous.cookie == hash && now < previous.until)
     }
 
+    /// Returns the sign-in of the selected user.
     pub fn current(&self) -> Option<&SignIn> {
         self.sign_ins.first()
     }
@@ -170,8 +170,8 @@ impl Session {
         self.sign_ins.iter().find(|known| known.subject == subject)
     }
 
-    /// Records a sign-in: selects the user and changes the cookie. The old cookie no longer grants
-    /// access, at any level.
+    /// Records a sign-in, which selects its user and changes the cookie. The old cookie no longer
+    /// grants access.
     pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, now: UnixTime) {
         let same = self.current().is_some_and(|before| before.subject == sign_in.subject);
         self.previous = same.then(|| ReplacedCookie { cookie: self.cookie, until: now.plus(OVERLAP) });
@@ -190,15 +190,14 @@ impl Session {
     }
 }
 
-/// Session of a browser at a protected application with its own host. It ends with the provider
-/// session.
+/// Session of a browser at a protected application. It ends with the session at the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppSession {
     pub id: SessionId,
     /// Hash of the cookie's secret.
     pub cookie: SecretHash,
     pub app: String,
-    /// Provider session from which this session was created.
+    /// Session at the provider from which this session was created.
     pub parent: SessionId,
     pub subject: Subject,
     /// Sign-in of the user when this session was created.

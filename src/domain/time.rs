@@ -1,17 +1,17 @@
-//! Wall-clock instants of the protocol: whole seconds since 1970 (`NumericDate`, RFC 7519 §2).
+//! Times of the protocol: whole seconds since 1970 (`NumericDate`, RFC 7519 §2).
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Instant in whole seconds since 1970-01-01T00:00:00Z.
+/// Time in whole seconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnixTime(u64);
 
 impl UnixTime {
-    /// Creates the instant `seconds` after 1970.
+    /// Creates the time `seconds` after 1970.
     pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds)
     }
@@ -21,7 +21,7 @@ impl UnixTime {
         self.0
     }
 
-    /// Returns the instant `length` later, in whole seconds. Saturates.
+    /// Returns the time `length` later, in whole seconds. Saturates.
     #[must_use]
     pub const fn plus(self, length: Duration) -> Self {
         Self(self.0.saturating_add(length.as_secs()))
@@ -37,8 +37,8 @@ impl UnixTime {
 impl fmt::Display for UnixTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, second) = (self.0 / 86_400, self.0 % 86_400);
-        // Days count from 1 March of the year 0, so that a leap day is the last day of its year. An
-        // era is 400 years.
+        // Count days from 1 March of the year 0, so that a leap day is the last day of its year. An
+        // era has 400 years.
         let days = days + 719_468;
         let (era, day) = (days / 146_097, days % 146_097);
         let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

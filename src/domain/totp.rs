@@ -1,7 +1,7 @@
 //! Time-based one-time passwords of authenticator apps (RFC 6238).
 //!
-//! The parameters are the ones that all apps support: SHA-1, 6 digits, 30 seconds. HMAC does not
-//! depend on collision resistance, which SHA-1 lacks.
+//! The parameters are those that all apps support: SHA-1, 6 digits, 30 seconds. SHA-1 lacks
+//! collision resistance, but HMAC does not need it.
 
 use std::fmt;
 
@@ -17,20 +17,20 @@ use crate::time::UnixTime;
 /// Validity of a code in seconds.
 const PERIOD: u64 = 30;
 
-/// Number of accepted codes before and after the current one. Clocks differ, and users type slowly
-/// (RFC 6238 §5.2).
+/// Number of codes that are accepted before and after the current one, because clocks differ and
+/// users type slowly (RFC 6238 §5.2).
 const WINDOW: u64 = 1;
 
-/// Number of past codes that are recognised but rejected, to tell a user that their clock is slow.
+/// Number of past codes that are recognised but rejected, to tell the user that the clock is slow.
 ///
-/// Future codes are not recognised. They will be accepted later, so the answer would confirm them
-/// to an attacker who guesses.
+/// Future codes are not recognised. They will be accepted later, so the message would confirm a
+/// guess.
 const RECOGNISED: u64 = 10;
 
 /// Base32 alphabet (RFC 4648 §6).
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Characters to escape in a URI's label and values: all except the unreserved characters (RFC 3986
+/// Characters to escape in labels and values of a URI: all except the unreserved ones (RFC 3986
 /// §2.3).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -55,7 +55,8 @@ pub enum TotpVerdict {
     Accepted(TotpStep),
     /// The code has expired and is rejected. The clock of the device is probably slow.
     ClockIsOff,
-    /// The code is wrong or already used. An attacker who saw the code does not learn which.
+    /// The code is wrong or was used before. The two are not distinguished, so that an attacker who
+    /// saw the code learns nothing.
     Wrong,
 }
 
@@ -70,7 +71,7 @@ impl TotpSecret {
         &self.0
     }
 
-    /// Returns the secret as 32 characters to type into an app that cannot scan the QR code.
+    /// Returns the secret as 32 characters, to type it into an app that cannot scan the QR code.
     pub(crate) fn base32(&self) -> Secret {
         let mut text = String::with_capacity(32);
         for group in self.0.chunks_exact(5) {
@@ -92,7 +93,7 @@ impl TotpSecret {
     /// apps support.
     ///
     /// The issuer occurs twice, because older apps read only the label. Algorithm, digits and
-    /// period have their default values and are omitted, which makes the code easier to scan.
+    /// period are omitted, because they are the defaults and a shorter text is easier to scan.
     pub fn uri(&self, issuer: &str, account: &str) -> Secret {
         let (issuer, account) = (utf8_percent_encode(issuer, ESCAPED), utf8_percent_encode(account, ESCAPED));
         Secret::new(format!("otpauth://totp/{issuer}:{account}?secret={}&issuer={issuer}", self.base32().expose()))
@@ -100,12 +101,12 @@ impl TotpSecret {
 
     /// Checks a code. `last` is the last accepted step of this secret.
     ///
-    /// A code is accepted once, and no earlier code is accepted afterwards (RFC 6238 §5.2).
+    /// A code is accepted once. Afterwards, no earlier code is accepted either (RFC 6238 §5.2).
     pub fn judge(&self, code: &TotpCode, last: Option<TotpStep>, now: UnixTime) -> TotpVerdict {
         let current = now.seconds() / PERIOD;
         let mut verdict = TotpVerdict::Wrong;
-        // All codes are compared, so that the duration does not reveal the matching one. The
-        // nearest steps come last and take precedence.
+        // Compare all codes, so that the duration does not reveal which one matches. The nearest
+        // steps come last, so that they take precedence.
         for distance in (0..=RECOGNISED).rev() {
             let future = current.checked_add(distance).filter(|_| distance <= WINDOW);
             for step in [current.checked_sub(distance), future].into_iter().flatten().map(TotpStep) {
@@ -124,7 +125,7 @@ impl TotpSecret {
         let tag = hmac::sign(&key, &step.0.to_be_bytes());
         let tag = tag.as_ref();
         // The last four bits are the offset of the number. The tag has 20 bytes, so the offset is
-        // always within bounds.
+        // always in bounds.
         let offset = usize::from(tag[19] % 16);
         let number = u32::from_be_bytes([tag[offset] & 0x7f, tag[offset + 1], tag[offset + 2], tag[offset + 3]]);
         let mut digits = [b'0'; 6];
@@ -147,7 +148,7 @@ impl TotpCode {
             if char.is_whitespace() || char == '-' {
                 continue;
             }
-            // Only ASCII digits are valid.
+            // Other Unicode digits are not valid.
             *places.next()? = u8::try_from(char).ok().filter(u8::is_ascii_digit)?;
         }
         let is_whole = places.next().is_none();

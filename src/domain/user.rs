@@ -10,8 +10,8 @@ use crate::secret::SecretHash;
 use crate::time::UnixTime;
 use crate::username::Username;
 
-/// A user's `sub`: a random UUID. It is the same for every client (subject type `public`) and never
-/// reused.
+/// The `sub` of a user: a random UUID. It is the same for all clients (subject type `public`) and
+/// never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Subject(Uuid);
@@ -22,7 +22,7 @@ impl Subject {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    /// Creates a subject from its 16 bytes. A user with this subject need not exist.
+    /// Creates a subject from its 16 bytes. A user with this subject may not exist.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
@@ -44,13 +44,13 @@ impl fmt::Display for Subject {
     }
 }
 
-/// E-mail address as the user typed it. The user signs in with it.
+/// E-mail address as the user typed it, with which the user signs in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
-/// Returns the lookup key of the text that a user typed to sign in. Text that is neither an address
-/// nor a username has a key too.
+/// Returns the lookup key of text that a user typed to sign in. Any text has a key, even if it is
+/// neither an address nor a username.
 pub fn sign_in_key(typed: &str) -> SecretHash {
     SecretHash::for_secret(typed.trim().to_ascii_lowercase().as_bytes())
 }
@@ -72,10 +72,10 @@ impl Email {
         &self.0
     }
 
-    /// Returns the key under which the owner of the address is stored. Only ASCII letters are
-    /// case-folded.
+    /// Returns the key under which the user with this address is stored. Folds the case of ASCII
+    /// letters only.
     ///
-    /// With Unicode folding, `ADMİN@…` or `admın@…` would match another user's `admin@…`.
+    /// With Unicode case folding, `ADMİN@…` or `admın@…` would match another user's `admin@…`.
     pub fn lookup_key(&self) -> SecretHash {
         SecretHash::for_secret(self.0.to_ascii_lowercase().as_bytes())
     }
@@ -95,7 +95,7 @@ impl From<Email> for String {
     }
 }
 
-/// Permission of a user in the provider itself.
+/// Role of a user in the provider itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -103,8 +103,8 @@ pub enum Role {
     Admin,
 }
 
-/// Password hash: argon2id in the PHC string format, or an imported hash in its own format until
-/// the first sign-in.
+/// Password hash: argon2id in the PHC string format. An imported hash keeps its own format until
+/// the user's first sign-in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PasswordHash(String);
@@ -125,7 +125,7 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// State of a user: whether they may sign in.
+/// Whether a user may sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserState {
@@ -137,10 +137,10 @@ pub enum UserState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub sub: Subject,
-    /// E-mail address. The user signs in with it.
+    /// E-mail address, with which the user signs in.
     pub email: Email,
-    /// Additional sign-in name, and the name sent to applications. Only an operator or an
-    /// administrator sets it.
+    /// Additional name to sign in with, which is also sent to applications. Only an operator or an
+    /// administrator can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<Username>,
     pub email_verified: bool,
@@ -156,26 +156,26 @@ pub struct User {
     pub roles: BTreeSet<Role>,
     #[serde(default)]
     pub groups: BTreeSet<String>,
-    /// Password hash. `None` until a password is set; until then, password sign-in is impossible.
+    /// Password hash. `None` if the user has no password.
     #[serde(default)]
     pub password: Option<PasswordHash>,
     pub state: UserState,
     pub created_at: UnixTime,
-    /// Time of the last change of the profile; the claim `updated_at`.
+    /// Time of the last change of the profile, as in the claim `updated_at`.
     pub updated_at: UnixTime,
 }
 
 impl User {
-    /// Reports whether the user may sign in.
+    /// Returns whether the user may sign in.
     pub fn is_enabled(&self) -> bool {
         self.state == UserState::Enabled
     }
 
-    /// Reports whether the address, the username, the name or a word of the name begins with the
+    /// Returns whether the address, the username, the name or a word of the name begins with the
     /// typed text.
     ///
-    /// Use it only to search a list, where ı, İ and i count as one letter, and so do ş and s. Use
-    /// [`Email::lookup_key`] to identify a user.
+    /// Only for searches in lists: ı, İ and i count as the same letter, and so do ş and s. To
+    /// identify a user, use [`Email::lookup_key`].
     pub fn answers_to(&self, typed: &str) -> bool {
         let typed = plain_letters(typed.trim());
         let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
@@ -187,8 +187,7 @@ impl User {
     }
 }
 
-/// Converts letters to lower case without Turkish diacritics, for users who type without
-/// diacritics.
+/// Converts letters to lower case without Turkish diacritics, for users who type without them.
 pub(crate) fn plain_letters(text: &str) -> String {
     let plain = |letter| match letter {
         'ç' => 'c',
@@ -199,7 +198,7 @@ pub(crate) fn plain_letters(text: &str) -> String {
         'ü' => 'u',
         other => other,
     };
-    // The lower case of İ is an i followed by a combining dot.
+    // The lower case of İ is an i and a combining dot.
     text.chars().flat_map(char::to_lowercase).filter(|letter| *letter != '\u{307}').map(plain).collect()
 }
 

@@ -1,5 +1,5 @@
-//! Usernames: additional sign-in names, which are also sent to applications that identify users by
-//! short names.
+//! Usernames: additional names to sign in with. They are also sent to applications that identify
+//! users by short names.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ const LONGEST: usize = 64;
 /// Username: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`. It begins with a letter and ends with a
 /// letter or digit.
 ///
-/// A username contains no `@` and is not a UUID, so it differs from every address and `sub`. It
-/// contains no `:`, which ends the name in HTTP Basic authentication (RFC 7617).
+/// It has no `@` and is not a UUID, so it is different from every address and `sub`. It has no `:`,
+/// which ends the name in HTTP Basic authentication (RFC 7617).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Username(String);
@@ -33,9 +33,9 @@ impl Username {
         sound.then(|| Self(text.to_owned()))
     }
 
-    /// Parses a typed username. Only ASCII capital letters are converted to lower case.
+    /// Parses a username that a user typed. Converts only ASCII letters to lower case.
     ///
-    /// `ı` and `İ` are not converted to `i`. Otherwise `ADMİN` would match another user's `admin`.
+    /// If `ı` and `İ` were converted to `i`, `ADMİN` would match another user's `admin`.
     pub fn typed(text: &str) -> Option<Self> {
         Self::parse(&text.to_ascii_lowercase())
     }

@@ -196,8 +196,8 @@ pub(super) fn rewrite(
     // Both names are in lower case.
     let ours = |name: &str| format.headers.iter().any(|(own, _)| own.as_str() == name);
     let terms = request_fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
-    let goes = |name: &&HeaderName| request_fields::goes(name, headers, &terms);
-    let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
+    let is_removed = |name: &&HeaderName| request_fields::is_removed(name, headers, &terms);
+    let mut remove: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
     let mut set = identity.headers;
     set.reserve(OTHER_HEADERS);
     if identity.strips_authorization || format.authorization != AuthorizationHeader::Pass {

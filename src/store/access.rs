@@ -1,10 +1,10 @@
-//! Access counters that a commit increments, derived from the records that it writes and removes.
+//! Determines the access counters that a commit increments, from the records that it writes and
+//! deletes.
 //!
-//! Only this module derives them, so that no caller can revoke access without incrementing a
-//! counter.
+//! Only this module does so. Therefore no caller can revoke access without incrementing a counter.
 //!
 //! A new record revokes no access, unless it is itself a revocation. If the effect of a change is
-//! unclear, more counters than necessary are incremented.
+//! not known, more counters than necessary are incremented.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use sealgate_domain::grant::Grant;
 use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::user::Subject;
 
-/// Returns the number of the counter for the records of this user.
+/// Returns the number of the counter for this user's records.
 pub(super) fn of_person(subject: Subject) -> u8 {
     let [.., last] = *subject.as_bytes();
     last
@@ -27,7 +27,7 @@ pub(super) fn of_person(subject: Subject) -> u8 {
 /// Returns the counters that these changes increment.
 pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     let mut moves = Vec::new();
-    // An import has tens of thousands of changes. Scanning the expectations for each would take
+    // An import has tens of thousands of changes. Searching the expectations for each would take
     // seconds.
     let absent: HashSet<&Key> = changes
         .expect
@@ -50,7 +50,7 @@ pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     moves
 }
 
-/// Returns whether the commit creates the record and thereby revokes nothing.
+/// Returns whether the commit creates this record, and thereby revokes nothing.
 fn is_new(absent: &HashSet<&Key>, key: &Key) -> bool {
     table_of(key) != Some(Table::RevokedToken) && absent.contains(key)
 }
@@ -74,7 +74,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, Some(after), moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
-        // The rotation of a refresh token revokes nothing, and is frequent.
+        // The rotation of a refresh token revokes nothing, and it is frequent.
         Some(Table::Grant) if read::<Grant>(key, after).is_some_and(|grant| grant.is_active()) => {}
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
@@ -114,9 +114,9 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
-        // No cached decision depends on the remaining tables. Codes, forms and consents are read
-        // each time, and access under a consent ends with its grant. Removing a revocation restores
-        // no access, because its token has expired.
+        // No cached decision depends on the other tables. Codes, forms and consents are read each
+        // time, and access under a consent ends with its grant. Deleting the revocation of a token
+        // restores no access, because the token has expired.
         Some(
             Table::RevokedToken
             | Table::Code
@@ -157,8 +157,8 @@ fn of_app_passwords(key: &Key, before: Option<&Value>, after: &Value, moves: &mu
     }
 }
 
-/// Increments counters unless only the last use of the session has changed, which happens every
-/// minute. Other changes may affect the active user or the cookie.
+/// Increments counters unless only the time of last use has changed, which happens every minute.
+/// Other changes may concern the selected user or the cookie.
 fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &mut Vec<Counter>) {
     let before = before.and_then(|bytes| read::<Session>(key, bytes));
     let after = after.and_then(|bytes| read::<Session>(key, bytes));
@@ -174,12 +174,12 @@ fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &
     moves.extend(people.map(|sign_in| Counter::Person(of_person(sign_in.subject))));
 }
 
-/// Returns the counter of the user whose identifier ends this key.
+/// Returns the counter of the user whose identifier is at the end of this key.
 fn of_key(key: &[u8]) -> Counter {
     key.last().map_or(Counter::Everything, |byte| Counter::Person(*byte))
 }
 
-/// Returns the counter of the record's owner, or [`Counter::Everything`] if the record is unknown.
+/// Returns the counter of the record's owner, or [`Counter::Everything`] if the owner is unknown.
 fn owner<T: DeserializeOwned>(key: &Key, before: Option<&Value>, subject: impl Fn(&T) -> Subject) -> Counter {
     let record = before.and_then(|bytes| read::<T>(key, bytes));
     record.map_or(Counter::Everything, |record| Counter::Person(of_person(subject(&record))))
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(moves(&delete(token)), []);
     }
 
-    /// If the previous record is missing or unreadable, [`Counter::Everything`] is incremented.
+    /// If the previous record is missing or unreadable, increments [`Counter::Everything`].
     #[test]
     fn unknown_previous_records_increment_every_counter() {
         let session = vec![Table::Session as u8, 1];

@@ -1,9 +1,9 @@
 //! Disk barrier for sled.
 //!
-//! sled 0.34.7 ends each write with `sync_file_range`. That neither flushes the drive's cache nor
-//! stores the new length of the file, so a power failure loses acknowledged writes. This module
-//! defines the C symbol `sync_file_range` anew, as `fdatasync`, and the linker resolves sled's
-//! calls to it. The writes of sled's own threads are included.
+//! sled 0.34.7 ends each write with `sync_file_range`, which neither flushes the drive's cache nor
+//! stores the new length of the file. A power failure would therefore lose acknowledged writes.
+//! This module defines the C symbol `sync_file_range` as `fdatasync`. The linker resolves sled's
+//! calls to it, including those on sled's own threads.
 
 #![expect(unsafe_code, reason = "replaces a function of the C library")]
 
@@ -13,7 +13,8 @@ use libc::{c_int, c_uint, off64_t};
 
 static BARRIERS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns how many barriers this process has executed. A flush without a barrier was not durable.
+/// Returns the number of barriers that this process has executed. A flush without a barrier was not
+/// durable.
 pub fn count() -> u64 {
     BARRIERS.load(Ordering::Relaxed)
 }
@@ -21,8 +22,7 @@ pub fn count() -> u64 {
 /// Makes the file's data and length durable. Ignores the range and the flags.
 ///
 /// # Safety
-/// Any arguments are sound: a bad descriptor yields -1 and `errno`, as the C library's function
-/// does.
+/// All arguments are sound. A bad descriptor results in -1 and `errno`, as with the C library.
 // SAFETY: no other crate of the program defines this symbol; the signature is the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sync_file_range(file: c_int, _offset: off64_t, _length: off64_t, _flags: c_uint) -> c_int {
@@ -31,6 +31,6 @@ pub unsafe extern "C" fn sync_file_range(file: c_int, _offset: off64_t, _length:
     unsafe { libc::fdatasync(file) }
 }
 
-/// Prevents the linker from dropping the definition in binaries that link the crate.
+/// Keeps the linker from dropping the definition in binaries that link the crate.
 #[used]
 static KEPT: unsafe extern "C" fn(c_int, off64_t, off64_t, c_uint) -> c_int = sync_file_range;

@@ -27,16 +27,16 @@ pub enum CertificatePartError {
     Store(#[from] StoreError),
     #[error("certificates of the cluster: {0}")]
     Sealed(#[from] SealError),
-    /// Another node orders certificates now.
+    /// Another node orders the certificates now.
     #[error("another node orders certificates now")]
     LeaseLost,
 }
 
 impl Store {
-    /// Reads a part; `None` if it was never written.
+    /// Reads a part. Returns `None` if it was never written.
     ///
     /// # Errors
-    /// If the store fails, or if there is no data key.
+    /// Returns an error if the store fails, or if there is no data key.
     pub async fn certificate_part(
         &self,
         part: CertificatePart<'_>,
@@ -50,7 +50,7 @@ impl Store {
     /// Replaces a part while the lease is held. `nonce` must be random.
     ///
     /// # Errors
-    /// If the store fails, if there is no data key, or if the lease was lost.
+    /// Returns an error if the store fails, there is no data key, or the lease was lost.
     pub async fn replace_certificate_part(
         &self,
         fence: &Fence,

@@ -1,4 +1,4 @@
-//! Decides whether a queued commit may start or was withdrawn by its caller.
+//! Decides whether a queued commit is started by the writer or withdrawn by its caller.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,10 +10,9 @@ use tokio::time::timeout;
 
 use crate::engine::{EngineError, Outcome};
 
-/// Ownership of a queued commit. It belongs to the caller until the writer starts it, then to the
-/// writer.
+/// Decides a queued commit once: the writer starts it, or the caller withdraws it.
 ///
-/// So a caller that stops waiting knows whether the commit may still happen.
+/// A caller that stops waiting therefore knows whether the commit may still take place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CommitTurn(Arc<AtomicBool>);
 
@@ -28,12 +27,12 @@ impl CommitTurn {
         !self.0.swap(true, Ordering::AcqRel)
     }
 
-    /// Waits for the writer's result: up to `to_begin` until the commit starts, then up to
+    /// Waits for the writer's result: up to `to_begin` for the start of the commit, and then up to
     /// `to_end`.
     ///
     /// # Errors
-    /// - [`EngineError::Timeout`] if the commit did not start. It will not happen.
-    /// - [`EngineError::Unknown`] if it started but did not finish.
+    /// - [`EngineError::Timeout`] if the commit did not start. It will not take place.
+    /// - [`EngineError::Unknown`] if it started but did not end. It may still take place.
     pub(super) async fn wait(
         &self,
         answer: Receiver<Result<Outcome, EngineError>>,

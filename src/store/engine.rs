@@ -1,4 +1,4 @@
-//! Interface between the store and its engines, which store bytes. Independent of OAuth.
+//! Interface between the store and its engines, which store keys and values of bytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use crate::cluster::shared_counts::SharedCounts;
 
-/// Key of a record. The first byte is the table. Keys are ordered by their bytes.
+/// Key of a record. The first byte is its table. Records are ordered by the bytes of their keys.
 pub type Key = Vec<u8>;
 /// Bytes of a record.
 pub type Value = Vec<u8>;
@@ -30,19 +30,19 @@ const PAGE: usize = 256;
 /// Maximum length of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// Atomic change. If every expectation holds, all puts and deletes are applied, otherwise none.
+/// Atomic change. If all expectations hold, all puts and deletes are applied, otherwise none.
 ///
-/// A key must occur at most once in `put` and `delete` together.
+/// A key may occur at most once in `put` and `delete` together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub expect: Vec<Expect>,
     pub put: Vec<(Key, Value)>,
-    /// Keys to remove. Removing an absent key is not an error.
+    /// Keys to delete. An absent key is not an error.
     pub delete: Vec<Key>,
     /// Counters that the commit increments.
     ///
-    /// Callers of [`super::Store`] leave this empty. [`super::access`] derives it from the records,
-    /// so that no caller can omit a counter.
+    /// Callers of [`super::Store`] leave it empty. [`super::access`] derives it from the records,
+    /// so that no caller can forget a counter.
     pub moves: Vec<Counter>,
 }
 
@@ -55,11 +55,11 @@ impl Changes {
         self.moves.extend(more.moves);
     }
 
-    /// Rejects keys longer than [`MAX_KEY_BYTES`] and values longer than [`MAX_VALUE_BYTES`], for
-    /// every engine.
+    /// Rejects keys longer than [`MAX_KEY_BYTES`] and values longer than [`MAX_VALUE_BYTES`]. For
+    /// all engines.
     ///
     /// # Errors
-    /// `Unwritable`, with the actual length.
+    /// `Unwritable`, with the length.
     pub(crate) fn check_sizes(&self) -> Result<(), EngineError> {
         let keys = self.put.iter().map(|(key, _)| key).chain(&self.delete);
         if let Some(key) = keys.into_iter().find(|key| key.len() > MAX_KEY_BYTES) {
@@ -80,22 +80,22 @@ impl Changes {
 
 /// Counter that a commit increments if it may revoke access.
 ///
-/// There are several counters, so that a change to one user does not invalidate the cached
-/// decisions on all users.
+/// There are several, so that a change of one user does not invalidate the cached decisions about
+/// all users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// Records of all users whose identifiers end in this byte.
+    /// Records of the users whose identifiers end in this byte.
     Person(u8),
     Clients,
     Keys,
-    /// Records that belong to no other counter.
+    /// Records that have no other counter.
     Everything,
 }
 
 impl Counter {
     pub const COUNT: usize = 259;
 
-    /// Returns the counter with this slot number. `None` from [`Counter::COUNT`] on.
+    /// Returns the counter in this slot. Returns `None` for [`Counter::COUNT`] and above.
     pub fn of_slot(slot: usize) -> Option<Self> {
         match slot {
             0..=255 => u8::try_from(slot).ok().map(Self::Person),
@@ -116,7 +116,7 @@ impl Counter {
     }
 }
 
-/// Time until which the state that this process has read counts as current.
+/// Time until which the state that this process has read is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Current {
     until: Option<Instant>,
@@ -130,17 +130,17 @@ impl Current {
         Self { until: Some(instant) }
     }
 
-    /// Returns whether that time has not yet passed.
+    /// Returns whether the state is still current.
     pub fn holds(self) -> bool {
         self.until.is_none_or(|until| Instant::now() <= until)
     }
 }
 
-/// Values of all counters at this process's last read.
+/// Values of all counters when this process last read them.
 ///
-/// Caches are correct because of the order of these steps. The engine increments a counter after
-/// the change is readable, and before it acknowledges the commit. A reader takes the sum of the
-/// counters before it reads the records. So a cache entry with old records also has an old sum.
+/// Caches rely on the order of these steps. An engine increments a counter after the change is
+/// readable, and before it acknowledges the commit. A reader takes the sum of the counters before
+/// it reads the records. Therefore a cache entry with old records also has an old sum.
 #[derive(Debug)]
 pub struct Counters {
     slots: [AtomicU64; Counter::COUNT],
@@ -154,7 +154,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Increments these counters. An engine calls it after it has applied the change.
+    /// Increments these counters. To be called by an engine after it has applied the change.
     pub fn advance(&self, moves: &[Counter]) {
         if moves.is_empty() {
             return;
@@ -162,19 +162,17 @@ impl Counters {
         for slot in moves.iter().filter_map(|counter| self.slots.get(counter.slot())) {
             slot.fetch_add(1, Ordering::AcqRel);
         }
-        // The total is incremented last. A reader of the new total also finds the new values of the
-        // counters.
+        // Increment the total last, so that a reader of the new total reads the new counters too.
         self.total.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the sum of the counters that concern a user. It changes exactly when one of them
-    /// does.
+    /// Returns the sum of the counters that concern a user. It changes whenever one of them
+    /// changes.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))
     }
 
-    /// Returns a copy of all counters, for callers that do not know the user before they read
-    /// records.
+    /// Returns a copy of all counters, for callers that read records before they know the user.
     pub fn snapshot(&self) -> CounterReading {
         CounterReading(self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).collect())
     }
@@ -184,18 +182,18 @@ impl Counters {
         self.slots.get(counter.slot()).map_or(0, |slot| slot.load(Ordering::Acquire))
     }
 
-    /// Returns a number that grows whenever any counter grows.
+    /// Returns a number that increases with every counter.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Acquire)
     }
 }
 
-/// Copy of all counters at one moment.
+/// Values of all counters at one time.
 #[derive(Debug)]
 pub struct CounterReading(Box<[u64]>);
 
 impl CounterReading {
-    /// Returns what [`Counters::sum`] was at that moment.
+    /// Returns [`Counters::sum`] of that time.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.0.get(slot).copied().unwrap_or_default())
     }
@@ -210,12 +208,12 @@ fn sum(person: u8, value: impl Fn(usize) -> u64) -> u64 {
 pub enum Outcome {
     /// The changes are applied and durable.
     Committed,
-    /// An expectation did not hold, and nothing was written. The caller must load the records and
+    /// An expectation did not hold, so nothing was written. The caller must load the records and
     /// decide again.
     Conflict,
 }
 
-/// Rule for the format of the store.
+/// How the format of the store is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatRule {
     /// This process alone decides, when it opens the store.
@@ -225,8 +223,8 @@ pub enum FormatRule {
 }
 
 impl FormatRule {
-    /// Returns the format in which records are written. `newest` is the newest format of this
-    /// program.
+    /// Returns the format in which records are written. `newest` is the newest format that this
+    /// program supports.
     pub(super) fn written(self, newest: u8) -> u8 {
         match self {
             Self::Shared(Some(format)) => u8::try_from(format).unwrap_or(newest).min(newest),
@@ -235,28 +233,28 @@ impl FormatRule {
     }
 }
 
-/// Error of an engine. Clients get a 503 without details.
+/// Error of an engine. Clients get status 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
     /// The queue of commits is full. The caller should reject the request.
     #[error("the store's queue is full")]
     Busy,
-    /// The commit did not start in time. It was withdrawn and will not happen.
+    /// The commit did not start in time, was withdrawn, and will not take place.
     #[error("the operation waited too long in the store's queue")]
     Timeout,
     /// The commit started but did not finish in time. It may have been applied.
     #[error("the store did not answer in time")]
     Unknown,
-    /// The state that this process has read may be outdated, so no decision may depend on it.
+    /// The state that this process has read may be outdated, so no decision may be based on it.
     #[error("the data read from the store may be out of date: {0}")]
     Stale(String),
-    /// Writes fail for now, because the disk is full or read-only. Reads work.
+    /// Writes fail temporarily, because the disk is full or read-only. Reads work.
     #[error("the store cannot write: {0}")]
     Unwritable(String),
     /// The engine has stopped or does not respond.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The bytes of a record cannot be read, because the files are damaged. A retry does not help.
+    /// The bytes of a record cannot be read because files are damaged. A retry does not help.
     #[error("the store is damaged: {0}")]
     Damaged(String),
     /// No copy was made. The store is unchanged.
@@ -264,17 +262,17 @@ pub enum EngineError {
     NoCopy(String),
 }
 
-/// Engine: stores bytes, orders commits, and makes them durable.
+/// Storage engine: stores bytes, orders commits, and makes them durable.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// Returns the record with this key. The newest change may not be durable yet.
+    /// Returns the record with this key, which may not be durable yet.
     ///
     /// # Errors
     /// `Unavailable` if the engine does not respond, `Damaged` if the bytes cannot be read.
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError>;
 
-    /// Returns the records with these keys, in the same order. They are of one snapshot if the
-    /// engine has snapshots.
+    /// Returns the records with these keys, in the same order. If the engine has snapshots, all are
+    /// from the same one.
     ///
     /// # Errors
     /// As [`Engine::get`].
@@ -294,10 +292,9 @@ pub trait Engine: Send + Sync {
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError>;
 
     /// Counts the records whose keys start with `prefix`. May read all of them, so requests must
-    /// not use it.
+    /// not call it.
     ///
     /// # Errors
-    /// As [`Engine::scan`].
     /// As [`Engine::scan`].
     async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
         let (mut count, mut after) = (0, None::<Key>);
@@ -318,21 +315,21 @@ pub trait Engine: Send + Sync {
 
     /// Applies `changes` if their expectations hold.
     ///
-    /// `Committed` means durable: the change survives a power failure. The counters in `changes`
-    /// are incremented even if the caller stops waiting for the result.
+    /// `Committed` means that the change survives a power failure. The counters in `changes` are
+    /// incremented even if the caller does not wait for the result.
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Unknown`, `Unwritable`, `Unavailable`, `Damaged`.
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
 
-    /// Returns the values of the counters at this process's last read.
+    /// Returns the counters, as of this process's last read.
     fn counters(&self) -> &Counters;
 
-    /// Returns the time until which decisions may use the state that this process has read and
-    /// cached.
+    /// Returns the time until which decisions may be based on the state that this process has read
+    /// and cached.
     ///
-    /// One second after any node has acknowledged a change, no decision uses older state. In an
-    /// engine with a single writer, the state is always current.
+    /// No decision uses state that is older than a change that any node acknowledged more than one
+    /// second before. With a single writer, the state is always current.
     ///
     /// # Errors
     /// `Stale`.
@@ -340,17 +337,17 @@ pub trait Engine: Send + Sync {
         Ok(Current::ALWAYS)
     }
 
-    /// Returns the number of processes that share the store, including this one.
+    /// Returns the number of processes that share the store, including this process.
     fn nodes(&self) -> u32 {
         1
     }
 
-    /// Returns who decides on the store's format, and the format if it is agreed on.
+    /// Returns how the store's format is decided, and the format if the nodes have agreed on one.
     fn format(&self) -> FormatRule {
         FormatRule::Own
     }
 
-    /// Sets the format of a new shared store to one that all nodes can read.
+    /// Sets the format of a new shared store to one that all its nodes can read.
     ///
     /// # Errors
     /// As [`Engine::commit`].
@@ -358,7 +355,8 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Returns the names of the nodes that use the store now. Empty if the store is not shared.
+    /// Returns the names of the nodes that currently use the store. Empty if the store is not
+    /// shared.
     ///
     /// Nodes that were removed from the cluster are not included.
     ///
@@ -368,12 +366,12 @@ pub trait Engine: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns the counts that the nodes share. `None` if the store is not shared.
+    /// Returns the counts that the nodes share, or `None` if the store is not shared.
     fn shared_counts(&self) -> Option<Arc<dyn SharedCounts>> {
         None
     }
 
-    /// Checks whether the engine accepts commits now.
+    /// Checks whether the engine currently accepts commits.
     ///
     /// # Errors
     /// The error that a commit would return.
@@ -381,43 +379,42 @@ pub trait Engine: Send + Sync {
 
     /// Copies all records to a new directory on this machine, and returns their number.
     ///
-    /// The copy has the state between two commits. It is read back and compared before this
-    /// returns. Commits wait during the copy, reads do not. Engines over a database server return
-    /// an error, because the server has its own backup tools.
+    /// The copy is consistent: it has the state between two commits. It is read back and compared.
+    /// Commits wait during the copy, reads do not. Engines on a database server return an error,
+    /// because the server has its own backup tools.
     ///
     /// # Errors
-    /// `Busy`, `NoCopy`.
     /// `Busy`, `NoCopy`.
     async fn copy_to(&self, directory: &Path) -> Result<usize, EngineError> {
         Err(EngineError::NoCopy(format!("this store engine cannot copy to {}", directory.display())))
     }
 
-    /// Stops accepting commits, completes the accepted ones, and releases resources. Blocks for up
-    /// to 10 seconds.
+    /// Stops accepting commits, completes the accepted ones, and releases all resources. Blocks for
+    /// up to ten seconds.
     fn close(&self) {}
 }
 
-/// Observer of the engine's events, for metrics.
+/// Receives events of an engine, for metrics.
 pub trait CommitObserver: Send + Sync {
     /// A batch of `operations` commits became durable, `seconds` after its first commit left the
     /// queue.
     fn committed(&self, operations: usize, seconds: f64);
 
-    /// `waiting` commits are in the queue.
+    /// The queue has `waiting` commits.
     fn queue(&self, waiting: usize);
 
-    /// The server answered a heartbeat.
+    /// The database server answered a heartbeat.
     fn beat(&self, _beat: &Heartbeat) {}
 
-    /// A batch is run again.
+    /// A batch will be run again.
     fn rerun(&self, _cause: RerunCause) {}
 
-    /// A connection for commits was opened to a server on this timeline. `None` if connecting
+    /// A connection for commits was opened, to a server on this timeline. `None` if the connection
     /// failed.
     fn connected(&self, _timeline: Option<u32>) {}
 
-    /// The last verified backup of a store in files was made at this time, in seconds since 1970.
-    /// Zero if there is none.
+    /// Time of the last verified backup of a store in files, in seconds since 1970. Zero if there
+    /// is none.
     fn backed_up(&self, _at: u64) {}
 }
 
@@ -428,8 +425,7 @@ pub enum RerunCause {
     RolledBack,
     /// The result was lost, so the batch may have been applied.
     Unknown,
-    /// An operator cancelled the wait for the standby, and the server reported success
-    /// nevertheless.
+    /// An operator cancelled the wait for the standby, but the server reported success.
     CancelledWait,
 }
 
@@ -445,7 +441,7 @@ impl RerunCause {
     }
 }
 
-/// Heartbeat of a node to a shared store.
+/// Answered heartbeat of a node to a shared store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heartbeat {
     /// Round-trip time in seconds.
@@ -454,8 +450,7 @@ pub struct Heartbeat {
     pub at: f64,
     /// Number of nodes.
     pub nodes: u32,
-    /// Difference of the store's clock from this machine's in seconds, positive if the store's
-    /// clock is ahead.
+    /// How far the store's clock is ahead of this machine's, in seconds. Negative if it is behind.
     pub clock_offset: f64,
 }
 

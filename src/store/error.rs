@@ -5,13 +5,13 @@ use crate::format::newer;
 use crate::sealer::SealError;
 use sealgate_domain::client::ClientId;
 
-/// Error of a store operation. Clients get a 503 without details.
+/// Error of a store operation. Clients get status 503 without details.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A record cannot be read or written, because of damage or a bug.
+    /// A record cannot be read or written, because it is damaged or because of a bug.
     #[error("the store is damaged: {0}")]
     Broken(String),
     /// Too many sign-ins are in progress.
@@ -23,7 +23,7 @@ pub enum StoreError {
     /// A sealed record cannot be unsealed.
     #[error(transparent)]
     Sealed(#[from] SealError),
-    /// A newer program has written the store.
+    /// A newer version of the program has written the store.
     #[error("{}", newer(*.found, *.known))]
     Newer {
         /// Format of the store.
@@ -31,37 +31,37 @@ pub enum StoreError {
         /// Newest format of this program.
         known: u32,
     },
-    /// A node of an older version shares the store and could not read the new record.
+    /// A node with an older version shares the store, and could not read the new record.
     #[error("{0}")]
     NotYet(String),
-    /// The sign-in on which the change depends has ended. Nothing was changed.
+    /// The sign-in that the change depends on has ended. Nothing was changed.
     #[error("the sign-in has ended")]
     SignedOut,
     /// The configuration file defines the client. Nothing was changed.
     #[error("the configuration file defines the client {0}; change its [[client]] there and run: sealgate reload")]
     DefinedClient(ClientId),
-    /// Concurrent changes of the same record caused too many conflicts.
+    /// Concurrent changes of the record caused too many conflicts.
     #[error("the record was changed concurrently too often")]
     Contended,
 }
 
 impl StoreError {
-    /// Returns whether a retry may succeed without intervention, for example after a failover.
+    /// Returns whether a retry may succeed without intervention, for instance after a failover.
     pub fn may_pass(&self) -> bool {
         use EngineError::{Busy, Stale, Timeout, Unavailable, Unknown};
         matches!(self, Self::Engine(Busy | Timeout | Unknown | Stale(_) | Unavailable(_)) | Self::Contended)
     }
 
-    /// Returns whether only the requests of clients caused the error: a limit is reached, or they
-    /// change one record at the same time. Clients can repeat that, so it must not fill the log
-    /// with errors.
+    /// Returns whether clients caused the error alone, by reaching a limit or by changing the same
+    /// record at the same time. Such errors must not be logged as errors, because clients could
+    /// fill the log.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::TooManyInteractions | Self::TooManyForms | Self::Contended)
     }
 
     /// Returns whether the only cause is that the state in this process may be outdated.
     ///
-    /// The cause is logged once, where it is detected.
+    /// This cause is logged once, where it is detected.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Engine(EngineError::Stale(_)))
     }
@@ -73,6 +73,6 @@ impl StoreError {
 pub enum Committed {
     /// Committed and durable.
     Yes,
-    /// A record had changed. The caller must load the records and decide again.
+    /// A record has changed. The caller must load the records and decide again.
     Conflict,
 }

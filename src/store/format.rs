@@ -1,17 +1,17 @@
-//! Versions of records, and the format of a store: the newest version that its records may have.
+//! Versions of records, and the format of a store, which is the newest version of its records.
 //!
-//! A record keeps its version until it is written again. A reader converts an older record by the
-//! [`missing`] steps, and a writer uses the current version. So a start takes equally long however
-//! many records there are, and two versions of the program can read one store.
+//! A record keeps its version until it is written again. A reader converts an older record with the
+//! [`missing`] steps, and a writer uses the current version. Therefore the number of records does
+//! not affect the duration of a start, and two versions of the program can read the same store.
 //!
-//! A step belongs here only if an older program would misread or lose data. Opening a store raises
-//! its format, so that such a program refuses the store. A step changes a record and writes no
+//! A step is added here only if an older program would misread or lose data. Opening a store raises
+//! its format, so that older programs refuse the store. A step changes one record and writes no
 //! other. So a new index starts empty, and older records must be added to it in another way.
 //!
-//! A program that shares the store with other nodes writes the store's format, which may be older
-//! than its own newest one, because nodes of the previous version cannot read that. So each step
-//! from [`OLDEST_SERVED`] on can be reversed. Data that [`VersionStep::RefuseOlder`] protects is
-//! not written before the store has that format.
+//! Nodes that share a store write its format, which may be older than their newest one, because
+//! nodes of the previous version must be able to read the records. Therefore each step from
+//! [`OLDEST_SERVED`] on can be reversed. Data that [`VersionStep::RefuseOlder`] protects is not
+//! written before the store has that format.
 
 pub(crate) mod intake;
 pub(crate) mod record;
@@ -32,7 +32,7 @@ impl Store {
     /// Loads the store's format.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], or if the store fails.
+    /// [`StoreError::Newer`], or the store's error.
     pub(super) async fn format(&self) -> Result<Option<Loaded<u32>>, StoreError> {
         let known = u32::from(newest());
         match self.load::<u32>(table::format()).await? {
@@ -44,16 +44,16 @@ impl Store {
     /// Returns the newest version that a record in this store may have.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], or if the store fails.
+    /// [`StoreError::Newer`], or the store's error.
     pub async fn newest_format(&self) -> Result<u32, StoreError> {
         let format = self.format().await?;
         Ok(format.map_or_else(|| newest().into(), |format| format.value))
     }
 
-    /// Ensures that the store has a format before any other write.
+    /// Ensures that the store has a format, before anything else is written.
     ///
     /// # Errors
-    /// [`StoreError::Newer`] if nothing may be written, or if the store fails.
+    /// [`StoreError::Newer`] if nothing may be written, or the store's error.
     pub(super) async fn settle_format(&self) -> Result<(), StoreError> {
         match self.engine.format() {
             FormatRule::Own => self.raise_format().await,
@@ -62,11 +62,11 @@ impl Store {
         }
     }
 
-    /// Raises the store's format to the newest format of this program. Older programs then refuse
-    /// the store.
+    /// Raises the store's format to the newest format of this program, so that older programs
+    /// refuse the store.
     ///
     /// # Errors
-    /// [`StoreError::Newer`] if nothing may be written, or if the store fails.
+    /// [`StoreError::Newer`] if nothing may be written, or the store's error.
     async fn raise_format(&self) -> Result<(), StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let format = self.format().await?;
@@ -74,7 +74,7 @@ impl Store {
                 Some(format) if format.value == u32::from(newest()) => return Ok(()),
                 Some(format) => format.unchanged(),
                 None if self.engine.scan(b"", None, 1).await?.is_empty() => Expect::Absent(table::format()),
-                // Another node may have written the format since the read.
+                // Another node may have written the format in the meantime.
                 None if self.format().await?.is_some() => continue,
                 None => return Err(StoreError::Broken("it has records, but no format version".to_owned())),
             };
@@ -95,7 +95,7 @@ impl Store {
     }
 }
 
-/// Converts a record from the previous version, or returns the reason why it cannot. Pure.
+/// Converts a record from the previous version, or returns the reason why it cannot.
 ///
 /// The reason is logged, so it must not contain data of the record.
 pub type RecordChange = fn(&mut Json) -> Result<(), &'static str>;
@@ -103,36 +103,34 @@ pub type RecordChange = fn(&mut Json) -> Result<(), &'static str>;
 /// Difference between two consecutive versions.
 #[derive(Debug, Clone, Copy)]
 pub enum VersionStep {
-    /// Conversion that cannot be reversed. It is from before stores were shared.
+    /// Conversion that cannot be reversed, from the time before stores were shared.
     Forth(&'static [Table], RecordChange),
-    /// `back` reverses `forth`, or returns an error if the previous version cannot represent the
-    /// record.
+    /// Conversion with its reverse. `back` returns an error if the previous version cannot
+    /// represent the record.
     Change { of: &'static [Table], forth: RecordChange, back: RecordChange },
     /// No record changes, but older programs must not open the store.
     RefuseOlder,
 }
 
-/// All differences. The first one leads from version 1 to version 2. Steps may only be appended.
+/// All differences, starting with the one from version 1 to version 2. May only be appended to.
 const STEPS: &[VersionStep] = &[
-    // Sign-ins at the gateway got required context classes. A record without them accepts any.
+    // Sign-ins at the gateway got required context classes. Older ones accept any.
     VersionStep::Forth(&[Table::SignInAttempt], |record| {
         members(record)?.entry("acr").or_insert_with(|| Json::Array(Vec::new()));
         Ok(())
     }),
-    // Replaced cookies got the sign-in to which they belong. Cookies without one, which were valid
-    // for half a minute, are dropped.
+    // Replaced cookies got the sign-in that they belong to. Older replaced cookies are dropped;
+    // they were valid for half a minute.
     VersionStep::Forth(&[Table::Session], |record| {
         members(record)?.remove("previous_cookie");
         Ok(())
     }),
-    // Users got usernames, with an index. An older program does not maintain the index and would
-    // lose usernames.
+    // Users got usernames, with an index that an older program would not maintain.
     VersionStep::RefuseOlder,
-    // Older records are no longer converted when the store is opened. An older program relies on
-    // that.
+    // Opening a store no longer converts older records, but an older program relies on that.
     VersionStep::RefuseOlder,
-    // Each step of a sign-in got its own time, and replaced cookies have no sign-in any more. Users
-    // got second factors, which an older program would not require.
+    // Each step of a sign-in got its own time, and replaced cookies lost their sign-in. Users got
+    // second factors, which an older program would not require.
     VersionStep::Forth(&[Table::Session, Table::AppSession, Table::Code], |record| {
         let record = members(record)?;
         if let Some(previous) = record.get_mut("previous").and_then(Json::as_object_mut) {
@@ -143,37 +141,36 @@ const STEPS: &[VersionStep] = &[
         }
         record.get_mut("sign_in").map_or(Ok(()), date_steps)
     }),
-    // E-mails are queued in the store. An older program does not know their tables and would never
-    // send them.
+    // E-mails are queued in tables that an older program does not know, so it would not send them.
     VersionStep::RefuseOlder,
 ];
 
 fn date_steps(sign_in: &mut Json) -> Result<(), &'static str> {
     let sign_in = members(sign_in)?;
     let at = sign_in.remove("at").ok_or("a sign-in without a time")?;
-    // There was only one method.
+    // Passwords were the only method.
     sign_in.insert("steps".to_owned(), serde_json::json!([{ "method": "password", "at": at }]));
     Ok(())
 }
 
-/// The newest version without [`add_step`].
+/// Newest version without [`add_step`].
 #[expect(clippy::cast_possible_truncation, reason = "asserted below, when the program is built")]
 const LAST: u8 = STEPS.len() as u8 + 1;
-// One version remains for `add_step`.
+// Leave one version for `add_step`.
 const _: () = assert!(STEPS.len() < u8::MAX as usize - 1, "a record's version is one byte");
 
 /// Oldest format of a shared store that this program can write.
 ///
-/// It must be at least one format older than the newest, because nodes are upgraded one after
-/// another. 7 is the first format of a shared store.
+/// Nodes are upgraded one after another, so it must be older than the newest format. 7 is the first
+/// format of shared stores.
 const OLDEST_SERVED: u8 = 7;
 const _: () = assert!(OLDEST_SERVED == 7 || OLDEST_SERVED < LAST, "nodes are upgraded one after another");
 
-/// Additional step, for tests.
+/// Additional step for tests.
 static ADDED: OnceLock<VersionStep> = OnceLock::new();
 
-/// Adds a step, so that this process behaves like the next version. Only for test programs, at
-/// their start.
+/// Adds a step, so that this process behaves like the next version of the program. Only for test
+/// programs, at their start.
 pub fn add_step(step: VersionStep) {
     let _ = ADDED.set(step);
 }
@@ -182,7 +179,7 @@ fn steps() -> impl Iterator<Item = &'static VersionStep> {
     STEPS.iter().chain(ADDED.get())
 }
 
-/// Returns the newest version of this program. It is written if this program decides alone.
+/// Returns the newest version of this program, which it writes unless nodes share the store.
 pub(super) fn newest() -> u8 {
     LAST + u8::from(ADDED.get().is_some())
 }
@@ -195,13 +192,13 @@ pub struct FormatRange {
 }
 
 impl FormatRange {
-    /// Returns the formats that this program supports. It reads all records in them, and writes
-    /// records that other nodes can read.
+    /// Returns the formats in which this program can read all records, and write records that other
+    /// nodes can read.
     pub(super) fn served() -> Self {
         Self { from: OLDEST_SERVED.into(), to: newest().into() }
     }
 
-    /// Returns the reason why a program with this range does not serve a store of this format.
+    /// Returns the reason why a program with this range cannot serve a store in this format.
     pub(super) fn fault(self, found: u32) -> Option<String> {
         let Self { from, to } = self;
         if found > to {
@@ -216,7 +213,7 @@ impl FormatRange {
     }
 }
 
-/// Returns the error text for a store that a newer program uses.
+/// Returns the error text for a store that a newer program has written.
 pub(super) fn newer(found: u32, known: u32) -> String {
     format!(
         "the store has format {found}, and this version reads up to {known}; use the version of sealgate \
@@ -224,7 +221,7 @@ pub(super) fn newer(found: u32, known: u32) -> String {
     )
 }
 
-/// Version of the format record itself. It never changes, so that older programs can read the
+/// Version of the format record itself, which never changes, so that older programs can read the
 /// format.
 const VERSION_OF_FORMAT: u8 = 1;
 
@@ -233,16 +230,16 @@ pub(super) fn format_record(format: u32) -> Vec<u8> {
     [&[VERSION_OF_FORMAT], format.to_string().as_bytes()].concat()
 }
 
-/// Decodes the format record. `None` if it is unreadable.
+/// Decodes the format record. Returns `None` if it is unreadable.
 pub(super) fn format_of(record: &[u8]) -> Option<u32> {
     let (&version, json) = record.split_first()?;
     serde_json::from_slice(json).ok().filter(|_| version == VERSION_OF_FORMAT)
 }
 
-/// Returns the conversions of a table's record from this version to [`newest`], in order.
+/// Returns the conversions of a table's records from this version to [`newest`], in order.
 ///
 /// # Errors
-/// The reason why this program cannot read the record.
+/// Returns the reason why this program cannot read the record.
 pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'static str> {
     if version == 0 || version > newest() {
         return Err("this version cannot read its format; use the version of sealgate that wrote it, or a newer one");
@@ -254,10 +251,10 @@ pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'
     Ok(of_table.collect())
 }
 
-/// Returns the conversions of a table's record from [`newest`] to an older version, in order.
+/// Returns the conversions of a table's records from [`newest`] to an older version, in order.
 ///
 /// # Errors
-/// If the version is too old to be written.
+/// Returns an error if the version is too old to be written.
 pub(super) fn back(table: Table, version: u8) -> Result<Vec<RecordChange>, &'static str> {
     if version < OLDEST_SERVED {
         return Err("this version cannot write a format this old");

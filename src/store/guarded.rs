@@ -1,14 +1,15 @@
-//! Conditions of commits on behalf of a user.
+//! Conditions of commits that are made on behalf of a user.
 //!
-//! A request decides with the session and the user that it has read. Before it commits, the session
-//! or all of the user's access may be ended. Records that the request adds afterwards would remain.
-//! So Sealgate's own pages get a [`Store`] with a [`CommitGuard`]. Each commit through this store
-//! expects the current records of session and user, whatever records the page changes.
+//! A request reads the session and the user before it decides. Before it commits, the session may
+//! end, or all access of the user may be revoked. Without a condition, records that the request
+//! adds would remain. Therefore Sealgate's own pages get a [`Store`] with a [`CommitGuard`]. Each
+//! commit through it expects the session and the user to be unchanged, whichever records the page
+//! changes.
 //!
-//! Ending all access takes several commits. The first opens a [`Revocation`](super::Revocation).
-//! The next ones end the sessions. Then the records that the sessions have added are removed. From
-//! the first commit on, the guard of a page fails, because it finds the open revocation or a
-//! changed record of the user or the session.
+//! Revoking all access takes several commits. The first opens a [`Revocation`](super::Revocation),
+//! the next ones end the sessions, and the last ones delete the records that the sessions have
+//! added. From the first commit on, the guard of every page fails, because the revocation is open,
+//! or because the user or the session has changed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,16 +23,16 @@ use sealgate_domain::session::{Session, SessionCookie, SessionId};
 use sealgate_domain::user::{Subject, User};
 
 impl Store {
-    /// Returns the store for a request to one of Sealgate's own pages with this cookie.
+    /// Returns the store for a request with this cookie to one of Sealgate's own pages.
     ///
-    /// Commits fail with [`StoreError::SignedOut`] until [`Store::act_for`] was called.
+    /// Commits fail with [`StoreError::SignedOut`] until [`Store::act_for`] is called.
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         let cookie = cookie.map(|cookie| (cookie.id, cookie.hash()));
         self.guarded(CommitGuard::Page(Mutex::new(PageSession { cookie, subject: None })))
     }
 
-    /// Sets the user of a page. Returns false if this is not the store of a page.
+    /// Sets the user of the page. Returns false if this is not the store of a page.
     pub fn act_for(&self, subject: Subject) -> bool {
         let Some(CommitGuard::Page(page)) = self.guard.as_deref() else { return false };
         page.lock().unwrap_or_else(PoisonError::into_inner).subject = Some(subject);
@@ -44,15 +45,15 @@ impl Store {
         self.guarded(CommitGuard::Code { session, subject })
     }
 
-    /// Returns the store for a user whose password was verified but who is not signed in yet.
+    /// Returns the store for a user whose password was verified, but who is not signed in yet.
     #[must_use]
     pub fn for_credentials(&self, user: &User) -> Self {
         let password = CredentialMark::for_user(user, 0).password;
         self.guarded(CommitGuard::Credentials { subject: user.sub, password })
     }
 
-    /// Returns the store for the server's own work, such as completing a revocation after the
-    /// session has ended.
+    /// Returns the store for the server's own work, for instance to complete a revocation after the
+    /// session ended.
     #[must_use]
     pub fn for_server(&self) -> Self {
         Self { is_for_server: true, ..self.clone() }
@@ -62,10 +63,10 @@ impl Store {
         Self { guard: Some(Arc::new(guard)), is_for_server: false, ..self.clone() }
     }
 
-    /// Commits the changes if the guard holds at that moment.
+    /// Commits the changes if the guard holds at that time.
     ///
-    /// Retries if only the guard's records have changed. That happens when the use of the session
-    /// is recorded or when the user changes their name in another tab.
+    /// Retries if only the guard's records have changed, for instance because the use of the
+    /// session was recorded, or because the user changed the name in another tab.
     pub(super) async fn commit_under(&self, guard: &CommitGuard, changes: Changes) -> Result<Committed, StoreError> {
         let mut held = self.check(guard).await?;
         for _ in 0..MAX_CONFLICTS {
@@ -131,8 +132,8 @@ impl Store {
         if !accepts || session.value.sign_in_of(subject).is_none() || !user.value.is_enabled() {
             return Err(StoreError::SignedOut);
         }
-        // Checked after the user record was read. If a revocation opens between the two reads, it
-        // has changed the user record, and the commit fails.
+        // Check this after the user record was read. A revocation that opens between the two reads
+        // changes the user record, so the commit fails.
         if cookie.is_some() && self.has_open_revocation(subject).await? {
             return Err(StoreError::Contended);
         }
@@ -149,21 +150,21 @@ fn key_of(expect: &Expect) -> &Key {
 /// Condition of every commit through a store.
 #[derive(Debug)]
 pub(super) enum CommitGuard {
-    /// The cookie belongs to the session, the user is signed in to that session, and the user has
-    /// no open revocation.
+    /// The cookie is the session's, the user is signed in in that session, and the user has no open
+    /// revocation.
     Page(Mutex<PageSession>),
-    /// The user is signed in to the session. There is no cookie, because a client sends the
+    /// The user is signed in in the session. There is no cookie, because a client sends the
     /// request.
     Code { session: SessionId, subject: Subject },
     /// The user still has the password that was verified. There is no session yet.
     Credentials { subject: Subject, password: Option<SecretHash> },
 }
 
-/// Session and user of a page's request.
+/// Session and user of a request to a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageSession {
     /// Current cookie. The request itself may renew it.
     pub(super) cookie: Option<(SessionId, SecretHash)>,
-    /// User of the page; `None` until [`Store::act_for`] was called.
+    /// User of the page. `None` until [`Store::act_for`] is called.
     pub(super) subject: Option<Subject>,
 }

@@ -2,9 +2,9 @@
 //!
 //! The crate hides the engine from its callers and does not depend on HTTP.
 //!
-//! A rule that must hold under races (a code is used once, a refresh token rotates once) is a
-//! single commit. It expects the bytes on which the decision was based. The loser of a race gets
-//! [`Committed::Conflict`], loads the records again, and decides again.
+//! A rule that must hold under concurrency, such as the single use of a code, is enforced by a
+//! single commit. It expects the bytes on which the decision was based. If another commit was
+//! first, it returns [`Committed::Conflict`], and the caller loads the records and decides again.
 
 mod access;
 pub mod barrier;
@@ -67,14 +67,14 @@ pub use subjects::revocations::Revocation;
 pub use subjects::submissions::SubmissionState;
 pub use sweep::{SweepPlace, Swept};
 
-/// Maximum number of consecutive conflicts before a change fails. After each conflict, another
+/// Maximum number of consecutive conflicts before a change fails. Each conflict means that another
 /// commit has succeeded.
 const MAX_CONFLICTS: usize = 64;
 
 /// Number of records in one scan by an operation on many records.
 const PAGE: usize = 256;
 
-/// Access counters of all users at one moment: see [`Store::access_counters`].
+/// Access counters of all users at one time: see [`Store::access_counters`].
 #[derive(Debug)]
 pub struct AccessCounters(engine::CounterReading);
 
@@ -84,7 +84,7 @@ impl AccessCounters {
     }
 }
 
-/// Basis of a decision: see [`Store::basis`].
+/// State on which a decision is based: see [`Store::basis`].
 #[derive(Debug)]
 pub struct ReadSnapshot {
     current: engine::Current,
@@ -101,7 +101,7 @@ struct Sealing {
 /// Cached sizes of the audit log.
 #[derive(Debug, Default)]
 struct AuditCounts {
-    /// Number of stored events per age index: the last count and the events added since.
+    /// Number of stored events per age index, from the last count and the events added since.
     kept: [AtomicUsize; 2],
     counted: Mutex<Option<Instant>>,
 }
@@ -112,9 +112,9 @@ pub struct Store {
     engine: Arc<dyn Engine>,
     /// Condition of every commit through this handle.
     guard: Option<Arc<CommitGuard>>,
-    /// Whether commits are the server's own work, to which the guard does not apply.
+    /// Whether commits are the server's own work, which the guard does not apply to.
     is_for_server: bool,
-    /// Number of open interactions. `most_interactions` is the maximum.
+    /// Number of pending interactions. `most_interactions` is its maximum.
     interactions: Arc<BoundedCount>,
     most_interactions: usize,
     /// Number of stored forms.
@@ -128,20 +128,19 @@ pub struct Store {
     /// Number of the next revocation that this process opens.
     revocations: Arc<AtomicU64>,
     trail: Arc<AuditCounts>,
-    /// Name of this node, if each node has its own token. The key ring then contains the keys of
-    /// each node.
+    /// Name of this node, if each node has its own token. The key ring then has keys of all nodes.
     node: Option<String>,
-    /// Reason why this process must not make decisions although the store answers.
+    /// Reason why this process must not decide, although the store responds.
     held_back: Arc<ArcSwapOption<String>>,
 }
 
 impl Store {
-    /// Opens the store over this engine.
+    /// Opens the store on this engine.
     ///
-    /// Older programs can no longer open the store afterwards, unless nodes share it.
+    /// Afterwards older programs cannot open it, unless nodes share the store.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], or if the engine cannot be read or written.
+    /// [`StoreError::Newer`], or the engine's error.
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
         let store = Self::over(engine, most_interactions);
         store.settle_format().await?;
@@ -156,11 +155,11 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store only for reading. Does not raise the format, so the program that has written
+    /// Opens the store for reading only. Does not raise its format, so that the program that wrote
     /// the store can still open it.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], or if the engine cannot be read.
+    /// [`StoreError::Newer`], or the engine's error.
     pub async fn open_for_export(engine: Arc<dyn Engine>) -> Result<Self, StoreError> {
         let store = Self::over(engine, 0);
         store.format().await?;
@@ -179,8 +178,8 @@ impl Store {
             registrations: Arc::default(),
             pending_registrations: Arc::default(),
             outbox: Arc::default(),
-            // A random start, because another process may open a revocation of the same user in the
-            // same second.
+            // Start at random, because another process may open a revocation of the same user in
+            // the same second.
             revocations: Arc::new(AtomicU64::new(RandomState::new().build_hasher().finish())),
             trail: Arc::default(),
             node: None,
@@ -194,7 +193,7 @@ impl Store {
         Self { node: holder.map(|holder| holder.node.clone()), ..self }
     }
 
-    /// Checks whether the store accepts writes now.
+    /// Checks whether the store currently accepts writes.
     ///
     /// # Errors
     /// The error that a write would return.
@@ -210,44 +209,43 @@ impl Store {
         Ok(self.engine.copy_to(directory).await?)
     }
 
-    /// Returns a number that grows whenever access of any user may have been revoked.
+    /// Returns a number that increases whenever access of any user may have been revoked.
     pub fn epoch(&self) -> u64 {
         self.engine.counters().total()
     }
 
-    /// Returns a number that grows whenever access of this user, or of all users, may have been
-    /// revoked.
+    /// Returns a number that increases whenever access of this user may have been revoked.
     ///
-    /// A cache reads it before the records and stores it with the decision. Once the number has
+    /// A cache must read it before the records, and keep it with the decision. If the number has
     /// changed, the records must be read again.
     pub fn access_counter(&self, subject: Subject) -> u64 {
         self.engine.counters().sum(access::of_person(subject))
     }
 
-    /// Returns [`Store::access_counter`] of all users at this moment.
+    /// Returns the values of [`Store::access_counter`] for all users at this time.
     ///
-    /// For callers that do not know the user before they read records.
+    /// For callers that read records before they know the user.
     pub fn access_counters(&self) -> AccessCounters {
         AccessCounters(self.engine.counters().snapshot())
     }
 
-    /// Returns the basis of a decision. Must be called before the first read of cached or stored
-    /// data.
+    /// Returns the state on which a decision is based. Must be called before cached or stored data
+    /// is read.
     ///
-    /// The caller passes it to [`Store::ensure_current`] when the decision is made.
+    /// The caller passes it to [`Store::ensure_current`] after the decision.
     ///
     /// # Errors
-    /// [`EngineError::Stale`] if no decision can be made now.
+    /// [`EngineError::Stale`] if no decision can be made at present.
     pub fn basis(&self) -> Result<ReadSnapshot, StoreError> {
         if let Some(cause) = &*self.held_back.load() {
             return Err(EngineError::Stale(cause.to_string()).into());
         }
-        // In this order, so that a change between the two reads is detected.
+        // Read in this order, so that a change between the two reads is detected.
         let epoch = self.epoch();
         Ok(ReadSnapshot { current: self.engine.current()?, epoch })
     }
 
-    /// Blocks decisions in this process for the given cause. `None` allows them again.
+    /// Blocks decisions of this process, for the given cause. `None` permits them again.
     ///
     /// Returns whether the cause has changed.
     pub fn hold_back(&self, cause: Option<String>) -> bool {
@@ -258,11 +256,10 @@ impl Store {
     /// Checks whether a decision on this basis may still be applied.
     ///
     /// Must be called last. The process may have been suspended for minutes after it read the
-    /// counters. The next heartbeat proves nothing about records that were read before.
+    /// records, and a later heartbeat proves nothing about them.
     ///
     /// # Errors
-    /// [`EngineError::Stale`] if access may have been revoked meanwhile.
-    /// [`EngineError::Stale`]: access may have been revoked meanwhile.
+    /// [`EngineError::Stale`] if access may have been revoked in the meantime.
     pub fn ensure_current(&self, basis: &ReadSnapshot) -> Result<(), StoreError> {
         if basis.current.holds() {
             return Ok(());
@@ -274,7 +271,7 @@ impl Store {
         Err(EngineError::Stale("access rights changed during the decision".to_owned()).into())
     }
 
-    /// Returns the number of processes that share the store, including this one.
+    /// Returns the number of processes that share the store, including this process.
     pub fn nodes(&self) -> u32 {
         self.engine.nodes()
     }
@@ -284,14 +281,14 @@ impl Store {
         bytes.map(|bytes| format::record::decode(&key, bytes)).transpose()
     }
 
-    /// Returns whether other nodes use the same store.
+    /// Returns whether other nodes may use the store too.
     pub fn is_shared(&self) -> bool {
         self.engine.is_shared()
     }
 
-    /// Commits changes under the guard of this handle, if it has one.
+    /// Commits changes, if the guard of this handle holds.
     ///
-    /// [`access`] derives the counters that the commit increments.
+    /// [`access`] determines the counters that the commit increments.
     async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
         match &self.guard {
             Some(guard) if !self.is_for_server => self.commit_under(guard, changes).await,
@@ -299,7 +296,7 @@ impl Store {
         }
     }
 
-    /// Commits changes without the guard, even if the session that caused them has ended.
+    /// Commits changes without checking the guard, even if the session that caused them has ended.
     async fn commit_unguarded(&self, changes: Changes) -> Result<Committed, StoreError> {
         span("commit", commit_to(self.engine.as_ref(), changes), |outcome| {
             let outcome = match outcome {
@@ -313,7 +310,7 @@ impl Store {
         .await
     }
 
-    /// Returns the bytes of a record as a commit stores them, for later expectations.
+    /// Returns the bytes that a commit stores for a record, for later expectations.
     fn as_kept(&self, key: &[u8], bytes: Value) -> Result<Value, StoreError> {
         format::record::in_format(key, bytes, self.engine.format().written(format::newest()))
     }
@@ -339,7 +336,7 @@ impl Store {
         failed.map_or(Ok(outcomes), Err)
     }
 
-    /// Commits changes without expectations, so that there is no conflict.
+    /// Commits changes that have no expectations, and therefore no conflicts.
     async fn write(&self, changes: Changes) -> Result<(), StoreError> {
         match self.commit(changes).await? {
             Committed::Yes => Ok(()),

@@ -1,8 +1,9 @@
-//! PostgreSQL engine: several nodes share one database and have no connections between each other.
+//! PostgreSQL engine. Several nodes share a database, and have no connections to each other.
 //!
-//! Reads and commits use the primary. A standby lags, so a read from it could miss revocations.
+//! Reads and commits use the primary, because a standby lags and a read from it could miss
+//! revocations.
 //!
-//! The engine does not depend on the clocks of nodes and servers, and cancels no statement.
+//! The engine does not rely on the clocks of nodes and servers, and it cancels no statements.
 
 mod batch;
 mod beat;
@@ -57,16 +58,16 @@ use crate::cluster::shared_counts::SharedCounts;
 use crate::format::FormatRange;
 
 /// Number of threads for connections. They are separate, so that commits complete even if the
-/// callers' runtimes stop.
+/// caller's runtime stops.
 const THREADS: usize = 2;
-/// Maximum time for which a start waits for a primary, because a failover may be in progress.
+/// Maximum time that a start waits for a primary, because a failover may be in progress.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time for which closing the engine waits for its writers.
+/// Maximum time that closing the engine waits for its writers.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Additional time for the result of a writer whose deadline has passed.
+/// Additional time to wait for the result of a writer whose deadline has passed.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Engine that stores records in a PostgreSQL database, which other nodes may use at the same time.
+/// Engine that stores records in a PostgreSQL database, which it may share with other nodes.
 pub struct PostgresEngine {
     servers: Arc<Servers>,
     formats: FormatRange,
@@ -86,7 +87,7 @@ impl PostgresEngine {
     /// Connects to the database. [`initialise`] must have created the tables.
     ///
     /// # Errors
-    /// One line that says what to do: see [`PostgresFault`].
+    /// One line that includes the remedy: see [`PostgresFault`].
     pub async fn open(settings: &PostgresSettings, observer: Arc<dyn CommitObserver>) -> Result<Self, PostgresFault> {
         let servers = Arc::new(Servers::new(settings::servers(settings)?));
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -102,12 +103,12 @@ impl PostgresEngine {
         let (first, beating) = match entered.map_err(|error| PostgresFault::Threads(error.to_string())) {
             Ok(Ok(entered)) => entered,
             Ok(Err(fault)) | Err(fault) => {
-                // Dropping the runtime would block, which async code must not do.
+                // Dropping the runtime would block, which is not permitted in async code.
                 runtime.shutdown_background();
                 return Err(fault);
             }
         };
-        // Only nodes report these warnings. Commands do not, but `sealgate check` does.
+        // For nodes only. Commands do not log these warnings, but `sealgate check` reports them.
         if settings.node.is_some() {
             warn_of_setup(&first, settings).await;
         }
@@ -192,7 +193,7 @@ async fn enter(
     }
 }
 
-/// Logs weaknesses of the database's setup. Other code handles an unavailable server.
+/// Logs weaknesses of the database's setup. An unavailable server is handled elsewhere.
 async fn warn_of_setup(link: &WriteLink, settings: &PostgresSettings) {
     match Setup::ask(link.client(), settings).await {
         Ok(setup) => setup.warnings().iter().for_each(|warning| tracing::warn!("{warning}")),

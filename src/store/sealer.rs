@@ -1,7 +1,7 @@
-//! Authenticated encryption of records, with AES-256-GCM under the data key, which the token wraps.
+//! Authenticated encryption of records: AES-256-GCM with the data key, which the token wraps.
 //!
-//! Independent of the token and of the content. A sealed record is bound to its key in the store,
-//! so a copy under another key cannot be unsealed.
+//! Does not depend on the token or the content. A sealed record is bound to its key in the store,
+//! so it cannot be unsealed under another key.
 
 use std::fmt;
 
@@ -18,28 +18,29 @@ use sealgate_domain::recovery_code::RecoveryKey;
 use sealgate_domain::secret::Sealed;
 use sealgate_domain::secret::{SecretHash, base64url};
 
-/// Length of a nonce, in bytes.
+/// Length of a nonce in bytes.
 ///
-/// Random nonces are safe for 2^32 records per key (NIST SP 800-38D §8.3), which is one per second
-/// for 136 years.
+/// Random nonces are safe for 2^32 records per data key (NIST SP 800-38D §8.3), which is one per
+/// second for 136 years.
 pub const NONCE_BYTES: usize = 12;
 
-/// Prefix of the associated data. It separates records from other uses of the data key.
+/// Prefix of the associated data, which separates records from other uses of the data key.
 const CONTEXT: &[u8] = b"sealgate record 1\0";
 
-/// Label for deriving the key of the recovery codes' hashes.
+/// Label from which the key of recovery code hashes is derived.
 const RECOVERY_LABEL: &[u8] = b"sealgate recovery codes 1";
 
-/// Label for deriving the key of verification codes' hashes.
+/// Label from which the key of verification code hashes is derived.
 const CODE_LABEL: &[u8] = b"sealgate verification codes 1";
 
-/// Label for deriving the ID of a data key. Nodes compare their data keys by this ID.
+/// Label from which the id of a data key is derived. Nodes compare the ids to detect different
+/// keys.
 const DATA_KEY_LABEL: &[u8] = b"sealgate data key id 1";
 
-/// Length of the key ID in a sealed record, in bytes.
+/// Length of the data key's id in a sealed record, in bytes.
 const ID_BYTES: usize = 8;
 
-/// Seals and unseals records. The library wipes its copy of the key when it is dropped.
+/// Seals and unseals records. The library zeroizes its copy of the key on drop.
 pub struct Sealer {
     key: LessSafeKey,
     id: [u8; ID_BYTES],
@@ -55,7 +56,7 @@ pub enum SealError {
     /// The record was sealed with another data key.
     #[error("the record was sealed with another data key: the token does not belong to this store")]
     OtherKey,
-    /// The record was altered, or copied from another key in the store.
+    /// The record was altered, or was sealed for another key in the store.
     #[error("the sealed record does not decrypt: it was altered or moved")]
     Altered,
     #[error("the record cannot be sealed")]
@@ -81,30 +82,31 @@ impl Sealer {
         Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key, data_key, data_key_id })
     }
 
-    /// Returns the ID of the data key. It reveals nothing about the key.
+    /// Returns the id of the data key, which reveals nothing about the key.
     pub fn data_key_id(&self) -> &str {
         &self.data_key_id
     }
 
-    /// Encrypts the data key for a new node, which will seal with it too.
+    /// Encrypts the data key for a new node.
     pub(super) fn encrypt_data_key(&self, to: &PublicJwk, hash: OaepHash) -> Result<Vec<u8>, NotEncrypted> {
         admission::encrypt(to, hash, self.data_key.as_slice())
     }
 
-    /// Returns the key of the recovery codes' hashes, derived from the data key.
+    /// Returns the key of recovery code hashes.
     pub(super) fn recovery_key(&self) -> &RecoveryKey {
         &self.recovery_key
     }
 
-    /// Returns the keyed hash of an e-mailed code. `bound_to` contains its user and purpose.
+    /// Returns the keyed hash of an e-mailed code. `bound_to` contains the user and the purpose of
+    /// the code.
     ///
-    /// If the hash had no key, an attacker with a copy of the store could try all codes.
+    /// With an unkeyed hash, an attacker who has a copy of the store could try all codes.
     pub(super) fn code_hash(&self, bound_to: &[u8], code: &str) -> SecretHash {
         let tag = hmac::sign(&self.code_key, &[bound_to, b"\0", code.as_bytes()].concat());
         SecretHash::for_secret(tag.as_ref())
     }
 
-    /// Seals `plain` for the record with this key. `nonce` must be random and never used again.
+    /// Seals `plain` for the record with this key. `nonce` must be random and never reused.
     pub fn seal(&self, record: &[u8], nonce: [u8; NONCE_BYTES], plain: &[u8]) -> Result<Sealed, SealError> {
         let mut bytes = [&self.id[..], &nonce].concat();
         let mut text = Zeroizing::new(plain.to_vec());
@@ -149,8 +151,7 @@ fn data_mac(data_key: &[u8; 32]) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, data_key)
 }
 
-/// Derives the key of the recovery codes' hashes by HMAC-SHA-256 of a fixed label under the data
-/// key.
+/// Derives the key of recovery code hashes, as HMAC-SHA-256 of a fixed label with the data key.
 fn recovery_key(data_key: &[u8; 32]) -> Result<RecoveryKey, SealError> {
     let tag = hmac::sign(&data_mac(data_key), RECOVERY_LABEL);
     let bytes = Zeroizing::new(<[u8; 32]>::try_from(tag.as_ref()).map_err(|_| SealError::Refused)?);

@@ -1,11 +1,14 @@
-//! sled engine: one writer thread writes each drained queue as one batch with one flush. Reads are
-//! direct.
+//! sled engine. A single writer thread writes all queued commits as one batch with one flush. Reads
+//! are direct.
 //!
-//! sled 0.34.7 keeps acknowledged data only under the following rules, which the modules below
-//! enforce. The disk barrier is replaced ([`super::barrier`]). Only the writer flushes. sled
-//! transactions are not used, because each has its own disk barrier. No record is long enough for
-//! sled to move it to a separate file, which sled never syncs ([`records`]). Opening the store
-//! verifies that no data was lost ([`watermark`]).
+//! sled 0.34.7 keeps acknowledged data only under these rules:
+//!
+//! - Writes use another disk barrier ([`super::barrier`]).
+//! - Only the writer flushes.
+//! - Transactions of sled are not used, because each has its own disk barrier.
+//! - Each entry is so short that sled does not move it to a separate file, which it never syncs
+//!   ([`records`]).
+//! - Opening the store verifies that no data was lost ([`watermark`]).
 
 mod copying;
 mod disk;
@@ -41,11 +44,11 @@ pub use crate::sled::placing::NewStore;
 /// Maximum number of records that a scan reads on the caller's thread. Longer scans use a blocking
 /// thread.
 const INLINE_SCAN: usize = 64;
-/// Maximum time for which closing the engine waits for its writer. A hanging disk must not prevent
-/// the process from ending.
+/// Maximum time that closing the engine waits for its writer. A hanging disk must not keep the
+/// process from ending.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Number of commit timeouts for which a caller waits for a started commit, whose outcome would be
-/// unknown otherwise.
+/// Number of commit timeouts that a caller waits for a started commit, because its outcome would
+/// otherwise be unknown.
 const WAITS: u32 = 3;
 /// Timeout of copying the files, including the time in the queue.
 const COPY_TIMEOUT: Duration = Duration::from_secs(90);
@@ -62,21 +65,21 @@ pub struct SledEngine {
     commit_timeout: Duration,
     verifier: CopyVerifier,
     is_proven: bool,
-    // Must be the last field: fields are dropped in this order, and the lock may be released only
-    // when the database is closed.
+    // Must be the last field, because fields are dropped in order, and the lock may be released
+    // only when the database is closed.
     _lock: File,
 }
 
 impl SledEngine {
-    /// Opens the database in `store.path`. Creates it if it does not exist.
+    /// Opens the database in `store.path`, or creates it.
     ///
     /// # Errors
-    /// One line that says what to do: see [`OpenError`].
+    /// One line that includes the remedy: see [`OpenError`].
     pub fn open(store: &config::SledConfig, observer: Arc<dyn CommitObserver>) -> Result<Self, OpenError> {
         Self::open_with(store, Options::default(), observer)
     }
 
-    /// Opens the database like [`SledEngine::open`], with options that operators cannot set.
+    /// Opens the database as [`SledEngine::open`] does, with options that operators cannot set.
     ///
     /// # Errors
     /// As [`SledEngine::open`].
@@ -121,7 +124,7 @@ impl SledEngine {
         Ok(engine)
     }
 
-    /// Reports the time of the last backup to the observer; zero if there is none.
+    /// Reports the time of the last backup to the observer, or zero if there is none.
     fn report_last_backup(&self) {
         match last_backup(&self.path) {
             Ok(at) => {
@@ -132,8 +135,8 @@ impl SledEngine {
         }
     }
 
-    /// Returns whether opening the store has verified that no data was lost. That is impossible for
-    /// a store of an older program.
+    /// Returns whether opening the store has verified that no data was lost. This is not possible
+    /// for a store of an older program.
     pub fn is_proven(&self) -> bool {
         self.is_proven
     }
@@ -242,7 +245,7 @@ impl Engine for SledEngine {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        // A panic of the writer has already ended the process.
+        // A panic of the writer would have ended the process.
         let _ = writer.join();
     }
 }
@@ -250,13 +253,13 @@ impl Engine for SledEngine {
 /// Options that operators cannot set.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Allows volatile and network file systems (tmpfs, NFS). For tests.
+    /// Whether volatile and network file systems (tmpfs, NFS) are permitted. For tests.
     pub allow_volatile: bool,
-    /// Maximum time of a commit in the queue. Three times as long is allowed for the disk.
+    /// Maximum time of a commit in the queue. The disk has three times as long.
     pub commit_timeout: Duration,
-    /// Opens a store that has lost acknowledged changes.
+    /// Whether to open a store that has lost acknowledged changes.
     pub accept_loss: bool,
-    /// The store is under construction. If the disk fails, the store is removed.
+    /// Whether the store is being built. It is then deleted if the disk fails.
     pub discard: bool,
     pub verifier: CopyVerifier,
 }
@@ -277,6 +280,6 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyVerifier {
     Here,
-    /// In a separate process that runs this program.
+    /// A separate process that runs this program.
     Apart,
 }

@@ -1,4 +1,4 @@
-//! Garbage collection: removes expired records, a limited number in each pass.
+//! Garbage collection: deletes expired records, a limited number in each pass.
 //!
 //! Correctness does not depend on it, because every read checks the expiry.
 
@@ -24,22 +24,23 @@ use sealgate_domain::secret::base64url;
 use sealgate_domain::session::Session;
 use sealgate_domain::time::UnixTime;
 
-/// Delay before an unreadable record is read again.
+/// Time after which an unreadable record is read again.
 const LATER: Duration = Duration::from_hours(24);
 
 /// Maximum number of records per commit.
 const COMMIT: usize = 64;
 
-/// Interval after which a pass starts at the beginning of the expiry index again.
+/// Interval at which a pass starts at the beginning of the expiry index again.
 const FROM_THE_START: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Number of removed records.
+    /// Number of deleted records.
     pub removed: usize,
-    /// Number of records whose expiry has moved. They have a new entry in the expiry index.
+    /// Number of records that expire later than their entry. They have a new entry in the expiry
+    /// index.
     pub kept: usize,
-    /// Removed clients, which were self-registered and never used.
+    /// Deleted clients, which were self-registered and never used.
     pub clients: Vec<ClientId>,
     /// Whether more records may be due.
     pub more: bool,
@@ -47,7 +48,7 @@ pub struct Swept {
     pub superseded: bool,
 }
 
-/// The common field of records that expire.
+/// Field that all expiring records have.
 #[derive(Deserialize)]
 struct Expires {
     expires_at: UnixTime,
@@ -58,9 +59,10 @@ fn due(now: UnixTime) -> u32 {
     u32::try_from(now.seconds() / 60).unwrap_or(u32::MAX)
 }
 
-/// Position in the expiry index between two passes. The entries before it were removed.
+/// Position in the expiry index between two passes. All entries before it were deleted.
 ///
-/// A database would read all removed rows at the beginning of the index until they are vacuumed.
+/// Without it, a database would read all deleted rows at the beginning of the index until they are
+/// vacuumed.
 #[derive(Debug, Default)]
 pub struct SweepPlace {
     after: Option<Key>,
@@ -69,8 +71,8 @@ pub struct SweepPlace {
 }
 
 impl SweepPlace {
-    /// Returns the entry after which to continue. `None` once an hour, because a node with a slow
-    /// clock may have added an earlier entry.
+    /// Returns the entry after which to continue. Returns `None` once an hour, because a node with
+    /// a slow clock may have added an earlier entry.
     fn after(&mut self) -> Option<&[u8]> {
         if self.begun.is_none_or(|begun| begun.elapsed() >= FROM_THE_START) {
             *self = Self { after: None, begun: Some(Instant::now()) };
@@ -86,7 +88,7 @@ struct Judged {
     expect: Vec<Expect>,
     put: Vec<(Key, Value)>,
     delete: Vec<Key>,
-    /// Table of a removed record. `None` if the record is kept.
+    /// Table of a deleted record. `None` if the record is kept.
     removed: Option<u8>,
 }
 
@@ -107,18 +109,18 @@ struct Due<'e> {
 }
 
 impl Store {
-    /// Runs [`Store::sweep_on`] from the beginning of the index. For a process that is alone on the
-    /// store.
+    /// Runs [`Store::sweep_on`] from the beginning of the index. For a process that is the only one
+    /// on the store.
     pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
         self.sweep_on(&mut SweepPlace::default(), &Fence::default(), now, most).await
     }
 
-    /// Reads up to `most` due entries and removes the expired records, [`COMMIT`] in each commit.
+    /// Reads up to `most` due entries and deletes the expired records, [`COMMIT`] in each commit.
     ///
-    /// If a commit conflicts, its records are removed in separate commits.
+    /// If a commit conflicts, each of its records is deleted in its own commit.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn sweep_on(
         &self,
         place: &mut SweepPlace,
@@ -129,11 +131,11 @@ impl Store {
         let due_before = due(now);
         let rows = self.engine.scan(&table::all(Table::Expiry), place.after(), most).await?;
         let mut swept = Swept { more: rows.len() == most, ..Swept::default() };
-        // A key may occur only once in a commit. If a record has two entries, the second one is
-        // left for the next pass.
+        // A key may occur only once in a commit. If a record has two entries, leave the second to
+        // the next pass.
         let mut seen = HashSet::new();
         let mut due = Vec::new();
-        // Whether each entry that was read has been removed.
+        // Whether each entry that was read has been deleted.
         let mut done = Vec::new();
         for (entry, _) in &rows {
             let Some((minute, record)) = table::expiry_of(entry) else {
@@ -222,7 +224,7 @@ impl Store {
         }
         let alone = apart.iter().map(|one| together(std::slice::from_ref(*one))).collect();
         for (one, outcome) in apart.iter().zip(self.commit_all(alone).await?) {
-            // A record that has changed is due again in the next pass.
+            // If the record has changed, it is due again in the next pass.
             if outcome == Committed::Yes {
                 self.swept_one(one, swept, done);
             }
@@ -248,7 +250,7 @@ impl Store {
         }
     }
 
-    /// Counts the due entries from this position, up to `most`.
+    /// Counts the due entries after this position, up to `most`.
     pub async fn expired_pending(&self, place: &SweepPlace, now: UnixTime, most: usize) -> Result<usize, StoreError> {
         let due = due(now);
         let (mut pending, mut after) = (0, place.after.clone());
@@ -266,10 +268,10 @@ impl Store {
         Ok(pending)
     }
 
-    /// Removes an unused self-registered client. Has its own commit, because a client has data in
+    /// Deletes an unused self-registered client, in its own commit, because a client has data in
     /// several tables.
     ///
-    /// Returns whether the entry was removed.
+    /// Returns whether the entry was deleted.
     async fn sweep_client_of(
         &self,
         due: &Due<'_>,
@@ -296,8 +298,8 @@ impl Store {
             swept.kept += 1;
             return Ok(self.commit(fence.around(entry_goes(gone))).await? == Committed::Yes);
         }
-        // If the client redeems a code at the same time, that request first records the use. Then
-        // one of the two commits conflicts.
+        // If the client redeems a code at the same time, that request first records the use, so one
+        // of the two commits conflicts.
         let changes = Changes {
             expect: vec![client.unchanged()],
             delete: vec![due.entry.clone(), client.key().clone()],
@@ -313,9 +315,10 @@ impl Store {
         Ok(true)
     }
 
-    /// Completes a revocation whose process was stopped or whose store failed.
+    /// Completes a revocation that was left open because its process stopped or its store failed.
     ///
-    /// Returns whether the entry was removed. Another node may do the same at the same time.
+    /// Returns whether the entry was deleted. Another node may complete the revocation at the same
+    /// time.
     async fn sweep_revocation(&self, due: &Due<'_>, fence: &Fence, now: UnixTime) -> Result<bool, StoreError> {
         let mut changes = entry_goes(vec![due.entry.clone()]);
         let carried_out = match due.decoded::<Revocation>() {
@@ -354,12 +357,12 @@ fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
         found.and_then(|bytes| bytes.map(|bytes| Ok((bytes.clone(), expiry_and_entries(record, bytes)?))).transpose());
     let (bytes, expires_at, entries) = match found {
         Ok(Some((bytes, (expires_at, entries)))) => (bytes, expires_at, entries),
-        // The record was removed before it expired.
+        // The record was deleted before it expired.
         Ok(None) => {
             let (expect, removed) = (vec![Expect::Value(entry.clone(), Vec::new())], Some(Table::Expiry as u8));
             return Ok(Judged { number, expect, put: Vec::new(), delete, removed });
         }
-        // Without this, one damaged record would stop every pass at the same position.
+        // Otherwise a damaged record would stop every pass at the same position.
         Err(error) if is_of_record(&error) => {
             skipped(record, &error);
             (Vec::new(), now.plus(LATER), Vec::new())
@@ -416,7 +419,7 @@ mod tests {
     use super::*;
     use crate::memory::MemoryEngine;
 
-    /// One of the records has two entries. The first pass removes only one of them.
+    /// A record has two entries, and the first pass deletes only one of them.
     #[tokio::test]
     async fn a_sweeper_misses_no_remaining_entry() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
@@ -431,7 +434,7 @@ mod tests {
         assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (3, 1));
         let swept = store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap();
         assert_eq!((swept.removed, store.expired_pending(&place, now, 9).await.unwrap()), (1, 0));
-        // An entry before the position is found by the next pass that starts at the beginning.
+        // Only a pass that starts at the beginning finds an entry before the position.
         store.revoke_token("late", at(60)).await.unwrap();
         assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 0);
         place.begun = Instant::now().checked_sub(FROM_THE_START);

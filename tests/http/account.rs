@@ -494,7 +494,7 @@ async fn recent_activity_has_the_sign_in_that_led_to_it() {
     let (audit, store) = (Arc::clone(&provider.sealgate.audit), Store::clone(&provider.sealgate.store));
     let writer = tokio::spawn(async move {
         loop {
-            audit.wanted().await;
+            audit.write_requested().await;
             audit.write(&store).await.unwrap();
         }
     });

@@ -12,13 +12,12 @@ use crate::disk::Files;
 use crate::file::Section;
 use sealgate_domain::user::Email;
 
-/// Maximum length of a profile's name in bytes.
+/// Maximum length of a certificate profile's name in bytes.
 const MAX_PROFILE_LENGTH: usize = 64;
 
-/// Parses the section. Adds the certificates of its hosts to the listeners' certificates.
+/// Parses the section. Adds the certificates that the server will obtain to those of the listeners.
 ///
-/// Without `hosts`, each of `all_hosts` gets a certificate: the hosts of the issuer and of all
-/// applications.
+/// If the key `hosts` is absent, each of `all_hosts` (issuer and applications) gets a certificate.
 pub(super) fn acme(
     mut section: Section<'_, '_>,
     files: &Files,

@@ -1,7 +1,6 @@
 //! Parsers of single values: addresses, hosts, URLs, paths and names.
 //!
-//! Each error states the problem and the allowed values. The constants for durations are in
-//! seconds.
+//! Each error states the problem and the allowed values. Constants for durations are in seconds.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,13 +13,13 @@ use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::user::Email;
 
-/// Maximum length of a token label in bytes. Tokens store it padded with blanks (`CK_TOKEN_INFO`).
+/// Maximum length of a token label in bytes. The token pads it with blanks (`CK_TOKEN_INFO`).
 const MAX_TOKEN_LABEL_LENGTH: usize = 32;
 /// Maximum length of a host name in bytes (RFC 1035 §2.3.4).
 const MAX_HOST_LENGTH: usize = 253;
 const MAX_HOST_PART_LENGTH: usize = 63;
 
-/// Parses the issuer. Requests must be able to have its path.
+/// Parses the issuer. Its path must be one that requests can have.
 pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
     let issuer = IssuerUrl::parse(text).map_err(|problem| format!("{text:?}: {problem}"))?;
     host_name(issuer.host())?;
@@ -30,7 +29,7 @@ pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
     Ok(issuer)
 }
 
-/// Parses a listener's address. Rejects an address that conflicts with one of `others`.
+/// Parses a listener's address. Rejects conflicts with the other listeners.
 pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| {
         format!(
@@ -45,9 +44,10 @@ pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, 
     }
 }
 
-/// Returns whether the kernel would refuse the second listener.
+/// Returns whether the kernel would refuse to bind the second listener.
 ///
-/// Never true for an IPv4 and an IPv6 address: a sysctl determines whether `[::]` includes 0.0.0.0.
+/// An IPv4 and an IPv6 address never conflict here, because a sysctl determines whether `[::]`
+/// includes 0.0.0.0.
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     let overlap = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     let given = one.port() != 0 || one.ip() == other.ip();
@@ -77,7 +77,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
     Ok(network)
 }
 
-/// Parses a name: not empty, without control characters, without blanks around it.
+/// Parses a name: not empty, without control characters, and without blanks at its ends.
 pub(super) fn name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
         return Err(format!("{text:?} is not a name; write a text without blanks around it"));
@@ -91,8 +91,8 @@ pub(super) fn group(text: &str) -> Result<String, String> {
     is_group(text).then(|| text.to_owned()).ok_or_else(problem)
 }
 
-/// Parses the domain of e-mail addresses. Returns it in the form that mail servers use: A-labels in
-/// lower case.
+/// Parses the domain of e-mail addresses. Returns it with A-labels in lower case, the form that
+/// mail servers use.
 pub(super) fn mail_domain(text: &str) -> Result<String, String> {
     let problem = || format!("{text:?} is not a domain; write it without the @, such as \"example.com\"");
     let address = Email::parse(&format!("a@{text}")).and_then(|address| MailAddress::from_email(&address));
@@ -106,7 +106,7 @@ pub(super) fn token_label(text: &str) -> Result<String, String> {
     name(text)
 }
 
-/// Parses the name of an application, which becomes part of a client id, log lines and metrics.
+/// Parses the name of an application. It becomes part of a client id, log lines and metrics.
 pub(super) fn app_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     if text.is_empty() || text.len() > 63 || !text.bytes().all(allowed) {
@@ -146,15 +146,15 @@ pub(super) fn host_name(text: &str) -> Result<(), String> {
     if domain.len() > MAX_HOST_LENGTH || !domain.split('.').all(sound) { Err(problem()) } else { Ok(()) }
 }
 
-/// Parses the public origin of an application. Its scheme must be that of the issuer.
+/// Parses the public origin of an application, which must have the issuer's scheme.
 pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>) -> Result<Url, String> {
     let url = origin(text)?;
     if format!("{}://{}", url.scheme(), authority(&url)) != text {
         return Err(format!("{text:?} is not in normal form; write \"{}://{}\"", url.scheme(), authority(&url)));
     }
     if let Some(issuer) = issuer.filter(|issuer| issuer.scheme() != url.scheme()) {
-        // The session cookie's `Secure` attribute depends on the issuer's scheme, and browsers do
-        // not send a `Secure` cookie over http.
+        // The session cookie has the attribute `Secure` if the issuer uses https, and browsers do
+        // not send such a cookie over http.
         return Err(format!("{text:?} has another scheme than the issuer; write {}://", issuer.scheme()));
     }
     let agrees = |host: &str| match split_port(host) {
@@ -217,7 +217,8 @@ fn origin(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Parses the path of a rule. It must be in the canonical form, as paths of requests are.
+/// Parses the path of a rule, which must be in the canonical form that request paths are converted
+/// to.
 pub(super) fn route_path(text: &str) -> Result<String, String> {
     let problem = |what: &str| Err(format!("{text:?} {what}"));
     if !text.starts_with('/') {
@@ -264,8 +265,8 @@ pub(super) fn web_origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a word without blanks and quotation marks, which can be part of a challenge (RFC 9110
-/// §11.6).
+/// Parses a word without blanks and quotation marks, so that it can be part of a challenge (RFC
+/// 9110 §11.6).
 pub(super) fn word(text: &str) -> Result<String, String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     if text.is_empty() || text.len() > 128 || !text.bytes().all(sound) {

@@ -20,19 +20,19 @@ use sealgate_domain::scope::ScopeValue;
 
 /// Path prefix of the pages that Sealgate serves on an application's host.
 const OWN_PATH: &str = "/.sealgate/";
-/// Path of the protected resource metadata, which contains the accepted issuers (RFC 9728 §3).
+/// Path of the protected resource metadata, which lists the accepted issuers (RFC 9728 §3).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// Maximum length of an application's title in characters.
 const MAX_TITLE_LENGTH: usize = 60;
 const MAX_DESCRIPTION_LENGTH: usize = 200;
 
-/// Other settings that applications are checked against.
+/// Settings of Sealgate itself that applications are checked against.
 pub(super) struct Own<'a> {
     pub(super) issuer: Option<&'a IssuerUrl>,
     pub(super) listen: &'a [SocketAddr],
-    /// Sealgate's admin socket, which no upstream may be: a client of the socket is an
-    /// administrator.
+    /// Sealgate's admin socket. It must not be an upstream, because every client of the socket is
+    /// an administrator.
     pub(super) socket: Option<&'a Path>,
     /// Names of the trusted issuers.
     pub(super) trusted: &'a [&'a str],
@@ -40,8 +40,7 @@ pub(super) struct Own<'a> {
 
 pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files) -> Option<Vec<App>> {
     let mut taken = Taken::default();
-    // All applications are parsed before one with errors is dropped, so that all errors are
-    // reported.
+    // Parse all applications before dropping any with errors, so that all errors are reported.
     let apps: Vec<_> = sections.into_iter().map(|section| app(section, own, files, &mut taken)).collect();
     apps.into_iter().collect()
 }
@@ -151,7 +150,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     })
 }
 
-/// Parses the path of an upstream's Unix socket. The socket need not exist, because the upstream
+/// Parses the path of an upstream's Unix socket. The socket may be absent, because the upstream
 /// creates it.
 fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     let path = files.socket(files.path(text)?)?;
@@ -161,8 +160,8 @@ fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Rejects a host with the default port of the scheme. Browsers omit that port, so no request would
-/// match the host.
+/// Rejects a host with the default port of the scheme. Browsers omit the default port, so no
+/// request would match.
 fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     let (name, port) = split_port(host);
     let own = issuer.map(|issuer| if issuer.is_https() { "443" } else { "80" });
@@ -190,8 +189,8 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
     Some(routes)
 }
 
-/// Paths and methods of earlier rules of the application. `None` is the set of all methods that no
-/// other rule of the path has.
+/// Paths and methods of the application's earlier rules. `None` means all methods without their own
+/// rule for the path.
 #[derive(Default)]
 struct TakenRules {
     rules: BTreeSet<(String, Option<String>)>,
@@ -227,7 +226,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     let allowed = format!("write a list of {known}");
     let scopes = section.texts("scopes", &allowed, |text| {
         let known = ScopeValue::ALL.iter().any(|known| known.as_str() == text);
-        // A trusted issuer defines scopes of its own.
+        // Trusted issuers may define further scopes.
         if known || (!trusted.is_empty() && is_scope(text)) {
             Ok(text.to_owned())
         } else {
@@ -235,7 +234,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         }
     });
     let groups = section.texts("groups", "write a list of group names", address::name);
-    // An empty list would permit every user, but its author probably meant to permit none.
+    // Reject an empty list. It would permit every user, although its author probably meant none.
     let users = section.some_texts("users", "write a list of e-mail addresses or subs", |text| {
         person(text, trusted)
             .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of these"))
@@ -313,14 +312,14 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
 
 /// Parses the `acr` values of an application or a rule.
 ///
-/// Values of Sealgate are levels. All other values belong to a trusted issuer.
+/// Sealgate's own values are levels. All other values belong to a trusted issuer.
 fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>> {
     let mut classes: Vec<String> = Vec::new();
     let mut unknown = Vec::new();
     section.texts("acr", "write a list of levels, such as [\"2\"]", |text| {
         let class = address::word(text)?;
         let level = AssuranceLevel::parse(text);
-        // Two values of a trusted issuer may differ although they name the same level of Sealgate.
+        // A trusted issuer may distinguish two values that are the same level of Sealgate.
         let same = |known: &&String| {
             **known == class || (trusted.is_empty() && level.is_some() && AssuranceLevel::parse(known) == level)
         };

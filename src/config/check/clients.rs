@@ -1,4 +1,4 @@
-//! Checks of the clients that the file defines. The rules are the same as on the command line.
+//! Checks of `[[client]]`. The rules are the same as those of the command line.
 
 use super::super::file::Section;
 use super::factors;
@@ -16,7 +16,7 @@ use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::{SecretHash, from_base64url};
 use sealgate_domain::time::UnixTime;
 
-/// Maximum number of clients in the file: one commit stores all of them.
+/// Maximum number of clients in the file. One commit stores all of them.
 const MAX_CLIENTS: usize = 256;
 
 /// Parses all `[[client]]` tables.
@@ -29,7 +29,7 @@ pub(super) fn clients(root: &mut Section<'_, '_>, files: &Files) -> Option<Vec<D
         );
     }
     let mut taken = Vec::new();
-    // Collected first, so that the errors of all clients are reported.
+    // Parse all clients before dropping any with errors, so that all errors are reported.
     let clients: Vec<_> = sections.into_iter().map(|section| client(section, files, &mut taken)).collect();
     clients.into_iter().collect()
 }
@@ -132,14 +132,14 @@ fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>
     Some(DefinedClient { client, adopt })
 }
 
-/// Reads the secrets: all of them are valid until they are removed from the file.
+/// Reads the secrets. A client may use each of them until it is removed from the file.
 fn secrets(section: &mut Section<'_, '_>, files: &Files, client_type: Option<ClientType>) -> Vec<ClientSecret> {
     let allowed = "write the path of a file with the secret, or a list of such files";
     let of_files = section.one_or_more_texts("secret_file", allowed, |text| files.client_secret(text));
     let allowed = "write the hash that `sealgate client hash-secret` prints, or a list of such hashes";
     let hashes = section.one_or_more_texts("secret_hash", allowed, |text| {
         let hash = from_base64url(text).and_then(|bytes| bytes.try_into().ok()).map(SecretHash::from_bytes);
-        // Without the text: it may be the secret itself.
+        // Do not show the text, because it may be the secret itself.
         hash.ok_or_else(|| "is not a hash of a secret; write what `sealgate client hash-secret` prints".to_owned())
     });
     let written = ["secret_file", "secret_hash"].into_iter().find(|key| section.has(key));
@@ -162,7 +162,7 @@ fn secrets(section: &mut Section<'_, '_>, files: &Files, client_type: Option<Cli
     secrets
 }
 
-/// Removes duplicates, and reports too many URIs of this kind.
+/// Removes duplicate URIs, and reports an error if there are too many of this kind.
 fn distinct(section: &Section<'_, '_>, key: &'static str, kind: &str, uris: Vec<RedirectUri>) -> Vec<RedirectUri> {
     if let Err(problem) = client_rules::check_uri_count(kind, uris.len()) {
         section.fault(key, &format!("{problem}; remove some"));

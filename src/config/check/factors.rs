@@ -55,7 +55,8 @@ pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) 
     factors
 }
 
-/// Parses the RP ID. Browsers fetch its list of related origins over https.
+/// Parses the RP ID. Browsers fetch its list of related origins over https, so the issuer must use
+/// https.
 fn rp_id(text: &str, issuer: Option<&IssuerUrl>) -> Result<String, String> {
     address::host_name(text)?;
     if text.parse::<IpAddr>().is_ok() || text.starts_with('[') {
@@ -67,7 +68,8 @@ fn rp_id(text: &str, issuer: Option<&IssuerUrl>) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Warns if the server cannot serve the list of related origins, because the host is an application's.
+/// Warns if the RP ID is the host of an application, where the server cannot serve the list of
+/// related origins.
 pub(super) fn rp_id_of_an_application(factors: &FactorsConfig, apps: &[App]) -> Option<ConfigFault> {
     let rp_id = factors.rp_id.as_deref()?;
     let app = apps.iter().find(|app| app::host_name(&app.host) == rp_id)?;

@@ -43,11 +43,11 @@ pub(super) fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     })
 }
 
-/// Returns a warning if the module is p11-kit's client and may have several concurrent calls; see
+/// Returns a warning if the module is p11-kit's client and is configured for concurrent calls: see
 /// docs/how-to/pkcs11-token.md.
 ///
-/// The file name identifies the client, because `C_GetInfo` returns the name of the module behind
-/// it.
+/// The client is recognized by its file name, because `C_GetInfo` returns the name of the module
+/// behind it.
 pub(super) fn one_call_at_a_time(hsm: &Hsm) -> Option<ConfigFault> {
     let is_client = hsm.module.file_name().is_some_and(|name| name == "p11-kit-client.so");
     (is_client && hsm.sessions > 1).then(|| {

@@ -1,4 +1,4 @@
-//! Checks of an application's identity headers, and of the headers that it accepts from clients.
+//! Checks of an application's identity headers, and of the identity headers that clients may send.
 
 use http::HeaderName;
 
@@ -8,10 +8,11 @@ use crate::preset::PRESETS;
 use crate::request_fields;
 use crate::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 
-/// Maximum number of identity headers of an application. Servers limit the number of header fields.
+/// Maximum number of identity headers of an application, because servers limit the number of
+/// headers.
 const MAX_HEADERS: usize = 16;
-/// Suffixes of `X-Forwarded-` headers that describe how the request was received. Other code of the
-/// gateway sets these headers.
+/// Suffixes of `X-Forwarded-` headers that describe how the request was received. The gateway sets
+/// these headers itself.
 const ORIGIN_SUFFIXES: [&str; 12] =
     ["for", "host", "proto", "protocol", "port", "scheme", "ssl", "server", "uri", "path", "prefix", "by"];
 
@@ -85,7 +86,7 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
     if taken.len() > MAX_HEADERS {
         app.fault("identity_headers", &format!("has {} headers; write at most {MAX_HEADERS}", taken.len()));
     }
-    // The file's table has no order. Sorting makes configurations comparable.
+    // The TOML table is unordered. Sort it, so that equal configurations compare as equal.
     headers.map(|mut headers| {
         headers.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
         headers
@@ -108,15 +109,15 @@ fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<H
     passed.unwrap_or_default()
 }
 
-/// Parses a header name. Rejects names that some servers cannot distinguish from another name.
+/// Parses a header name. Rejects names that some servers confuse with another name.
 fn header_name(text: &str) -> Result<HeaderName, String> {
     let problem = || format!("{text:?} is not a header name; write letters, digits and single dashes");
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
     if request_fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
 }
 
-/// Returns whether a header name is taken: the gateway sets the header for another purpose, or
-/// removes it. `X-Forwarded-User` is free for an identity.
+/// Returns whether a header name cannot be used for an identity, because the gateway sets or
+/// removes the header. `X-Forwarded-User` can be used.
 fn is_taken(name: &str) -> bool {
     match name.strip_prefix("x-forwarded-") {
         Some(rest) => ORIGIN_SUFFIXES

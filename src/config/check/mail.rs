@@ -78,9 +78,9 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     })
 }
 
-/// Returns whether the host is certainly this machine.
+/// Returns whether the host is always this machine.
 ///
-/// Names under `.localhost` are not, because some resolvers query other servers for them.
+/// False for names under `.localhost`, because some resolvers query other servers for them.
 fn is_this_machine(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -14,7 +14,7 @@ const KEY: &str = "write the path of the private key, PEM";
 const LISTENER_KEY: &str = "write the path of the private key, PEM, or \"pkcs11:object=LABEL\"";
 const AUTHORITIES: &str = "write the path of the CA certificates, PEM";
 
-/// A certificate chain of the listeners, and its key in `[server]` for errors.
+/// Certificate chain of the listeners, and its key in `[server]`, which errors refer to.
 pub(super) struct CertificateChain {
     pub(super) files: ListenerCertificate,
     chain: disk::Chain,
@@ -23,7 +23,8 @@ pub(super) struct CertificateChain {
 
 /// Parses `server.tls`: a table, or a list of tables.
 ///
-/// A start compares a key in the token with its certificate, because this check does not use the token.
+/// This check does not access the token. The server compares a key in the token with its
+/// certificate when it starts.
 pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files, hsm: Option<&Hsm>) -> Vec<CertificateChain> {
     enum Key {
         File(disk::PrivateKey),
@@ -52,7 +53,7 @@ pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files, hsm: Opt
     server.one_or_more_sections("tls", allowed).into_iter().filter_map(read).collect()
 }
 
-/// Parses whether clients must present a certificate, and the authorities that sign it.
+/// Parses whether clients must present a certificate, and which authorities sign it.
 pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -> Option<ClientCertificates> {
     let ca = server.text("client_ca", AUTHORITIES, |text| files.authorities(text));
     let demands = [("optional", Presence::Optional), ("required", Presence::Required)];
@@ -66,11 +67,11 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -
     Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Presence::Required) })
 }
 
-/// Returns warnings for hosts without a certificate, and for certificates without a host.
+/// Returns warnings for hosts without a certificate, and for certificates that match no host.
 ///
-/// There are none if no certificate file was read. The warnings may be intended behind a load
-/// balancer that does not verify certificates. `ordered` contains hosts whose certificates the
-/// server obtains itself.
+/// Returns none if no certificate file was read. Both may be intended behind a load balancer that
+/// does not verify certificates. `ordered` contains the hosts whose certificates the server obtains
+/// itself.
 pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], ordered: &[&str]) -> Vec<ConfigFault> {
     let read = || certificates.iter().filter(|certificate| certificate.chain.was_read());
     let mut warnings = Vec::new();
@@ -149,8 +150,8 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
     UpstreamTls { ca, client, server_name }
 }
 
-/// Rejects upstream names with an underscore, because Pingora verifies the certificates of such
-/// hosts against another name.
+/// Rejects upstream names with an underscore, because Pingora verifies their certificates against
+/// another name.
 fn check_names(app: &Section<'_, '_>, upstreams: &[Upstream]) {
     let is_invalid_name = |upstream: &&Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https" && url.host_str().is_some_and(|host| host.contains('_')));
     if let Some(Upstream::Url(url)) = upstreams.iter().find(is_invalid_name) {

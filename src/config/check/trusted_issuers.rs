@@ -10,7 +10,7 @@ use crate::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
 
-/// Maximum number of trusted issuers. The server fetches the keys of each of them periodically.
+/// Maximum number of trusted issuers. The server fetches the keys of each periodically.
 const MAX_TRUSTED_ISSUERS: usize = 32;
 
 /// Parses all trusted issuers. `own` is this server's issuer, which must not be one of them.
@@ -20,7 +20,7 @@ pub(super) fn trusted_issuers(
     files: &Files,
 ) -> Option<Vec<TrustedIssuer>> {
     let mut taken = Taken::default();
-    // All issuers are parsed before one with errors is dropped, so that all errors are reported.
+    // Parse all issuers before dropping any with errors, so that all errors are reported.
     let issuers: Vec<_> = sections.into_iter().map(|section| trusted_issuer(section, own, files, &mut taken)).collect();
     issuers.into_iter().collect()
 }
@@ -130,18 +130,18 @@ fn prefix(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses the short name of an issuer. Names of its users begin with it and a colon.
+/// Parses the short name of an issuer, the prefix of its users' names before a colon.
 fn short_name(text: &str) -> Result<String, String> {
     let name = address::app_name(text)
         .map_err(|_| format!("{text:?} is not a valid name; write 1 to 63 of a-z, 0-9, - and _"))?;
-    // `urn:uuid:…` is a form of a UUID, and therefore names a local user.
+    // `urn:uuid:…` is also a form of a UUID, so it would mean a local user.
     if name == "urn" { Err("\"urn\" is reserved; write another name".to_owned()) } else { Ok(name) }
 }
 
-/// Parses the URL of an issuer or of its key set. Issuers are compared byte for byte, so the URL is
-/// not normalised.
+/// Parses the URL of an issuer or of its key set. The URL is not normalised, because issuers are
+/// compared byte for byte.
 fn document(text: &str, with_query: bool) -> Result<Url, String> {
-    // The URL parser would remove blanks and line breaks without an error.
+    // The URL parser silently removes blanks and line breaks.
     address::name(text)?;
     let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); write https://host/path"))?;
     match url.scheme() {

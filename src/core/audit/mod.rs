@@ -1,15 +1,15 @@
 //! The audit log: each event is logged at once and stored as a record shortly afterwards.
 //!
-//! The log line has the target `audit`. The record is written with the server's next heartbeat,
-//! after at most two seconds, together with the other queued records. So no request waits for a
+//! The log line has the target `audit`. The record is stored with the process's next heartbeat, at
+//! most two seconds later, together with all other queued records. Therefore no request waits for a
 //! disk flush, and a flood of failed sign-ins costs one commit per heartbeat. If the process is
-//! killed before the heartbeat, the event is in the journal but not in the store. A page that shows
-//! events wakes the writer and waits for it, for a short time ([`AuditLog::store_pending`]).
+//! killed before the heartbeat, the event is in the journal but not in the store. A page that lists
+//! events triggers a write and waits briefly for it ([`AuditLog::store_pending`]).
 //!
-//! Identical failures are counted in one record. Beyond a few hundred records per heartbeat, all
-//! further failures are counted in a single record, so that attackers cannot fill the store.
-//! Refreshes of one grant give one record per hour ([`routine`]). A command of the operator waits
-//! for its record.
+//! Identical failures share one record with a count. Beyond a few hundred records per heartbeat,
+//! all further failures share a single record, so that attackers cannot fill the store. Refreshes
+//! of one grant share one record per hour ([`routine`]). A command of the operator waits until its
+//! record is stored.
 
 mod routine;
 
@@ -28,14 +28,14 @@ use sealgate_domain::user::Subject;
 use sealgate_store::{AuditRecord, Store, StoreError};
 use sealgate_system::clock::wall_clock_seconds;
 
-/// Maximum number of queued events until the next heartbeat. Further ones are only logged.
-const MAX_WAITING: usize = 8192;
+/// Maximum number of queued events. Further events are only logged.
+const MAX_QUEUED: usize = 8192;
 
 /// Maximum number of queued distinct events that unauthenticated clients can cause.
 const MAX_UNAUTHENTICATED: usize = 256;
 
 /// Maximum number of queued notifications. Users are not notified of further events.
-const MAX_REPORTED: usize = 1024;
+const MAX_QUEUED_NOTIFICATIONS: usize = 1024;
 
 /// Maximum time that a page waits for queued records.
 const PENDING_TIMEOUT: Duration = Duration::from_millis(300);
@@ -44,77 +44,77 @@ const PENDING_TIMEOUT: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub struct AuditLog {
     /// Whether records are stored. Otherwise events are only logged.
-    keeps: bool,
-    waiting: Mutex<Waiting>,
-    /// Held during a write, so that only one takes place at a time.
+    stores_records: bool,
+    queue: Mutex<Queue>,
+    /// Held during a write, so that writes do not overlap.
     writing: tokio::sync::Mutex<()>,
-    /// Number of the last successful write ([`Waiting::writes`]). All records of earlier writes
-    /// are stored too.
+    /// Number of the last successful write, counted by [`Queue::writes`]. Every earlier write has
+    /// ended, and its records are stored.
     written: watch::Sender<u64>,
     /// Notified when a page waits for queued records.
-    wanted: Notify,
+    write_requested: Notify,
     routine: Mutex<Routine>,
-    /// Events of which users must be notified by e-mail.
-    told: Mutex<Vec<AuditEvent>>,
+    /// Events to notify users about by e-mail.
+    notifications: Mutex<Vec<AuditEvent>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    /// Each event has its final id. A record is written again if the outcome of its commit is
-    /// unknown, and is still stored only once.
+struct Queue {
+    /// Each record has its final id. After a commit with an unknown outcome, the record is written
+    /// again under the same id, so it is stored only once.
     events: Vec<AuditRecord>,
     /// Events that unauthenticated clients can cause.
-    anybodys: Vec<AuditRecord>,
-    /// Number of the last event.
+    unauthenticated: Vec<AuditRecord>,
+    /// Number of the last record.
     number: u64,
-    /// Random low bits of this process's numbers. Another process may number an event in the same
-    /// microsecond.
+    /// Random low bits of the numbers of this process, because another process may number a record
+    /// in the same microsecond.
     own: u64,
     /// Number of events that did not fit in the queue since the last write.
     lost: u64,
-    /// Number of writes that have taken the queue.
+    /// Number of writes that have emptied the queue.
     writes: u64,
 }
 
-/// Number of bits of [`Waiting::own`].
+/// Number of bits of [`Queue::own`].
 const OWN_BITS: u32 = 12;
 
-impl Default for Waiting {
+impl Default for Queue {
     fn default() -> Self {
         let own = RandomState::new().build_hasher().finish() >> (u64::BITS - OWN_BITS);
-        Self { events: Vec::new(), anybodys: Vec::new(), number: 0, own, lost: 0, writes: 0 }
+        Self { events: Vec::new(), unauthenticated: Vec::new(), number: 0, own, lost: 0, writes: 0 }
     }
 }
 
 impl AuditLog {
-    /// Creates an audit log that keeps records as configured.
+    /// Creates an audit log that stores records as configured.
     pub fn new(settings: &config::AuditConfig) -> Self {
         Self {
-            keeps: !settings.keep.is_zero(),
-            waiting: Mutex::default(),
+            stores_records: !settings.keep.is_zero(),
+            queue: Mutex::default(),
             writing: tokio::sync::Mutex::default(),
             written: watch::Sender::default(),
-            wanted: Notify::new(),
+            write_requested: Notify::new(),
             routine: Mutex::default(),
-            told: Mutex::default(),
+            notifications: Mutex::default(),
         }
     }
 
-    /// Writes the event's line to the log. [`AuditLog::write`] stores its record later.
+    /// Writes the event's line to the log and queues its record for [`AuditLog::write`].
     pub fn note(&self, mut event: AuditEvent) {
         log(&event);
-        self.tell(&event);
+        self.queue_notification(&event);
         event.telling = None;
-        if !self.keeps {
+        if !self.stores_records {
             return;
         }
         if !self.routine.lock().unwrap_or_else(PoisonError::into_inner).count(&event) {
-            self.wait([event]);
+            self.enqueue([event]);
         }
     }
 
     /// Queues a notification about the event, if it requires one.
-    fn tell(&self, event: &AuditEvent) {
+    fn queue_notification(&self, event: &AuditEvent) {
         let telling = event.telling.clone().or_else(|| {
             let notice = event.notice()?;
             Some(NoticeContext { notice, language: None, browser: None, system: None })
@@ -122,53 +122,52 @@ impl AuditLog {
         if telling.is_none() || event.subject.is_none() {
             return;
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MAX_REPORTED {
-            told.push(AuditEvent { telling, ..event.clone() });
+        let mut queued = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        if queued.len() < MAX_QUEUED_NOTIFICATIONS {
+            queued.push(AuditEvent { telling, ..event.clone() });
         }
     }
 
-    /// Removes and returns the events of which users must be notified. Each has its notification.
+    /// Removes and returns the queued events, each with its notification.
     pub fn take_notifications(&self) -> Vec<AuditEvent> {
-        std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.notifications.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Queues events for notification again after the store failed. Drops events that exceed the
     /// capacity.
     pub fn queue_notifications_again(&self, events: Vec<AuditEvent>) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MAX_REPORTED.saturating_sub(told.len());
-        told.extend(events.into_iter().take(room));
+        let mut queued = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_QUEUED_NOTIFICATIONS.saturating_sub(queued.len());
+        queued.extend(events.into_iter().take(room));
     }
 
-    /// Queues the records of refreshes that were counted for an hour.
+    /// Queues the records of refreshes whose counting period has ended.
     pub fn collect(&self, now: UnixTime) {
         let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).over(now);
-        self.wait(records);
+        self.enqueue(records);
     }
 
     /// Queues the records of all counted refreshes, before the last [`AuditLog::write`].
     pub fn collect_all(&self) {
         let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).all();
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
             // The number of records is bounded, and no further events follow.
-            waiting.push(record);
+            queue.push(record);
         }
     }
 
-    fn wait(&self, events: impl IntoIterator<Item = AuditEvent>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    fn enqueue(&self, events: impl IntoIterator<Item = AuditEvent>) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
-            waiting.add(event);
+            queue.add(event);
         }
     }
 
-    /// Writes the event's line to the log and its record to the store, for actions of an operator.
+    /// Writes the event's line to the log and its record to the store. For actions of the operator.
     ///
-    /// The action is already complete, so a failure of the store is only logged. Queued records are
-    /// written before this record, so that the audit log keeps the order of events, even within a
-    /// second.
+    /// The action is already complete, so a failure of the store is only logged. Records that were
+    /// queued earlier are written first, which keeps the order of events even within a second.
     pub async fn record(&self, store: &Store, event: AuditEvent) {
         self.note(event);
         if let Err(error) = self.write(store).await {
@@ -179,24 +178,24 @@ impl AuditLog {
     /// Writes the queued records to the store, in the order of their arrival.
     ///
     /// If the future is dropped, the records are queued again, as after an error. Storing a record
-    /// twice has no effect.
+    /// twice has no effect, because its id does not change.
     ///
     /// # Errors
     /// Returns the store's error. The records are queued again, within the capacity.
     pub async fn write(&self, store: &Store) -> Result<(), StoreError> {
         let _turn = self.writing.lock().await;
         let (mut taken, lost, number) = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut all = std::mem::take(&mut waiting.events);
-            all.append(&mut waiting.anybodys);
-            waiting.writes += 1;
-            (Taken { log: self, records: all }, std::mem::take(&mut waiting.lost), waiting.writes)
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = std::mem::take(&mut queue.events);
+            all.append(&mut queue.unauthenticated);
+            queue.writes += 1;
+            (Taken { log: self, records: all }, std::mem::take(&mut queue.lost), queue.writes)
         };
         if lost > 0 {
             tracing::error!(lost, "the queue of the audit log is full; some events are only in this log");
         }
         if !taken.records.is_empty() {
-            // Ids sort newest first.
+            // Later ids sort first, so reverse the order.
             taken.records.sort_by_key(|record| Reverse(record.id));
             store.keep_audit(&taken.records).await?;
             taken.records.clear();
@@ -205,25 +204,25 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Waits until a page asks for queued records. The caller then calls [`AuditLog::write`].
-    pub async fn wanted(&self) {
-        self.wanted.notified().await;
+    /// Waits until a page needs the queued records. The caller then calls [`AuditLog::write`].
+    pub async fn write_requested(&self) {
+        self.write_requested.notified().await;
     }
 
-    /// Waits until the queued records of a user, or of all users, are stored. A page then shows
-    /// events that have just occurred.
+    /// Waits until the queued records of a user, or of all users, are stored, so that a page shows
+    /// recent events.
     ///
     /// Wakes the writer instead of writing. Waits for at most [`PENDING_TIMEOUT`], so that a slow
     /// store hardly delays the page.
     pub async fn store_pending(&self, subject: Option<Subject>) {
         let number = {
-            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            if waiting.concerns(subject) {
-                self.wanted.notify_one();
-                waiting.writes + 1
+            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if queue.concerns(subject) {
+                self.write_requested.notify_one();
+                queue.writes + 1
             } else {
-                // A write that has taken the records may still be in progress.
-                waiting.writes
+                // A write in progress may have taken the records from the queue.
+                queue.writes
             }
         };
         let mut written = self.written.subscribe();
@@ -234,8 +233,8 @@ impl AuditLog {
     }
 }
 
-/// Records that a write has taken from the queue. On drop, records that were not stored are queued
-/// again.
+/// Records that a write has taken from the queue. On drop, records that were not stored return to
+/// the queue.
 struct Taken<'a> {
     log: &'a AuditLog,
     records: Vec<AuditRecord>,
@@ -244,17 +243,17 @@ struct Taken<'a> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         if !self.records.is_empty() {
-            let mut waiting = self.log.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.put_back(std::mem::take(&mut self.records));
+            let mut queue = self.log.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.put_back(std::mem::take(&mut self.records));
         }
     }
 }
 
-impl Waiting {
+impl Queue {
     fn add(&mut self, event: AuditEvent) {
-        if event.is_anybodys() {
+        if event.is_unauthenticated() {
             self.count(event);
-        } else if self.events.len() < MAX_WAITING {
+        } else if self.events.len() < MAX_QUEUED {
             self.push(event);
         } else {
             self.lost += 1;
@@ -263,7 +262,7 @@ impl Waiting {
 
     /// Returns whether events of this user are queued. `None` means any user.
     fn concerns(&self, subject: Option<Subject>) -> bool {
-        let mut queued = self.events.iter().chain(&self.anybodys);
+        let mut queued = self.events.iter().chain(&self.unauthenticated);
         queued.any(|record| subject.is_none() || record.event.subject == subject)
     }
 
@@ -273,7 +272,7 @@ impl Waiting {
     }
 
     fn numbered(&mut self, event: AuditEvent) -> AuditRecord {
-        // The number is based on the time, so that commands within one second keep their order.
+        // The number is the time in microseconds, so that records of one second keep their order.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds since 1970")]
         let microseconds = (wall_clock_seconds() * 1e6) as u64;
         let next = (microseconds << OWN_BITS) | self.own;
@@ -283,20 +282,20 @@ impl Waiting {
 
     /// Queues an event that unauthenticated clients can cause.
     ///
-    /// Identical events share one record. When the queue is full, all further events share the last
-    /// record.
+    /// Identical events share one record. When the queue is full, the last record also counts all
+    /// further events.
     fn count(&mut self, event: AuditEvent) {
-        let alike = |known: &&mut AuditRecord| {
+        let is_identical = |known: &&mut AuditRecord| {
             let known = &known.event;
             (known.kind, known.subject, &known.client, known.address, &known.detail)
                 == (event.kind, event.subject, &event.client, event.address, &event.detail)
         };
-        if let Some(known) = self.anybodys.iter_mut().find(alike) {
+        if let Some(known) = self.unauthenticated.iter_mut().find(is_identical) {
             known.event.count += event.count;
-        } else if self.anybodys.len() < MAX_UNAUTHENTICATED {
+        } else if self.unauthenticated.len() < MAX_UNAUTHENTICATED {
             let record = self.numbered(event);
-            self.anybodys.push(record);
-        } else if let Some(AuditRecord { event: rest, .. }) = self.anybodys.last_mut() {
+            self.unauthenticated.push(record);
+        } else if let Some(AuditRecord { event: rest, .. }) = self.unauthenticated.last_mut() {
             *rest = AuditEvent { count: rest.count + event.count, ..AuditEvent::new(rest.at, rest.kind, rest.actor) }
                 .with_detail("several accounts or addresses");
         }
@@ -304,19 +303,19 @@ impl Waiting {
 
     /// Puts the records back at the front of the queue. Drops records that exceed its capacity.
     fn put_back(&mut self, records: Vec<AuditRecord>) {
-        let (mut anybodys, mut events): (Vec<_>, Vec<_>) =
-            records.into_iter().partition(|record| record.event.is_anybodys());
-        for record in std::mem::take(&mut self.anybodys) {
-            if anybodys.len() < MAX_UNAUTHENTICATED {
-                anybodys.push(record);
+        let (mut unauthenticated, mut events): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record.event.is_unauthenticated());
+        for record in std::mem::take(&mut self.unauthenticated) {
+            if unauthenticated.len() < MAX_UNAUTHENTICATED {
+                unauthenticated.push(record);
             } else {
                 self.lost += record.event.count;
             }
         }
         events.append(&mut self.events);
-        self.lost += u64::try_from(events.len().saturating_sub(MAX_WAITING)).unwrap_or(u64::MAX);
-        events.truncate(MAX_WAITING);
-        (self.anybodys, self.events) = (anybodys, events);
+        self.lost += u64::try_from(events.len().saturating_sub(MAX_QUEUED)).unwrap_or(u64::MAX);
+        events.truncate(MAX_QUEUED);
+        (self.unauthenticated, self.events) = (unauthenticated, events);
     }
 }
 
@@ -357,7 +356,7 @@ mod tests {
     use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
     use sealgate_store::memory::MemoryEngine;
 
-    /// Test engine that commits changes and reports an unknown outcome.
+    /// Test engine that commits changes and then reports an unknown outcome.
     #[derive(Default)]
     struct Silent {
         inner: MemoryEngine,
@@ -401,7 +400,7 @@ mod tests {
         let audit = AuditLog::new(&settings);
         let at = UnixTime::from_seconds(1_000);
         let failed = AuditEvent::new(at, AuditKind::SignInFailed, Actor::Stranger);
-        assert!(failed.is_anybodys());
+        assert!(failed.is_unauthenticated());
         audit.note(AuditEvent::new(at, AuditKind::UserCreated, Actor::Operator));
         audit.note(failed.clone());
         engine.is_silent.store(true, Ordering::SeqCst);

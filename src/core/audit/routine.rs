@@ -1,8 +1,8 @@
-//! Counting of refreshes, so that a grant gives one audit record per hour.
+//! Counts refreshes, so that a grant causes one audit record per hour.
 //!
 //! The first refresh of a grant from an address is recorded at once. Later refreshes within the
-//! hour are counted in one record at its end. A record per refresh would take four entries in the
-//! store, more than the refresh itself.
+//! hour are counted, and one record at the end of the hour has their number. A record for each
+//! refresh would take four entries in the store, more than the refresh itself.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -18,20 +18,20 @@ use sealgate_domain::user::Subject;
 
 /// Period for which refreshes are counted together.
 const COUNTING_PERIOD: Duration = Duration::from_hours(1);
-/// Maximum number of counted grants and addresses, about 200 bytes each. Beyond it, each refresh
-/// has a record of its own.
+/// Maximum number of counted pairs of grant and address, about 200 bytes each. When it is reached,
+/// each refresh of another pair has its own record.
 const MAX_COUNTED: usize = 32_768;
-/// Maximum number of records that are created in one call.
+/// Maximum number of records that one call returns.
 const MAX_AT_ONCE: usize = 1024;
 
-/// Refreshes with the same grant and address are counted together.
+/// Grant and address. Refreshes with the same key are counted together.
 type Key = (GrantId, Option<IpAddr>);
 
-/// The refreshes of the last hour.
+/// Counts of refreshes in the current period of each key.
 #[derive(Debug, Default)]
 pub(super) struct Routine {
     counted: HashMap<Key, Counted>,
-    /// Start of each period, the earliest first.
+    /// Start of each key's period, the earliest first.
     since: VecDeque<(UnixTime, Key)>,
 }
 
@@ -40,13 +40,13 @@ struct Counted {
     subject: Option<Subject>,
     client: Option<ClientId>,
     session: Option<SessionId>,
-    /// Time of the first refresh that is in no record yet.
+    /// Time of the first refresh since the last record.
     first: UnixTime,
     count: u64,
 }
 
 impl Routine {
-    /// Counts the event. Returns false if the event needs a separate record.
+    /// Counts the event. Returns false if the event needs its own record.
     pub(super) fn count(&mut self, event: &AuditEvent) -> bool {
         let Some(grant) = event.grant.filter(|_| event.kind == AuditKind::TokensRefreshed && event.detail.is_none())
         else {
@@ -75,7 +75,7 @@ impl Routine {
 
     /// Returns the records of periods that have ended, and starts the next periods.
     ///
-    /// Forgets grants without a refresh in the period.
+    /// Removes keys without a refresh in the period.
     pub(super) fn over(&mut self, now: UnixTime) -> Vec<AuditEvent> {
         let mut records = Vec::new();
         while records.len() < MAX_AT_ONCE
@@ -94,7 +94,7 @@ impl Routine {
         records
     }
 
-    /// Returns all remaining records. Called at shutdown.
+    /// Returns the records of all counted refreshes, at shutdown.
     pub(super) fn all(&mut self) -> Vec<AuditEvent> {
         self.since.clear();
         self.counted.drain().filter_map(|(key, mut counted)| counted.take(key)).collect()
@@ -102,7 +102,8 @@ impl Routine {
 }
 
 impl Counted {
-    /// Returns the record of the counted refreshes and resets the count. `None` if there were none.
+    /// Returns the record of the counted refreshes and resets the count. Returns `None` if the
+    /// count is zero.
     fn take(&mut self, (grant, address): Key) -> Option<AuditEvent> {
         let count = std::mem::take(&mut self.count);
         let event = AuditEvent::new(self.first, AuditKind::TokensRefreshed, Actor::Client).with_grant(grant);

@@ -1,12 +1,14 @@
 //! Limits on requests and password guesses.
 //!
 //! A single process keeps its own counts ([`sealgate_domain::limiter`]). Nodes that share a store
-//! enforce cluster-wide limits together: a node reserves blocks of requests in the store and
-//! consumes them one by one. Password guesses are counted in the store one at a time, before
-//! hashing.
+//! enforce limits of the cluster together:
 //!
-//! If the store does not answer, a request is counted against this node's part of the limit, and a
-//! guess is refused.
+//! - Requests: a node reserves a block of requests in the store, and then counts within the block
+//!   in memory.
+//! - Password guesses: each guess is counted in the store before the password is hashed.
+//!
+//! While the store does not respond, each node enforces an equal part of the limit on requests, and
+//! refuses guesses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +26,17 @@ use sealgate_system::metrics::{BlockOutcome, Metrics};
 /// Each query creates a row, and unauthenticated clients can invent any number of keys.
 const STORE_QUERIES: Rule = Rule { limit: 60_000, window: Duration::from_mins(1) };
 
-/// Scope of a limit.
+/// Processes whose requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitScope {
-    /// Per node.
+    /// This node only.
     Node,
-    /// All nodes of the store together.
+    /// All nodes that share the store.
     Cluster,
 }
 
-/// Counted guess. The caller must give it back if the guess was correct or could not be checked.
+/// Counted guess. After a correct guess, or one that could not be checked, the caller must call
+/// [`RequestLimits::give_back`].
 #[derive(Debug)]
 #[must_use]
 pub enum Guess {
@@ -43,10 +46,10 @@ pub enum Guess {
     Shared(Vec<CountedGuess>),
 }
 
-/// Counts requests and guesses.
+/// Counts requests and guesses against their limits.
 pub struct RequestLimits {
     limiter: Limiter,
-    brake: FailureThrottle,
+    throttle: FailureThrottle,
     cluster: Option<Cluster>,
 }
 
@@ -58,19 +61,19 @@ struct Cluster {
 }
 
 impl RequestLimits {
-    /// Creates the limits of a process that shares nothing. The seeds must be unpredictable to
-    /// clients.
+    /// Creates the limits of a single process, which shares no counts. The seeds must be
+    /// unpredictable to clients.
     pub fn new(windows: [u8; 16], guesses: [u8; 16]) -> Self {
-        Self { limiter: Limiter::new(windows), brake: FailureThrottle::new(guesses), cluster: None }
+        Self { limiter: Limiter::new(windows), throttle: FailureThrottle::new(guesses), cluster: None }
     }
 
-    /// Creates the limits of a node. `seed` belongs to the store and is the same for all its nodes.
+    /// Creates the limits of a node. `seed` is stored, and is the same for all nodes.
     pub fn of_node(seed: [u8; 16], counts: Arc<dyn SharedCounts>, metrics: Arc<Metrics>) -> Self {
         let cluster = Cluster { shares: Shares::new(seed), seed, counts, metrics };
         Self { cluster: Some(cluster), ..Self::new(seed, seed) }
     }
 
-    /// Counts a request if it is allowed. Refused requests are not counted.
+    /// Counts a request and returns whether it is allowed. A refused request is not counted.
     pub async fn take(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         match &self.cluster {
             Some(cluster) if scope == LimitScope::Cluster => self.take_shared(cluster, key, rule, now).await,
@@ -83,7 +86,7 @@ impl RequestLimits {
         self.limiter.take(key, rule, now)
     }
 
-    /// Returns the key's state as known locally, without counting.
+    /// Returns the state of a key as known to this node. Counts nothing.
     pub fn peek(&self, scope: LimitScope, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         match &self.cluster {
             Some(cluster) if scope == LimitScope::Cluster => cluster.shares.peek(key, rule, now),
@@ -92,23 +95,23 @@ impl RequestLimits {
     }
 
     async fn take_shared(&self, cluster: &Cluster, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        let ask = match cluster.shares.take(key, rule, now) {
+        let share = match cluster.shares.take(key, rule, now) {
             Ok(reading) => return reading,
-            Err(ask) => ask,
+            Err(share) => share,
         };
-        let wanted = BlockRequest { key: ask.key, ends: ask.ends(), limit: ask.limit, block: ask.block };
-        let may_ask = self.limiter.take(&LimitKey::text("questions", b""), STORE_QUERIES, now).allowed;
-        let answer = if may_ask { cluster.counts.reserve(wanted).await.ok() } else { None };
+        let request = BlockRequest { key: share.key, ends: share.ends(), limit: share.limit, block: share.block };
+        let may_query = self.limiter.take(&LimitKey::text("questions", b""), STORE_QUERIES, now).allowed;
+        let answer = if may_query { cluster.counts.reserve(request).await.ok() } else { None };
         let Some(block) = answer else {
             cluster.metrics.limit_block(BlockOutcome::Local);
             return self.take_part(cluster.counts.nodes(), key, rule, now);
         };
-        let outcome = if block.got < ask.block { BlockOutcome::Short } else { BlockOutcome::Granted };
+        let outcome = if block.got < share.block { BlockOutcome::Short } else { BlockOutcome::Granted };
         cluster.metrics.limit_block(outcome);
-        cluster.shares.answer(&ask, rule, now, (block.all, block.got))
+        cluster.shares.answer(&share, rule, now, (block.all, block.got))
     }
 
-    /// Counts a request against this node's part of a limit.
+    /// Counts a request against this node's part of a cluster-wide limit.
     fn take_part(&self, nodes: u32, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let part = (rule.limit / nodes.max(1)).max(rule.limit.min(1));
         let reading = self.limiter.take(key, Rule { limit: part, ..rule }, now);
@@ -118,16 +121,18 @@ impl RequestLimits {
     /// Counts a guess under each of these keys.
     ///
     /// Must be called before the guess is checked. Otherwise all concurrent guesses would be
-    /// allowed. If a limit is reached, counts nothing and returns the seconds to wait.
+    /// allowed.
+    ///
+    /// Returns the seconds to wait if a limit is reached. Nothing is counted then.
     ///
     /// # Errors
-    /// # Errors
+    /// [`NotCounted`] if the store did not respond. The guess must be refused.
     pub async fn count_guess(
         &self,
         keys: &[(LimitKey<'_>, Pace)],
         now: UnixTime,
     ) -> Result<Result<Guess, u64>, NotCounted> {
-        let Some(cluster) = &self.cluster else { return Ok(self.brake.take(keys, now).map(Guess::Here)) };
+        let Some(cluster) = &self.cluster else { return Ok(self.throttle.take(keys, now).map(Guess::Here)) };
         let keys = keys.iter().map(|(key, pace)| (shared_key(&cluster.seed, key), *pace)).collect();
         cluster.counts.count_guess(keys, now).await.map(|counted| counted.map(Guess::Shared))
     }
@@ -135,20 +140,20 @@ impl RequestLimits {
     /// Removes a guess from the counts.
     pub fn give_back(&self, guess: Guess, now: UnixTime) {
         match (guess, &self.cluster) {
-            (Guess::Here(counted), _) => self.brake.give_back(counted, now),
+            (Guess::Here(counted), _) => self.throttle.give_back(counted, now),
             (Guess::Shared(counted), Some(cluster)) => cluster.counts.give_back(counted, now),
             (Guess::Shared(_), None) => {}
         }
     }
 
-    /// Counts a failed attempt on this node only.
+    /// Counts a failed attempt on this node only, to bound the load.
     ///
-    /// For secrets that cannot be guessed: the limit only bounds the load.
+    /// Only for secrets that attackers cannot guess. Passwords need [`RequestLimits::count_guess`].
     ///
     /// # Errors
-    /// Seconds to wait before the next attempt.
+    /// Returns the seconds to wait before the next attempt.
     pub fn count_failure_here(&self, key: LimitKey<'_>, pace: Pace, now: UnixTime) -> Result<(), u64> {
-        self.brake.take(&[(key, pace)], now).map(drop)
+        self.throttle.take(&[(key, pace)], now).map(drop)
     }
 }
 
@@ -166,19 +171,19 @@ mod tests {
     const RULE: Rule = Rule { limit: 50, window: Duration::from_mins(1) };
 
     #[derive(Clone, Copy, PartialEq)]
-    enum Manner {
+    enum Behavior {
         Answers,
         Refuses,
     }
 
     struct Server {
-        manner: Mutex<Manner>,
+        behavior: Mutex<Behavior>,
         taken: Mutex<HashMap<(CountKey, u64), u32>>,
     }
 
     impl Server {
-        fn new(manner: Manner) -> Arc<Self> {
-            Arc::new(Self { manner: Mutex::new(manner), taken: Mutex::default() })
+        fn new(behavior: Behavior) -> Arc<Self> {
+            Arc::new(Self { behavior: Mutex::new(behavior), taken: Mutex::default() })
         }
 
         fn node(self: &Arc<Self>) -> RequestLimits {
@@ -189,14 +194,14 @@ mod tests {
 
     #[async_trait]
     impl SharedCounts for Server {
-        async fn reserve(&self, wanted: BlockRequest) -> Result<Block, NotCounted> {
-            let manner = *self.manner.lock().unwrap();
-            if manner == Manner::Refuses {
+        async fn reserve(&self, request: BlockRequest) -> Result<Block, NotCounted> {
+            let behavior = *self.behavior.lock().unwrap();
+            if behavior == Behavior::Refuses {
                 return Err(NotCounted("away"));
             }
             let mut taken = self.taken.lock().unwrap();
-            let all = taken.entry((wanted.key, wanted.ends)).or_default();
-            let got = wanted.block.min(wanted.limit - *all);
+            let all = taken.entry((request.key, request.ends)).or_default();
+            let got = request.block.min(request.limit - *all);
             *all += got;
             Ok(Block { all: *all, got })
         }
@@ -232,7 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn nodes_share_a_cluster_limit_but_not_a_node_limit() {
-        let server = Server::new(Manner::Answers);
+        let server = Server::new(Behavior::Answers);
         let nodes = [server.node(), server.node(), server.node()];
         let (mut of_cluster, mut of_node) = (0, 0);
         for node in &nodes {
@@ -244,20 +249,20 @@ mod tests {
 
     #[tokio::test]
     async fn without_the_store_a_node_enforces_its_part_of_the_limit() {
-        let server = Server::new(Manner::Refuses);
+        let server = Server::new(Behavior::Refuses);
         let node = server.node();
         assert_eq!(allowed(&node, LimitScope::Cluster).await, 16);
-        *server.manner.lock().unwrap() = Manner::Answers;
+        *server.behavior.lock().unwrap() = Behavior::Answers;
         assert_eq!(allowed(&node, LimitScope::Cluster).await, 50, "what was counted here was not counted there");
         let one = Rule { limit: 1, ..RULE };
-        assert!(Server::new(Manner::Refuses).node().take(LimitScope::Cluster, &key(), one, NOW).await.allowed);
+        assert!(Server::new(Behavior::Refuses).node().take(LimitScope::Cluster, &key(), one, NOW).await.allowed);
         let nothing = Rule { limit: 0, ..RULE };
-        assert!(!Server::new(Manner::Refuses).node().take(LimitScope::Cluster, &key(), nothing, NOW).await.allowed);
+        assert!(!Server::new(Behavior::Refuses).node().take(LimitScope::Cluster, &key(), nothing, NOW).await.allowed);
     }
 
     #[tokio::test]
     async fn a_flood_of_keys_does_not_exceed_the_query_limit() {
-        let server = Server::new(Manner::Answers);
+        let server = Server::new(Behavior::Answers);
         let node = server.node();
         for number in 0..STORE_QUERIES.limit + 1000 {
             node.take(LimitScope::Cluster, &LimitKey::text("token", &number.to_be_bytes()), RULE, NOW).await;
@@ -267,7 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn guesses_are_refused_while_they_cannot_be_counted() {
-        let node = Server::new(Manner::Answers).node();
+        let node = Server::new(Behavior::Answers).node();
         let pace = Pace::even(10, Duration::from_mins(15));
         assert_eq!(node.count_guess(&[(key(), pace)], NOW).await.unwrap_err(), NotCounted("away"));
     }

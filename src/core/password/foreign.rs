@@ -1,7 +1,7 @@
 //! Imported password hashes of other programs.
 //!
-//! A user's first sign-in replaces the imported hash with argon2id. Parsing limits the cost of each
-//! hash, so that a check occupies a thread for at most one to two seconds.
+//! At the user's first sign-in, an argon2id hash replaces the imported hash. Parsing limits the
+//! cost of each hash, so that a check occupies a thread for at most one to two seconds.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -16,14 +16,14 @@ use subtle::ConstantTimeEq;
 /// Maximum length of a hash in bytes.
 pub(super) const MAX_HASH_LENGTH: usize = 1024;
 
-// The following limits permit common defaults and no more. At each limit a check takes up to one
-// second of a core, whether the password is right or wrong.
+// The following limits permit the defaults of common programs and no more. At its limit, a check
+// takes up to one second of a core, whether the password is right or wrong.
 /// Maximum cost of bcrypt: Symfony's default. Most other programs use 10 to 12.
 const MAX_BCRYPT_COST: u32 = 13;
 /// Maximum rounds of SHA-crypt: passlib's default. The default of operating systems is 5,000.
 const MAX_SHA_CRYPT_ROUNDS: u32 = 656_000;
-/// Maximum iterations times output blocks. Django's default grows with its releases: 1,200,000 in
-/// 6.0.
+/// Maximum product of iterations and output blocks. Django raises its default with each release:
+/// 1,200,000 in 6.0.
 const MAX_PBKDF2_ITERATIONS: u32 = 1_500_000;
 
 /// Maximum length of a password for crypt(3), in bytes.
@@ -61,7 +61,7 @@ pub enum HashFault {
 const NEW_PASSWORD: &str = "invite the user instead (user invite --from), or leave the hash out and send an \
     invitation afterwards (user resend-invitation EMAIL); see docs/how-to/users-and-groups.md";
 
-/// Returns the hash without a redundant scheme name before it.
+/// Removes a scheme name before a hash that already names its scheme.
 pub(super) fn unwrapped(text: &str) -> &str {
     let wrapped = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     match wrapped {
@@ -70,7 +70,7 @@ pub(super) fn unwrapped(text: &str) -> &str {
     }
 }
 
-/// Parsed hash other than argon2, within the limits.
+/// Parsed hash of a scheme other than argon2, within the limits.
 pub(super) struct ForeignHash<'h> {
     pub(super) scheme: &'static str,
     kind: Kind<'h>,
@@ -80,7 +80,7 @@ enum Kind<'h> {
     Bcrypt(&'h str),
     ShaCrypt {
         hash: &'h str,
-        /// Maximum length of a password to compare, in bytes. Longer passwords are wrong.
+        /// Maximum length of the password in bytes. Longer passwords do not match.
         longest: usize,
     },
     /// Digest of password and salt.
@@ -118,8 +118,8 @@ impl<'h> ForeignHash<'h> {
             "5" => sha_crypt(text, "sha256-crypt", 43),
             "6" => sha_crypt(text, "sha512-crypt", 86),
             "1" | "apr1" => Err(HashFault::Weak("MD5 ($1$, $apr1$)")),
-            // Implementations with the sign-extension bug of 2011: non-ASCII characters overwrite
-            // the ones before them.
+            // Reject implementations with the sign-extension bug of 2011, where a non-ASCII
+            // character overwrites the characters before it.
             "2" | "2x" => Err(HashFault::Weak("an early version of bcrypt ($2$, $2x$)")),
             _ => match name.strip_prefix("pbkdf2").map(|digest| digest.strip_prefix('-').unwrap_or(digest)) {
                 Some(digest) => {
@@ -173,7 +173,7 @@ fn is_crypt_letter(byte: u8) -> bool {
 
 fn bcrypt(text: &str) -> Result<ForeignHash<'_>, HashFault> {
     let malformed = HashFault::Malformed("bcrypt");
-    // The library's parser accepts a sign before the cost.
+    // The library's parser also accepts a sign before the cost.
     let cost = text.get(4..6).filter(|cost| cost.bytes().all(|byte| byte.is_ascii_digit())).ok_or(malformed)?;
     ::bcrypt::HashParts::from_str(text).map_err(|_| malformed)?;
     match cost.parse().map_err(|_| malformed)? {
@@ -189,7 +189,7 @@ fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<
     let mut fields = text.split('$').skip(2).peekable();
     let mut rounds = sha_crypt::Params::RECOMMENDED_ROUNDS;
     if let Some(field) = fields.next_if(|field| field.starts_with("rounds=")) {
-        // Implementations raise fewer than 1000 rounds to 1000, and write that number.
+        // Implementations use at least 1000 rounds, and write that number if fewer were requested.
         rounds = decimal(field.strip_prefix("rounds=").unwrap_or_default()).ok_or(malformed)?;
         if rounds < sha_crypt::Params::ROUNDS_MIN {
             return Err(malformed);
@@ -304,7 +304,7 @@ impl Pbkdf2 {
         let malformed = HashFault::Malformed(scheme);
         let (Some(salt), Some(output)) = (salt, output) else { return Err(malformed) };
         let iterations = iterations.and_then(NonZeroU32::new).ok_or(malformed)?;
-        // A shorter output would match other passwords too.
+        // With a shorter output, other passwords would match too.
         if salt.is_empty() || output.len() < 16 {
             return Err(malformed);
         }
@@ -316,8 +316,8 @@ impl Pbkdf2 {
     }
 }
 
-/// Parses a number of digits only. Numbers that are too large become `u32::MAX`, which exceeds
-/// every limit.
+/// Parses a number that consists of digits only. Returns `u32::MAX`, which exceeds every limit, for
+/// numbers that are too large.
 fn decimal(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))
@@ -379,7 +379,7 @@ mod tests {
         ] {
             assert!(import_hash(&text.replacen(small, large, 1)).is_ok(), "{large}");
         }
-        // Each block of the output needs all iterations again.
+        // Each block of the output takes all iterations again.
         let long = format!("$pbkdf2-sha256$750001$c2FsdHNhbHQ${}", "A".repeat(86));
         assert!(matches!(fault(&long), HashFault::TooMuchWork(_)));
     }

@@ -1,13 +1,13 @@
 //! Password hashing with argon2id (RFC 9106) on dedicated threads.
 //!
 //! A check takes 13 ms of a core and 19 MiB, so a flood of sign-ins must not use all cores or all
-//! memory. Therefore the threads are few and have a low priority, each reuses its memory, and their
-//! queue is bounded and fair. Rate limits are applied elsewhere.
+//! memory. Therefore the number of threads is small, their priority is low, each reuses its memory,
+//! and their queue is bounded and fair. The callers apply rate limits.
 //!
 //! New passwords are hashed in Unicode Normalization Form C (RFC 8265 §4.2), because keyboards of
-//! different systems send different bytes for the same letters. A typed password is first compared
-//! in that form, then as typed if the forms differ. Imported hashes and hashes of older versions
-//! need the second comparison.
+//! different systems send different bytes for the same letter. A typed password is compared in that
+//! form first, and then unchanged if the forms differ, because imported hashes and hashes of older
+//! versions were made from the unchanged form.
 //!
 //! Imported hashes of other schemes ([`foreign`]) are accepted until the user's first sign-in.
 
@@ -43,18 +43,19 @@ use sealgate_domain::password_rules::{Owner, PasswordFault, check_form, is_commo
 /// Maximum length of a password in bytes. Longer passwords are always wrong.
 pub(crate) const MAX_PASSWORD_BYTES: usize = MAX_PASSWORD_LENGTH;
 
-/// Memory of a new hash in KiB. OWASP's second set of parameters: 19 MiB, two passes, one lane.
+/// Memory of a new hash in KiB. This is OWASP's second set of parameters: 19 MiB, two passes, one
+/// lane.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const OUTPUT_BYTES: usize = 32;
 
-/// Maximum memory of a stored hash, in KiB. The limits prevent that an import mistake blocks all
-/// sign-ins.
+/// Maximum memory of a stored hash, in KiB. The maximum values prevent that a mistake in an import
+/// blocks all sign-ins.
 const MAX_MEMORY_KIB: u32 = 128 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
-/// Maximum product of memory in KiB and passes, which determines the duration of argon2.
+/// Maximum product of memory in KiB and passes, which is proportional to the duration.
 const MAX_WORK_KIB: u32 = 4 * MAX_MEMORY_KIB;
 
 /// Maximum time for which a request waits for its password check.
@@ -64,7 +65,8 @@ const NICENESS: i32 = 5;
 /// Idle time after which a thread frees its memory.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Returns whether the password should be hashed again with the current parameters at its next use.
+/// Returns whether the password should be hashed again with the current parameters when the user
+/// next signs in.
 pub fn needs_rehash(hash: &PasswordHash) -> bool {
     match StoredHash::parse(hash.as_str()) {
         Ok(StoredHash::Argon2(hash)) => !hash.is_current(),
@@ -78,7 +80,7 @@ pub fn needs_rehash(hash: &PasswordHash) -> bool {
 /// The hash is stored unchanged until the user's first sign-in.
 ///
 /// # Errors
-/// [`HashFault`]. The error contains no part of the hash.
+/// [`HashFault`], which contains no part of the hash.
 pub fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), HashFault> {
     let text = foreign::unwrapped(text);
     let hash = StoredHash::parse(text)?;
@@ -104,7 +106,7 @@ impl<'h> StoredHash<'h> {
     /// Parses a stored hash.
     ///
     /// # Errors
-    /// [`HashFault`], also if the hash needs too much work.
+    /// [`HashFault`], also if a check takes too much work.
     fn parse(text: &'h str) -> Result<Self, HashFault> {
         if text.starts_with("$argon2") {
             return Argon2Hash::parse(text).map(Self::Argon2);
@@ -138,7 +140,7 @@ impl Argon2Hash {
     /// Parses a PHC string.
     ///
     /// # Errors
-    /// Returns an error if it is not a hash of version 19, or needs too much work.
+    /// [`HashFault`] if it is not an argon2 hash of version 19, or takes too much work.
     fn parse(text: &str) -> Result<Self, HashFault> {
         let malformed = HashFault::Malformed("argon2");
         let phc = phc::PasswordHash::new(text).map_err(|_| malformed)?;
@@ -166,7 +168,7 @@ impl Argon2Hash {
     }
 }
 
-/// Hashes a password on the calling thread. The command line uses it.
+/// Hashes a password on the calling thread, for the command line.
 ///
 /// # Errors
 /// `TooLong`, `Broken`.
@@ -174,10 +176,10 @@ pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<Password
     Hasher::new().hash(password, salt)
 }
 
-/// Checks a new password against the rules on the calling thread. The command line uses it.
+/// Checks a new password against the rules on the calling thread, for the command line.
 ///
 /// # Errors
-/// Returns the first rule that it violates.
+/// Returns the first violated rule.
 pub fn check_blocking(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     check_form(password, owner)?;
     if is_common(password.expose()) { Err(PasswordFault::Common) } else { Ok(()) }
@@ -218,8 +220,8 @@ impl Passwords {
         wait(answer).await
     }
 
-    /// Checks a new password against the rules on the password threads, so that it delays no
-    /// request.
+    /// Checks a new password against the rules on the password threads, so that requests are not
+    /// delayed.
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Broken`.
@@ -239,8 +241,8 @@ impl Passwords {
 
     /// Returns whether `password` matches the hash.
     ///
-    /// Without a hash, as for an unknown user, does the same work and returns false. The duration
-    /// therefore does not reveal which users exist.
+    /// Without a hash, as for an unknown user, does the same work and returns false, so that the
+    /// duration does not reveal which users exist.
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Broken`.
@@ -250,8 +252,7 @@ impl Passwords {
         hash: Option<&PasswordHash>,
         password: SecretString,
     ) -> Result<bool, PasswordError> {
-        // The short duration depends only on the length that the client sent, so it reveals nothing
-        // about accounts.
+        // The short duration reveals only the length of the password, which the client already has.
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
         }
@@ -265,7 +266,7 @@ impl Drop for Passwords {
     fn drop(&mut self) {
         self.queue.close();
         for thread in self.threads.drain(..) {
-            // A panic was logged by the thread itself.
+            // The thread has logged its panic.
             let _ = thread.join();
         }
     }
@@ -280,8 +281,7 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
 }
 
 fn work(queue: &PasswordQueue) {
-    // If the priority cannot be lowered, the threads work but compete with the signer for the
-    // cores.
+    // If the priority cannot be lowered, the threads compete with the signer for the cores.
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
         tracing::warn!(%error, "cannot lower the priority of the password threads");
     }
@@ -298,7 +298,7 @@ fn work(queue: &PasswordQueue) {
                 let _ = reply.send(hasher.verify(hash.as_ref(), &password));
             }
             PasswordJob::Judge { password, reply } => {
-                // A panic in the library must not end the thread.
+                // A panic of the library must not end the thread.
                 let judged = panic::catch_unwind(|| is_common(password.expose_secret()));
                 let _ = reply.send(judged.map_err(|_| PasswordError::Broken));
             }
@@ -311,7 +311,7 @@ fn next(queue: &PasswordQueue, hasher: &mut Hasher) -> Option<PasswordJob> {
     queue.pop(IDLE, || hasher.rest())
 }
 
-/// argon2id with memory that is reused for the next password.
+/// argon2id hasher that reuses its memory for the next password.
 struct Hasher {
     blocks: Vec<Block>,
 }
@@ -346,10 +346,10 @@ impl Hasher {
         Ok(PasswordHash::new(phc.to_string()))
     }
 
-    /// Compares the composed form of the password, and then the typed form if it differs.
+    /// Compares the composed form of the password, and then the typed form if the two differ.
     fn verify(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
-        // Treat the empty password like that of an unknown user, because an imported hash may be of
-        // the empty password.
+        // Treat an empty password like the password of an unknown user, because an imported hash
+        // may be the hash of the empty password.
         let hash = hash.filter(|_| !password.expose_secret().is_empty());
         if let Some(composed) = composed(password)
             && self.verify_bytes(hash, &composed)?
@@ -383,16 +383,16 @@ impl Hasher {
                 (right, false)
             }
         };
-        // A wrong password must not be rejected faster than for an unknown user. That would reveal
-        // which users have a fast imported hash. The right password is hashed again at the sign-in,
-        // which takes as long.
+        // A wrong password must not be rejected faster than the password of an unknown user.
+        // Otherwise the duration would reveal which users have a fast imported hash. A right
+        // password takes as long, because it is hashed again at the sign-in.
         if !right && !is_current {
             self.spend(password)?;
         }
         Ok(right)
     }
 
-    /// Does the work of a check and discards the result.
+    /// Does the work of a check, and discards the result.
     fn spend(&mut self, password: &SecretString) -> Result<(), PasswordError> {
         let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
         self.derive(Algorithm::Argon2id, &new_params()?, password, &[0; 16], &mut *output)
@@ -411,8 +411,8 @@ impl Hasher {
         if self.blocks.len() < needed {
             self.blocks.resize(needed, Block::new());
         }
-        // The blocks reveal no shortcut to the password, because the second pass has overwritten
-        // the first.
+        // The memory can be reused without erasure: the second pass has overwritten the first, so
+        // the blocks give no shortcut to the password.
         let argon2 = Argon2::new(algorithm, Version::V0x13, params.clone());
         let password = password.expose_secret().as_bytes();
         let derived = argon2.hash_password_into_with_memory(password, salt, output, &mut self.blocks);
@@ -424,9 +424,9 @@ impl Hasher {
     }
 }
 
-/// Returns the password in Normalization Form C, if that differs from the typed form.
+/// Returns the password in Normalization Form C if it differs from the typed form.
 ///
-/// Also returns `None` if the composed form exceeds the maximum length.
+/// Returns `None` if the forms are equal, or if the composed form is too long.
 fn composed(password: &SecretString) -> Option<SecretString> {
     let typed = password.expose_secret();
     if typed.is_ascii() {
@@ -436,8 +436,8 @@ fn composed(password: &SecretString) -> Option<SecretString> {
     if normalizer.is_normalized(typed) {
         return None;
     }
-    // A single allocation can be zeroized. A character grows to at most three times its bytes
-    // (Unicode Standard Annex 15).
+    // Allocate once, so that no unerased copy remains. Normalization at most triples the length in
+    // UTF-8 (Unicode Standard Annex 15).
     let mut composed = Zeroizing::new(String::with_capacity(3 * typed.len()));
     normalizer.normalize_to(typed, &mut *composed).ok()?;
     (composed.len() <= MAX_PASSWORD_BYTES).then(|| SecretString::from(composed.as_str()))
@@ -513,15 +513,15 @@ mod tests {
             }
         }
         let [known, unknown] = times.map(|time| time.as_secs_f64());
-        // Each time is the minimum of five measurements. Without the dummy work, the second time
-        // would be a thousandth of the first.
+        // Each time is the minimum of five measurements. Without the dummy work, `unknown` would be
+        // a thousandth of `known`.
         assert!((0.2..5.0).contains(&(known / unknown)), "{known} {unknown}");
     }
 
     #[tokio::test]
     async fn a_fast_imported_hash_takes_as_long_as_an_unknown_user() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
-        // Created with slappasswd, and with argon2 at a hundredth of the current parameters' work.
+        // Created with slappasswd, and with argon2 at a hundredth of the current work.
         let ssha = PasswordHash::new("{SSHA}3sziG0LBD8aJKms7qUVUc6jvnDlaSwlF".to_owned());
         let quick = PasswordHash::new(
             "$argon2id$v=19$m=1024,t=1,p=1$PidEqFUKISSkNAYgRGhNiQ$+7XIXXb49Vzfvbqkb/fNVWRPuiEJxt42QAmk1bbjDHQ"
@@ -536,8 +536,8 @@ mod tests {
             }
         }
         let [nobody, ssha, quick] = times.map(|time| time.as_secs_f64());
-        // Each time is the minimum of five measurements. Without the dummy work, the imported
-        // hashes would take a hundredth.
+        // Each time is the minimum of five measurements. Without the dummy work, a check of an
+        // imported hash would take a hundredth of the time.
         assert!(
             (0.5..5.0).contains(&(ssha / nobody)) && (0.5..5.0).contains(&(quick / nobody)),
             "{nobody} {ssha} {quick}"
@@ -592,7 +592,7 @@ mod tests {
         let passwords = Passwords::new(&login(1, 2)).unwrap();
         let hash = stored("correct horse");
         // All jobs are submitted before the first is done: a check takes milliseconds, a submission
-        // microseconds.
+        // takes microseconds.
         let checks: Vec<_> = (0..64)
             .map(|_| {
                 let (reply, answer) = oneshot::channel();

@@ -1,8 +1,8 @@
 //! Bounded and fair queue of the password threads.
 //!
-//! Each network has its own line, and the lines take turns. If the queue is full, the longest line
-//! drops its newest job for a shorter line. A network may use the whole queue while it is alone,
-//! but cannot block other networks.
+//! Each network has its own line, and the threads serve the lines in turn. If the queue is full, a
+//! job of a shorter line displaces the newest job of the longest line. A single network can use the
+//! whole queue, but cannot block other networks.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ pub enum PasswordError {
     /// A new password is longer than [`crate::password::MAX_PASSWORD_BYTES`].
     #[error("the password is longer than {MAX_PASSWORD_LENGTH} bytes")]
     TooLong,
-    /// argon2 rejected its parameters, or its threads have ended: a bug.
+    /// argon2 rejected its parameters, or the threads have ended. This is a bug.
     #[error("passwords cannot be verified")]
     Broken,
 }
@@ -35,8 +35,7 @@ pub enum PasswordError {
 impl PasswordError {
     /// Logs the error.
     ///
-    /// Clients can cause all errors but `Broken` with each request, so only `Broken` is logged as
-    /// an error.
+    /// Only `Broken` is logged as an error, because clients can cause the others with each request.
     pub fn log(self, what: &str) {
         match self {
             Self::Broken => tracing::error!(error = %self, "{what}"),
@@ -45,10 +44,10 @@ impl PasswordError {
     }
 }
 
-/// Line of a job in the queue.
+/// Line in which a job is queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
-    /// Clients that attackers cannot impersonate. Their jobs have priority. Rate limits bound their
+    /// Clients that attackers cannot impersonate. Their jobs come first; rate limits bound their
     /// number.
     Trusted,
     /// Network of an unknown client: an IPv4 address or an IPv6 /48.
@@ -65,7 +64,7 @@ impl Line {
     }
 }
 
-/// Job of a thread, with the channel for its result.
+/// Job for a password thread, with the channel for its result.
 pub(super) enum PasswordJob {
     Hash {
         password: SecretString,
@@ -85,7 +84,7 @@ pub(super) enum PasswordJob {
 }
 
 impl PasswordJob {
-    /// Returns whether the request was cancelled. Its job would only delay others.
+    /// Returns whether the request was cancelled, so that its job need not be done.
     pub(super) fn is_abandoned(&self) -> bool {
         match self {
             Self::Hash { reply, .. } => reply.is_closed(),
@@ -104,36 +103,36 @@ impl PasswordJob {
 pub(super) struct PasswordQueue {
     waiting: Mutex<Waiting>,
     filled: Condvar,
-    most: usize,
+    capacity: usize,
 }
 
 #[derive(Default)]
 struct Waiting {
     trusted: VecDeque<PasswordJob>,
-    /// Contains no empty line. The line with the next turn comes first.
+    /// Lines of networks, the next to be served first. No line is empty.
     strangers: VecDeque<([u8; 16], VecDeque<PasswordJob>)>,
     count: usize,
     closed: bool,
 }
 
 impl PasswordQueue {
-    pub(super) fn new(most: usize) -> Self {
-        Self { waiting: Mutex::default(), filled: Condvar::new(), most }
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { waiting: Mutex::default(), filled: Condvar::new(), capacity }
     }
 
     /// Adds a job to the end of its line.
     ///
     /// # Errors
-    /// `Busy` if the queue is full and no line is longer, `Broken` if it is closed.
+    /// `Busy` if the queue is full and no other line is longer; `Broken` if it is closed.
     pub(super) fn push(&self, line: Line, job: PasswordJob) -> Result<(), PasswordError> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(PasswordError::Broken);
         }
-        if waiting.count >= self.most {
+        if waiting.count >= self.capacity {
             waiting.drop_abandoned();
         }
-        if waiting.count >= self.most && !waiting.make_room(line) {
+        if waiting.count >= self.capacity && !waiting.make_room(line) {
             return Err(PasswordError::Busy);
         }
         waiting.count += 1;
@@ -149,11 +148,9 @@ impl PasswordQueue {
         Ok(())
     }
 
-    /// Waits for the next job and returns it.
+    /// Waits for the next job and returns it. Returns `None` if the queue is closed and empty.
     ///
     /// Calls `rest` each time that no job has arrived for `idle`.
-    ///
-    /// Returns `None` if the queue is closed and empty.
     pub(super) fn pop(&self, idle: Duration, mut rest: impl FnMut()) -> Option<PasswordJob> {
         let mut waiting = self.lock();
         loop {
@@ -181,7 +178,7 @@ impl PasswordQueue {
 
     #[cfg(test)]
     pub(super) fn is_full(&self) -> bool {
-        self.lock().count >= self.most
+        self.lock().count >= self.capacity
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -203,8 +200,8 @@ impl Waiting {
         job
     }
 
-    /// Drops the newest job of the longest line of a network, if that line is longer than `line`
-    /// would be.
+    /// Drops the newest job of the longest line, if that line is longer than `line` would become.
+    /// Returns whether there is room.
     fn make_room(&mut self, line: Line) -> bool {
         let own = match line {
             Line::Trusted => 0,
@@ -287,8 +284,8 @@ mod tests {
         let _x = push(&queue, line(2), "x").unwrap();
         assert_eq!(flood[3].try_recv(), Ok(Err(PasswordError::Busy)));
         let _y = push(&queue, line(3), "y").unwrap();
-        // Two jobs of the flood are left, and one job of each other network. A new network is
-        // admitted, but not a second job of another network.
+        // The queue has two jobs of the flood and one each of networks 2 and 3. It admits a new
+        // network, but not a second job of network 2.
         assert_eq!(push(&queue, line(2), "x").unwrap_err(), PasswordError::Busy);
         let _z = push(&queue, line(4), "z").unwrap();
         assert_eq!(push(&queue, line(5), "w").unwrap_err(), PasswordError::Busy);

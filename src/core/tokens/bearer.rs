@@ -1,15 +1,16 @@
-//! Verification of access tokens presented to this server, at UserInfo and the gateway.
+//! Verification of access tokens of this issuer, for UserInfo and the gateway.
 //!
-//! The signature is verified once per token, revocation is checked at every use. The cache key is
-//! the token's SHA-256, so the cache holds no credentials. An entry has two numbers that were read
-//! before its checks:
+//! The signature is verified once per token. Revocation is checked at every use, with the help of a
+//! cache. Its key is the token's SHA-256, so the cache holds no credentials. Each entry has two
+//! numbers, which were read before the token was checked:
 //!
-//! - The user's access counter in the store. It changes when access of the user, of the client or
-//!   by a key is revoked. The token's records are then read again, without verifying the signature.
-//! - The generation of the published keys. If it has changed, the token's key must still be
-//!   published.
+//! - The user's access counter in the store. Every revocation that may affect the user's tokens
+//!   changes it. The grant, client and user are then read again; the signature is not verified
+//!   again.
+//! - The generation of the published keys. If it has changed, the entry is valid only while the
+//!   token's key is still published.
 //!
-//! A cached token therefore outlives neither a revocation nor its key.
+//! A cached token is therefore rejected once it is revoked or its key is removed.
 
 use std::sync::Arc;
 
@@ -36,14 +37,14 @@ pub struct Bearer {
     pub scope: Scope,
     pub user: Arc<User>,
     pub client: ClientId,
-    /// Whether an authorized party vouches for that client: see [`Client::is_vouched_for`].
+    /// Whether an authorized party vouches for the client: see [`Client::is_vouched_for`].
     pub vouched_for: bool,
 }
 
 /// Reason why a token is rejected.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BearerFault {
-    /// Forged, expired, revoked, of another issuer, or no token at all.
+    /// The token is malformed, forged, expired, revoked or of another issuer.
     #[error("the access token is not valid")]
     Invalid,
     /// The store cannot be read.
@@ -51,7 +52,7 @@ pub enum BearerFault {
     Store(#[from] StoreError),
 }
 
-/// Cache of valid tokens.
+/// Cache of valid access tokens.
 pub struct Bearers(Cache<[u8; 32], Entry>);
 
 #[derive(Clone)]
@@ -85,8 +86,8 @@ impl Bearers {
             return Err(BearerFault::Invalid);
         }
         let key = *SecretHash::for_secret(token.as_bytes()).as_bytes();
-        // Read the generation before the token is verified, so that a later removal of a key makes
-        // the entry stale.
+        // Read the generation before verifying the token, so that a later removal of a key
+        // invalidates the entry.
         let keys = issuer.signer().key_set().generation();
         let claims = match self.0.get(&key) {
             Some(entry) if now >= entry.bearer.claims.exp => {
@@ -106,7 +107,7 @@ impl Bearers {
             None => issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
         };
         let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
-        // Read the counter before any query, so that a later revocation makes the entry stale.
+        // Read the counter before the queries, so that a later revocation invalidates the entry.
         let access_counter = store.access_counter(subject);
         let Some(bearer) = Box::pin(look_up(store, config, subject, claims)).await? else {
             self.0.remove(&key);
@@ -118,8 +119,7 @@ impl Bearers {
     }
 }
 
-/// Returns the token's data if its grant, client and user, and the token itself, are all still
-/// valid.
+/// Returns the token's data if the token is not revoked and its grant, client and user are active.
 async fn look_up(
     store: &Store,
     config: &Config,
@@ -133,14 +133,14 @@ async fn look_up(
     };
     let registered = clients::may_be_registered(&client).then_some(&client);
     let found = store.token_standing(grant, registered, subject, &claims.jti).await?;
-    let grant_stands = found.grant.is_some_and(|grant| grant.is_active());
+    let grant_is_active = found.grant.is_some_and(|grant| grant.is_active());
     let registered = match registered {
         Some(_) => found.client.map(|client| clients::as_configured(config, client)),
         None => clients::configured(config, &client),
     };
     let registered = registered.filter(Client::is_enabled);
     let user = found.user.filter(User::is_enabled);
-    let (Some(user), Some(registered), true) = (user, registered, grant_stands) else { return Ok(None) };
+    let (Some(user), Some(registered), true) = (user, registered, grant_is_active) else { return Ok(None) };
     if found.is_revoked {
         return Ok(None);
     }

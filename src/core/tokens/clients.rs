@@ -1,5 +1,5 @@
-//! Clients, either registered or derived from the configuration: one for each protected
-//! application, and one for the server's own pages.
+//! Clients of the issuer. Some are registered. Others are derived from the configuration: one for
+//! each protected application, and one for the server's own pages.
 
 use sealgate_config::{App, Config};
 use sealgate_domain::client::{
@@ -12,7 +12,7 @@ use sealgate_store::{Store, StoreError};
 
 pub use sealgate_domain::client::{INTERNAL_CLIENT, OWN_CLIENT};
 
-/// Pages of the provider that require sign-in: valid return URLs after a sign-in.
+/// Pages of the provider that require sign-in, and are therefore permitted as return URLs.
 pub const OWN_PAGES: &[&str] = &[
     "/",
     "/account",
@@ -40,17 +40,18 @@ pub const OWN_PAGES: &[&str] = &[
 /// Callback path of a protected application's sign-in, on the application's own host.
 pub const CALLBACK: &str = "/.sealgate/callback";
 
-/// Returns the client with this id: that of a protected application, or a registered one.
+/// Returns the client with this id, registered or derived from the configuration.
 pub async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     if may_be_registered(id) { registered(store, config, id).await } else { Ok(configured(config, id)) }
 }
 
-/// Whether a client with this id would be registered rather than derived from the configuration.
+/// Returns whether a client with this id would be registered rather than derived from the
+/// configuration.
 pub(crate) fn may_be_registered(id: &ClientId) -> bool {
     !id.as_str().starts_with(INTERNAL_CLIENT)
 }
 
-/// Returns the client with this id that is derived from the configuration.
+/// Returns the client that is derived from the configuration under this id.
 pub fn configured(config: &Config, id: &ClientId) -> Option<Client> {
     let name = id.as_str().strip_prefix(INTERNAL_CLIENT)?;
     if id.as_str() == OWN_CLIENT {
@@ -59,13 +60,13 @@ pub fn configured(config: &Config, id: &ClientId) -> Option<Client> {
     config.apps.iter().find(|app| app.name == name).and_then(|app| of_app(config, app))
 }
 
-/// Returns the registered client with this id, with the scope that this server's configuration
+/// Returns the registered client with this id. Its scope is limited to what the configuration
 /// permits.
 pub async fn registered(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     Ok(store.client(id).await?.map(|client| as_configured(config, client)))
 }
 
-/// Returns a registered client with the scope that this server's configuration permits.
+/// Limits the scope of a registered client to what the configuration permits.
 pub(crate) fn as_configured(config: &Config, client: Client) -> Client {
     if config.tokens.groups_scope {
         return client;
@@ -73,19 +74,19 @@ pub(crate) fn as_configured(config: &Config, client: Client) -> Client {
     Client { scope: client.scope.without(ScopeValue::Groups), ..client }
 }
 
-/// Returns the client of the server's own pages. It never gets a code: the pages only need the
-/// browser session.
+/// Returns the client of the server's own pages. It never gets an authorization code, because the
+/// pages only need the browser session.
 fn of_own_pages(config: &Config) -> Option<Client> {
     let uri = |page: &&str| RedirectUri::of_application(&format!("{}{page}", config.issuer.as_str()));
     let uris = OWN_PAGES.iter().map(uri).collect();
     let client = first_party(ClientId::parse(OWN_CLIENT)?, config.pages.operator.clone(), uris);
-    // Only public clients need PKCE. Without a secret, the client cannot authenticate at the token
-    // endpoint.
+    // A public client would need PKCE. This client has no secret, so it cannot authenticate at the
+    // token endpoint.
     Some(Client { client_type: ClientType::Confidential, ..client })
 }
 
-/// Returns the client for signing in to a protected application. It is first-party, so users are
-/// not asked for consent, and only the authorization endpoint accepts it.
+/// Returns the client for sign-ins to a protected application. It is first-party, so users are not
+/// asked for consent. Only the authorization endpoint accepts it.
 fn of_app(config: &Config, app: &App) -> Option<Client> {
     let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&config.issuer)));
     let id = ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?;

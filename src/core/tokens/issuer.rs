@@ -1,6 +1,6 @@
-//! The issuer: creates tokens from an [`Authorization`] and verifies presented tokens.
+//! Creates tokens from an [`Authorization`] and verifies presented tokens.
 //!
-//! It uses claims, keys and signatures but no store, so it does not check revocation.
+//! This module does not read the store, so it cannot check revocation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,12 +41,12 @@ impl Issuer {
         self.signer.as_ref()
     }
 
-    /// Signs the tokens of a grant. `jti` identifies the access token.
+    /// Signs the tokens of a grant. `jti` becomes the id of the access token.
     ///
-    /// The ID token is signed second, because it contains the hash of the access token.
+    /// The access token is signed first, because the ID token contains its hash.
     ///
     /// # Errors
-    /// If the PKCS#11 token does not sign. Nothing has been stored by then.
+    /// Returns an error if the PKCS#11 token does not sign. Nothing has been stored by then.
     pub async fn mint(
         &self,
         authorization: &Authorization,
@@ -133,8 +133,8 @@ impl Issuer {
         self.signed(kid, input).await
     }
 
-    /// Returns the claims of an unexpired access token issued by this server (RFC 9068 §4), or
-    /// `None` for any other text. The resource must check the audience.
+    /// Returns the claims of an unexpired access token of this issuer (RFC 9068 §4), or `None` for
+    /// any other text. The caller must check the audience.
     pub fn access_token(&self, token: &str, now: UnixTime) -> Option<AccessTokenClaims> {
         let token = self.verified(token)?;
         if !token.is(jwt::ACCESS_TOKEN) {
@@ -145,9 +145,9 @@ impl Issuer {
         (claims.iss == self.name && begun && now < claims.exp).then_some(claims)
     }
 
-    /// Returns whether a text has the form of an access token that names this issuer, valid or not.
+    /// Returns whether a text looks like an access token of this issuer, valid or not.
     ///
-    /// Verifies no signature. The gateway uses this to keep such tokens from applications.
+    /// Verifies no signature. The gateway uses this to withhold such tokens from applications.
     pub fn is_own_access_token(&self, token: &str) -> bool {
         #[derive(serde::Deserialize)]
         struct Named {
@@ -157,7 +157,7 @@ impl Issuer {
         token.claims::<Named>().is_some_and(|claims| claims.iss == self.name)
     }
 
-    /// Returns the claims of an ID token issued by this server, expired or not, as a hint (OpenID
+    /// Returns the claims of an ID token of this issuer, expired or not, for use as a hint (OpenID
     /// Connect Core §3.1.2.1, RP-Initiated Logout §2).
     ///
     /// Returns `None` for any other text, including access tokens.
@@ -170,8 +170,8 @@ impl Issuer {
         (claims.iss == self.name).then_some(claims)
     }
 
-    /// Returns whether a previously verified token names a key that is still published. The
-    /// operator may have removed a compromised key.
+    /// Returns whether the key of a previously verified token is still published. The operator may
+    /// have removed a compromised key.
     pub(crate) fn names_a_published_key(&self, token: &str) -> bool {
         Unverified::parse(token).is_some_and(|token| self.signer.key_set().find(&token.kid).is_some())
     }

@@ -1,5 +1,5 @@
-//! Tokens of this server, which `issuer` creates and `bearer` verifies, tokens of other issuers
-//! (`trusted`), and the clients that hold tokens (`clients`).
+//! Tokens of this issuer (`issuer` creates them, `bearer` verifies them), tokens of other issuers
+//! (`trusted`), and the clients (`clients`).
 
 pub mod bearer;
 pub mod clients;

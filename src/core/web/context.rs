@@ -1,4 +1,4 @@
-//! Context of a request in the provider or the gateway: its head, body, sender and time.
+//! Context of a request to the provider or the gateway.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -26,43 +26,43 @@ use sealgate_pages::{LinkTarget, Problem, device};
 use sealgate_store::StoreError;
 use sealgate_system::clock;
 
-/// Maximum length of `User-Agent` that is read, bytes.
+/// Maximum number of bytes of `User-Agent` that are read.
 const MAX_USER_AGENT_LENGTH: usize = 800;
 
 /// Body of a request, if it was read.
 #[derive(Debug)]
 pub enum Body {
-    /// The handler cannot read the body.
+    /// Not available: the handler decides without the body.
     Away,
-    /// The body was not read yet.
+    /// Not read yet.
     Unread,
     Read(Bytes),
 }
 
-/// Recipient of error responses, which determines their format.
+/// Who receives errors, which determines their format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
     /// Programs: errors are JSON.
     Programs,
     People,
-    /// Decided from the request's header fields.
+    /// Programs or users, depending on the request's header fields.
     Sender,
 }
 
-/// Differences between pages on the issuer's host and pages on an application's host.
+/// What differs between pages on the issuer's host and pages on an application's host.
 pub struct PageHost {
-    /// Returns the folder of the stylesheet, script and logo.
+    /// Returns the base path of the stylesheet, scripts and logo.
     pub assets: fn(&Config) -> String,
     pub has_script: bool,
-    /// Permitted targets of forms on error pages (CSP Level 3, `form-action`).
+    /// Permitted form targets on error pages (CSP Level 3, `form-action`).
     pub form_action: &'static str,
-    /// Returns the URL of this page in another language, given by its tag.
+    /// Returns the URL of the requested page in the language with this tag.
     pub in_language: fn(&RequestContext<'_>, &str) -> String,
-    /// Returns the address of the link on an error page, and the kind of its target.
+    /// Returns the URL and the kind of the link on an error page.
     pub way: for<'c> fn(&'c RequestContext<'_>, Problem) -> (String, LinkTarget<'c>),
 }
 
-/// The application that a request is for, as shown on its pages.
+/// Application for which the user signs in, as shown on the sign-in pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferringApp {
     pub name: String,
@@ -76,19 +76,20 @@ pub struct RequestContext<'a> {
     pub head: &'a Parts,
     pub body: Body,
     pub origin: Cow<'a, Origin>,
-    /// Time of arrival; all decisions about the request use this instant.
+    /// Time of arrival. All decisions about the request use it.
     pub now: UnixTime,
     /// Names of Sealgate's cookies.
     pub cookies: cookie::CookieNames,
     pub recipient: Recipient,
     pub host: &'static PageHost,
-    /// Language that the user has just chosen with the language switch of a page.
+    /// Language that the user has chosen with the language switch in this request.
     pub switched: Option<Language>,
-    /// Application that the request is for, if known.
+    /// Application for which the user signs in, if known.
     pub party: OnceLock<ReferringApp>,
     /// Languages that the client requested for the pages (`ui_locales`).
     pub ui_locales: OnceLock<String>,
-    /// Rate limit reading of the request's charge. The inner value is `None` if no limit applies.
+    /// Rate limit status after the request was charged. The inner value is `None` if no limit
+    /// applies.
     pub(super) charged: OnceLock<Option<RateLimitStatus>>,
 }
 
@@ -117,12 +118,12 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Returns whether an open exchange is being authorized again.
+    /// Returns whether this is not a new request but a repeated authorization of an open exchange.
     pub fn is_again(&self) -> bool {
         self.head.extensions.get::<Reauthorization>().is_some()
     }
 
-    /// Returns the body, empty if it was not read.
+    /// Returns the body. It is empty if the body was not read.
     pub fn body(&self) -> &[u8] {
         if let Body::Read(body) = &self.body { body } else { &[] }
     }
@@ -135,7 +136,8 @@ impl<'a> RequestContext<'a> {
         Params::parse(self.head.uri.query().unwrap_or_default().as_bytes())
     }
 
-    /// Parses the form parameters (RFC 6749 §3.2: the body is `application/x-www-form-urlencoded`).
+    /// Parses the form parameters. The body must be `application/x-www-form-urlencoded` (RFC 6749
+    /// §3.2).
     ///
     /// # Errors
     /// `invalid_request` if the body has another type or is malformed.
@@ -161,20 +163,20 @@ impl<'a> RequestContext<'a> {
         bare.eq_ignore_ascii_case(media_type.as_bytes())
     }
 
-    /// Returns the value of one of Sealgate's cookies.
+    /// Returns the value of the cookie with this name, one of [`CookieNames`](cookie::CookieNames).
     pub fn cookie(&self, name: &str) -> Option<&str> {
         cookie::find(&self.head.headers, name)
     }
 
-    /// Returns the session cookie, which may be invalid.
+    /// Returns the session cookie. Its session may have ended.
     pub fn session_cookie(&self) -> Option<SessionCookie> {
         self.cookie(self.cookies.session).and_then(SessionCookie::parse)
     }
 
-    /// Returns the level that `[factors]` currently requires of this user's sign-ins.
+    /// Returns the assurance level that `[factors]` currently requires of this user's sign-ins.
     ///
-    /// The gateway, the console and the account pages call this. A sign-in below the level is valid
-    /// only for the user's own account.
+    /// For the gateway, the console and the account pages. With a sign-in below the level, a user
+    /// can only use the account pages that raise it.
     ///
     /// # Errors
     /// If the store fails.
@@ -187,8 +189,8 @@ impl<'a> RequestContext<'a> {
         Ok(policy.in_force(factors.is_some_and(|factors| factors.value.has_any())))
     }
 
-    /// Returns the level that `[factors]` requires of the user, if the authentication context class
-    /// `acr` does not reach it.
+    /// Returns the level that `[factors]` requires of the user, if `acr` does not reach it. `acr`
+    /// is the authentication context class of a sign-in.
     pub async fn level_above(&self, acr: &str, user: &User) -> Result<Option<AssuranceLevel>, StoreError> {
         let level = self.level_in_force(user).await?;
         let judged = AssuranceRequirement::level(level).judge_reached(AssuranceLevel::parse(acr), || None, self.now);
@@ -204,10 +206,10 @@ impl<'a> RequestContext<'a> {
         text.chars().take(200).collect()
     }
 
-    /// Returns whether the response is shown as a page.
+    /// Returns whether the response is shown as a page in a browser.
     ///
-    /// An endpoint for programs shows a page to a user who opens its URL. A POST to such an
-    /// endpoint always comes from a program.
+    /// An endpoint for programs may be opened by a user with GET. A POST to it always comes from a
+    /// program.
     pub fn reads_pages(&self) -> bool {
         let opens = matches!(self.head.method, Method::GET | Method::HEAD);
         (opens || self.recipient != Recipient::Programs) && navigation::reads_pages(self.head)
@@ -222,10 +224,13 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Returns the language of the response.
+    /// Returns the language of the response: the first of
     ///
-    /// The order is: chosen with the switch on this page, requested by the client, chosen earlier,
-    /// accepted by the browser, the operator's default.
+    /// - the language chosen with the switch in this request,
+    /// - the languages requested by the client (`ui_locales`),
+    /// - the language chosen earlier (cookie),
+    /// - the languages accepted by the browser,
+    /// - the operator's default.
     pub fn language(&self) -> Language {
         let accepted = self.head.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         let asked = self.ui_locales.get().map(String::as_str);
@@ -233,7 +238,7 @@ impl<'a> RequestContext<'a> {
         self.switched.unwrap_or_else(chosen)
     }
 
-    /// Creates an audit event of this request. The caller adds the details.
+    /// Creates an audit event of this request. The caller adds details.
     pub fn event(&self, kind: AuditKind, actor: Actor) -> AuditEvent {
         let event = AuditEvent::new(self.now, kind, actor).from_request(self.origin.address, &self.origin.request_id);
         match event.notice() {
@@ -242,16 +247,16 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Returns the data for a notification about an action in this request.
+    /// Returns the context for a notification about an action in this request.
     ///
-    /// The language of the request is used only if the user performed the action.
+    /// It has the language of the request only if the user performed the action.
     pub fn telling(&self, notice: Notice, actor: Actor) -> NoticeContext {
         let RequestOrigin { browser, system, .. } = self.request_origin();
         let language = (actor == Actor::Person).then(|| self.language());
         NoticeContext { notice, language, browser, system }
     }
 
-    /// Returns the origin of the request, for mails.
+    /// Returns the address and the device of the request, for e-mails.
     pub fn request_origin(&self) -> RequestOrigin {
         let user_agent = self.user_agent();
         RequestOrigin {
@@ -261,7 +266,6 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Returns random bytes.
     pub fn random<const N: usize>(&self) -> [u8; N] {
         clock::random(self.sealgate.entropy.as_ref())
     }

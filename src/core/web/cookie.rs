@@ -1,14 +1,13 @@
 //! Sealgate's cookies: their names, and reading, setting and removing them (RFC 6265).
 //!
 //! The names have the prefix `__Host-`. Browsers bind such cookies to one host, send them only over
-//! TLS, and do not let another subdomain set them. On an http issuer (a loopback host, for
-//! development) browsers refuse the prefix, so the plain names are used.
+//! TLS, and do not let another subdomain set them. On a loopback issuer with http, for development,
+//! the names have no prefix, because browsers would refuse it.
 //!
-//! The cookie [`CookieNames::last`] contains the destination of the browser's last sign-in. A form
-//! may be sent again after its request was finished, for instance with the Back button, a second
-//! click or a reload. The browser then continues to the same destination. The cookie lasts one
-//! minute, and the server stores nothing. The value may be forged, so the caller must validate the
-//! destination.
+//! The cookie [`CookieNames::last`] contains the destination of the browser's last sign-in. A user
+//! may submit a form again after its sign-in is complete, with the Back button, a second click or a
+//! reload. The browser then continues to the same destination. The cookie lasts one minute, and the
+//! server stores nothing. The value may be forged, so the caller must validate the destination.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -19,21 +18,21 @@ use sealgate_domain::user::Subject;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CookieNames {
-    /// Session of the provider, or on an application's host the session of the application.
+    /// Session of the browser: with the provider on its host, with the application on other hosts.
     pub session: &'static str,
-    /// Identifies the browser during a sign-in, so that no other browser can continue it. Shared by
-    /// all tabs.
+    /// Id of the browser during sign-ins, shared by all tabs. No other browser can continue the
+    /// sign-in.
     pub browser: &'static str,
     pub language: &'static str,
-    /// Marks of users who have signed in from this browser before.
+    /// Tokens of the users who have signed in from this browser before.
     pub known: &'static str,
-    /// User who last signed out on this host; see [`CookieNames::left_by`].
+    /// User who signed out on this host: see [`CookieNames::left_by`].
     pub left: &'static str,
-    /// Token of a mailed link that this browser has opened.
+    /// Token of an e-mailed link that the browser has opened.
     pub link: &'static str,
-    /// Sign-in from which a link was requested.
+    /// Sign-in during which the user requested a link by e-mail.
     pub back: &'static str,
-    /// Identifies the account that a user is registering in this browser.
+    /// Registration of an account that the user has begun in this browser.
     pub registration: &'static str,
     /// Destination of the last sign-in.
     pub last: &'static str,
@@ -75,7 +74,8 @@ impl CookieNames {
 }
 
 impl CookieNames {
-    /// Returns the browser's identifier: the current one, or `fresh` with the cookie that sets it.
+    /// Returns the browser's id. If the request has none, the id is `fresh`, and a cookie to set it
+    /// is returned too.
     pub fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
         match find(headers, self.browser) {
             Some(known) if known.len() == 43 => (known.to_owned(), None),
@@ -88,10 +88,10 @@ impl CookieNames {
     }
 }
 
-/// Lifetime of the cookie with the chosen language, seconds: a year.
+/// Lifetime of the cookie with the chosen language, in seconds. This is one year.
 pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 
-/// Users who have signed out in this browser on a host.
+/// Users who have signed out in this browser on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedOutMarker {
     Nobody,
@@ -102,10 +102,10 @@ pub enum SignedOutMarker {
 }
 
 impl CookieNames {
-    /// Returns a cookie that records the sign-out of this user, or of an unknown one.
+    /// Returns a cookie that records that this user, or an unknown user, has signed out.
     ///
-    /// The user's open pages stay open. Requests from them must be attributed to that user, not to
-    /// the next user who signs in. The cookie grants no access.
+    /// Pages that the user left open can still send requests. The cookie prevents that such a
+    /// request is attributed to the next user who signs in. It grants no access.
     pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
         let only = match (self.left(headers), person) {
             (SignedOutMarker::Nobody, person) => person,
@@ -128,8 +128,8 @@ impl CookieNames {
 /// Returns each name-value pair of all `Cookie` headers. HTTP/2 clients may send several headers
 /// (RFC 9113 §8.2.3).
 ///
-/// Pairs are bytes, because old applications set cookies in the encoding of their pages
-/// (`ad=Ayşe`). A byte in another encoding must not hide the other pairs.
+/// A pair is bytes, because old applications set cookies in the encoding of their pages
+/// (`ad=Ayşe`). A cookie that is not UTF-8 must not hide the others.
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers
         .get_all(COOKIE)
@@ -139,7 +139,7 @@ fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
         .filter(|pair| !pair.is_empty())
 }
 
-/// Trims blanks (RFC 6265 §5.2): only space and tab, because other bytes may be letters in another
+/// Trims spaces and tabs (RFC 6265 §5.2). Other whitespace bytes may be letters in another
 /// encoding.
 pub fn trimmed(bytes: &[u8]) -> &[u8] {
     let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
@@ -155,8 +155,8 @@ pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
 }
 
-/// Returns the `Cookie` header without Sealgate's cookies, with or without prefix. Returns `None`
-/// if nothing remains.
+/// Returns the `Cookie` header without Sealgate's cookies, with or without the `__Host-` prefix.
+/// Returns `None` if no cookie remains.
 pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
     let theirs: Vec<&[u8]> = pairs(headers).filter(|pair| !is_ours(pair)).collect();
     (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
@@ -168,7 +168,7 @@ fn is_ours(pair: &[u8]) -> bool {
     OURS.contains(&bare)
 }
 
-/// Names of Sealgate's cookies, without the prefix.
+/// Names of Sealgate's cookies, without the `__Host-` prefix.
 const OURS: [&[u8]; 10] = [
     b"sealgate",
     b"sealgate-browser",
@@ -191,18 +191,18 @@ pub fn sets_ours(line: &[u8]) -> bool {
     is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(trimmed(value)))
 }
 
-/// Returns a Set-Cookie for a session cookie. `value` is generated by the server: base64url or a
-/// plain word.
+/// Returns a Set-Cookie header for a session cookie. `value` is generated by the server, as
+/// base64url or a plain word.
 pub fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
     attributes(name, value, secure, "")
 }
 
-/// Returns a Set-Cookie with a lifetime in seconds.
+/// Returns a Set-Cookie header with a lifetime in seconds.
 pub fn set_for(name: &str, value: &str, secure: bool, seconds: u64) -> HeaderValue {
     attributes(name, value, secure, &format!("; Max-Age={seconds}"))
 }
 
-/// Returns a Set-Cookie that removes the cookie.
+/// Returns a Set-Cookie header that removes the cookie.
 pub fn expire(name: &str, secure: bool) -> HeaderValue {
     attributes(name, "", secure, "; Max-Age=0")
 }
@@ -210,7 +210,7 @@ pub fn expire(name: &str, secure: bool) -> HeaderValue {
 fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue {
     let secure = if secure { "; Secure" } else { "" };
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{life}");
-    // Names and values contain only letters, digits, '-', '_' and '.'.
+    // Cannot fail: names and values contain only letters, digits, '-', '_' and '.'.
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
@@ -221,15 +221,13 @@ pub const DESTINATION_SECONDS: u64 = 60;
 /// the encoding adds a third.
 pub const MAX_DESTINATION_BYTES: usize = 2048;
 
-/// Returns the value of the cookie for the sign-in `of`. Returns `None` if the destination is too
-/// long.
+/// Returns the cookie's value for the sign-in `of`. Returns `None` if the destination is too long.
 pub fn destination_value(of: &str, destination: &str) -> Option<String> {
     (destination.len() <= MAX_DESTINATION_BYTES).then(|| format!("{of}.{}", base64url(destination.as_bytes())))
 }
 
-/// Returns the destination from the cookie's value.
-///
-/// Returns `None` if the cookie belongs to another sign-in than `of`.
+/// Returns the destination in the cookie's value. Returns `None` if the cookie belongs to another
+/// sign-in than `of`.
 pub fn read_destination(cookie: Option<&str>, of: Option<&str>) -> Option<String> {
     let (known, destination) = cookie?.split_once('.')?;
     if of.is_some_and(|of| of != known) {

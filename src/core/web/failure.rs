@@ -1,7 +1,8 @@
 //! Failures of endpoints and of the gateway, their conversion to HTTP responses, and the error page.
 //!
 //! Only [`Failure::Return`] is sent to a client's redirect URI, and it requires a [`ReturnTo`].
-//! Causes for the operator are logged with the request's id; the response contains none of them.
+//! Causes that only the operator may read are logged with the request's id; responses do not
+//! contain them.
 
 use std::time::Duration;
 
@@ -22,30 +23,30 @@ use sealgate_pages::{Addresses, ErrorPage, Frame, PageLink, Problem, html};
 use sealgate_signer::SignError;
 use sealgate_store::StoreError;
 
-/// Reason why an endpoint does not perform a request.
+/// Reason why a request failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// A refusal: JSON for programs, a page for users.
+    /// The request is refused, with JSON for programs and a page for users.
     Refused(StatusCode, Refusal),
-    /// Failed client authentication.
+    /// The client authentication failed.
     Client(Refusal),
-    /// A missing, invalid or insufficient access token (RFC 6750 §3).
+    /// The access token is missing, invalid or insufficient (RFC 6750 §3).
     Bearer(Option<Refusal>),
-    /// The sign-in of the access token is below this level.
+    /// The sign-in of the access token does not reach this level.
     WeakBearer(AssuranceLevel),
-    /// An error page.
+    /// The user sees an error page.
     Page(StatusCode, Problem),
-    /// The browser must first visit another page of the server.
+    /// The browser must visit this URL of the server first.
     Elsewhere(String),
-    /// A refusal that is returned to the client.
+    /// The refusal is returned to the client by redirect.
     Return(Box<ReturnTo>, Refusal),
-    /// The path exists but does not support the method. The slice has the supported methods.
+    /// The path does not support the method. The slice has the supported methods.
     Method(&'static [Method]),
-    /// The rate limit is exceeded for this many seconds.
+    /// A rate limit is reached. The value is the number of seconds to wait.
     RateLimited(u64),
-    /// A component is overloaded or unavailable; nothing was consumed.
+    /// A component is overloaded or unavailable. Nothing was consumed, so the client may retry.
     Unavailable,
-    /// The session ended while a page of the server handled the request.
+    /// The session ended while the request to a page of the server was handled.
     SignedOut,
     Internal,
 }
@@ -57,7 +58,7 @@ struct ErrorBody<'a> {
 }
 
 impl Failure {
-    /// Creates a refusal with a specific status.
+    /// Creates a refusal with this status.
     pub fn json(status: StatusCode, refusal: Refusal) -> Self {
         Self::Refused(status, refusal)
     }
@@ -67,10 +68,10 @@ impl Failure {
         Self::Page(StatusCode::BAD_REQUEST, problem)
     }
 
-    /// Returns the failure as a refusal that is sent to the client by redirect, if the client
-    /// should receive it.
+    /// Converts a refusal or an error of the server into a redirect to the client. Returns other
+    /// failures unchanged.
     ///
-    /// Failures of the server get the codes of RFC 6749 §4.1.2.1.
+    /// Errors of the server get the codes of RFC 6749 §4.1.2.1.
     #[must_use]
     pub fn returning_to(self, return_to: &ReturnTo) -> Self {
         let refusal = match self {
@@ -102,8 +103,8 @@ impl Failure {
             Self::Refused(status, refusal) => ctx.refuse(status, &refusal, Problem::InvalidRequest),
             Self::Client(refusal) => {
                 let response = error(status_of(&refusal), &refusal);
-                // Independent of how the client authenticated: a 401 always has a challenge (RFC
-                // 9110 §15.5.2; RFC 6749 §5.2).
+                // Every 401 needs a challenge (RFC 9110 §15.5.2), whichever authentication method
+                // the client used (RFC 6749 §5.2).
                 if refusal.code == ErrorCode::InvalidClient {
                     response.with(WWW_AUTHENTICATE, r#"Basic realm="sealgate", charset="UTF-8""#)
                 } else {
@@ -144,8 +145,8 @@ impl Failure {
                 let response = if ctx.reads_pages() {
                     ctx.problem(StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
                 } else {
-                    // The specification requires JSON for every program on every path, with the
-                    // seconds also in the description.
+                    // The specification requires JSON for every program on every path, and the
+                    // seconds in the description too.
                     let description = format!("Too many requests. Try again in {seconds} seconds.");
                     json(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, &description)
                 };
@@ -154,7 +155,7 @@ impl Failure {
             Self::Unavailable => {
                 ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &OVERLOADED, Problem::Unavailable).retry_after(1)
             }
-            // The page itself detects the sign-out and starts a sign-in.
+            // The page detects the sign-out and starts a sign-in.
             Self::SignedOut => Response::see_other(ctx.head.uri.path_and_query().map_or("/", PathAndQuery::as_str)),
             Self::Internal => ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &FAILED, Problem::Internal),
         }
@@ -172,7 +173,7 @@ impl RequestContext<'_> {
     }
 }
 
-/// Returns a refusal as JSON.
+/// Creates a JSON response with the refusal.
 pub fn error(status: StatusCode, refusal: &Refusal) -> Response {
     json(status, refusal.code, &refusal.description)
 }
@@ -181,23 +182,24 @@ fn json(status: StatusCode, code: ErrorCode, description: &str) -> Response {
     Response::json(status, &ErrorBody { error: code.as_str(), error_description: description })
 }
 
-/// Requirements for a token in a challenge (RFC 6750 §3, RFC 9470 §3, RFC 9728 §5.1).
+/// Contents of a `WWW-Authenticate` challenge: what a token must satisfy (RFC 6750 §3, RFC 9470 §3,
+/// RFC 9728 §5.1).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Challenge<'a> {
     pub realm: &'a str,
     pub scopes: &'a [&'a str],
     pub acr: &'a [String],
-    /// Maximum age of the sign-in.
+    /// Maximum age of the user's sign-in.
     pub max_age: Option<Duration>,
     /// URL of the resource metadata, which lists the accepted issuers.
     pub resource_metadata: Option<&'a str>,
 }
 
 impl Challenge<'_> {
-    /// Returns a refusal with a challenge that names the requirements.
+    /// Creates a refusal with this challenge.
     ///
-    /// Without credentials, `fault` is `None`. The challenge then contains no error, and the body
-    /// contains `missing`.
+    /// `fault` is `None` for a request without credentials. The challenge then contains no error,
+    /// and the body contains `missing`.
     pub fn respond(&self, fault: Option<&Refusal>, missing: &Refusal) -> Response {
         let mut parts = vec![format!("Bearer realm=\"{}\"", self.realm)];
         if let Some(fault) = fault {
@@ -283,7 +285,7 @@ impl From<PasswordError> for Failure {
 }
 
 impl RequestContext<'_> {
-    /// Returns the frame of a page: its language, its assets, and the links to the page in each
+    /// Returns the frame of a page: language, URLs of assets, and links to the page in each
     /// language.
     pub fn frame(&self) -> Frame<'_> {
         let (pages, host) = (&self.sealgate.pages, self.host);
@@ -304,7 +306,7 @@ impl RequestContext<'_> {
         pages.frame(self.language(), addresses)
     }
 
-    /// Returns an error page.
+    /// Creates an error page.
     pub fn problem(&self, status: StatusCode, problem: Problem) -> Response {
         let (address, to) = (self.host.way)(self, problem);
         let way = PageLink { address: &address, to };

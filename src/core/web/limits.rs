@@ -1,4 +1,4 @@
-//! Rate limit buckets of requests, their charges and response headers.
+//! Rate limit buckets of requests, and how requests are charged.
 
 use crate::limits::LimitScope;
 use crate::tokens::clients::INTERNAL_CLIENT;
@@ -7,7 +7,7 @@ use sealgate_config::RateLimits;
 use sealgate_domain::limiter::{LimitKey, RateLimitStatus, Rule};
 use sealgate_domain::rate_limit::RateLimit;
 
-/// Rate limit bucket of a request.
+/// Group of requests that share a rate limit setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bucket {
     /// `/oauth/authorize`.
@@ -35,13 +35,13 @@ pub enum Bucket {
 impl Bucket {
     /// Returns the bucket of a client's authorization requests.
     ///
-    /// Requests from the gateway have a bucket of their own. All users of an office may start them
+    /// Requests that the gateway starts have their own bucket: all users of an office may sign in
     /// at once, and the gateway has already charged them.
     pub fn of_request(client_id: &str) -> Self {
         if client_id.starts_with(INTERNAL_CLIENT) { Self::SignIns } else { Self::Authorize }
     }
 
-    /// Returns the name in metrics and in the limiter's keys.
+    /// Returns the name of the bucket in metrics and in limiter keys.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Authorize => "authorize",
@@ -57,7 +57,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the name in the limiter's keys of IPv6 /48s.
+    /// Returns the name of the bucket in limiter keys of IPv6 /48s.
     const fn site_name(self) -> &'static str {
         match self {
             Self::Authorize => "authorize_site",
@@ -73,7 +73,7 @@ impl Bucket {
         }
     }
 
-    /// Returns whether all nodes count the requests together. Requests that are answered from
+    /// Returns whether all nodes count the requests together. Requests that a node answers from
     /// memory are counted per node.
     const fn scope(self) -> LimitScope {
         match self {
@@ -104,7 +104,7 @@ impl Bucket {
     }
 }
 
-/// The rate limit is exceeded for this many seconds.
+/// Error for a reached rate limit, with the seconds to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded(pub u64);
 
@@ -115,7 +115,7 @@ impl Exceeded {
 }
 
 impl RequestContext<'_> {
-    /// Charges a key in the count of all nodes. `name` is the label in metrics.
+    /// Charges a key in the count of the cluster. `name` is the label in metrics.
     pub async fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
         Exceeded::check(self.take(LimitScope::Cluster, name, key, rule).await)
     }
@@ -140,12 +140,13 @@ impl RequestContext<'_> {
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
-    /// Charges a key. The response headers show this charge.
+    /// Charges a key against the limit of the bucket. The charge determines the rate limit headers
+    /// of the response.
     pub async fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         self.charge_within(self.limit(bucket), bucket, key).await
     }
 
-    /// Charges a key against a limit of its own.
+    /// Charges a key in a bucket, against `limit` instead of the bucket's limit.
     pub async fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let reading = match Rule::from_limit(limit) {
             Some(rule) => Some(self.take(bucket.scope(), bucket.name(), key, rule).await),
@@ -154,17 +155,17 @@ impl RequestContext<'_> {
         if reading.is_none() {
             self.sealgate.metrics.rate_limited(bucket.name(), true);
         }
-        // Only the first charge of a request counts. A second charge would be a bug of the
-        // endpoint. It neither refuses the request nor changes the headers.
+        // Only the first charge of a request has an effect. A second charge would be a bug of the
+        // endpoint; it neither refuses the request nor changes the headers.
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
-    /// Returns the limit of a bucket.
+    /// Returns the configured limit of a bucket.
     pub fn limit(&self, bucket: Bucket) -> RateLimit {
         bucket.limit(&self.sealgate.config.rate_limits)
     }
 
-    /// Fails if a key's limit is reached. Does not charge the key.
+    /// Returns an error if the key's limit is reached. Charges nothing.
     pub fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let peek = |rule| self.sealgate.limits.peek(bucket.scope(), key, rule, self.now);
         let reading = Rule::from_limit(limit).map(peek);
@@ -180,11 +181,11 @@ impl RequestContext<'_> {
         self.charged.get().is_some()
     }
 
-    /// Charges the sender's IPv6 /48 in addition to its /64, because one subscriber may control the
+    /// Charges the sender's IPv6 /48 in addition to its /64, because one subscriber may control a
     /// whole /48.
     ///
-    /// The limit is that of ten /64s together. For sign-ins to applications it is that of two,
-    /// because their limit is already meant for an office.
+    /// The /48 has ten times the limit of a /64. For sign-ins to applications it has only twice the
+    /// limit, which already suits a whole office.
     pub async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
@@ -192,10 +193,10 @@ impl RequestContext<'_> {
         self.count(bucket.name(), &site, Rule { limit: rule.limit.saturating_mul(networks), ..rule }).await
     }
 
-    /// Returns the reading for the rate limit headers.
+    /// Returns the status for the rate limit headers, or `None` if no limit applies.
     ///
-    /// This is the reading of the request's charge. If nothing was charged, it is the reading of
-    /// the address in [`Bucket::Pages`]. Returns `None` if no limit applies.
+    /// If the request was not charged, this is the status of the sender's address in
+    /// [`Bucket::Pages`].
     pub fn reading(&self) -> Option<RateLimitStatus> {
         self.charged.get().copied().unwrap_or_else(|| {
             let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);

@@ -1,8 +1,6 @@
-//! The server's own responses, with the header fields of each kind.
+//! The server's own responses, with their header fields.
 //!
-//! Responses are not cacheable unless stated otherwise. [`to_client`] sends the browser to the
-//! client with the response of the authorization endpoint. [`Response::kept`] serves the files that
-//! pages load.
+//! Responses are not cacheable unless stated otherwise.
 
 use bytes::Bytes;
 use http::header::{
@@ -27,16 +25,15 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Header fields that scripts of other origins may send. Model Context Protocol clients send its
-/// version in every request, also to the provider.
+/// Header fields that scripts of other origins may send. Model Context Protocol clients send their
+/// version in every request, even to the provider.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, MCP-Protocol-Version";
 
-/// Response under construction.
 #[derive(Debug)]
 pub struct Response(http::Response<Bytes>);
 
 impl Response {
-    /// Creates an empty response that must not be stored.
+    /// Creates an empty response that must not be cached.
     pub fn empty(status: StatusCode) -> Self {
         let mut response = http::Response::new(Bytes::new());
         *response.status_mut() = status;
@@ -47,7 +44,7 @@ impl Response {
             .with(REFERRER_POLICY, "no-referrer")
     }
 
-    /// Creates a JSON response that must not be stored.
+    /// Creates a JSON response that must not be cached.
     pub fn json(status: StatusCode, document: &impl Serialize) -> Self {
         match serde_json::to_vec(document) {
             Ok(body) => Self::empty(status).body(body).with(CONTENT_TYPE, "application/json"),
@@ -58,7 +55,7 @@ impl Response {
         }
     }
 
-    /// Creates a public JSON response that can be cached for this many seconds.
+    /// Creates a JSON response that any cache may store for this many seconds.
     pub fn public_json(document: &impl Serialize, seconds: u32) -> Self {
         let mut response = Self::json(StatusCode::OK, document);
         response.0.headers_mut().remove(PRAGMA);
@@ -67,15 +64,15 @@ impl Response {
 
     /// Creates a page of the provider.
     ///
-    /// Its form may be sent only to this server and, by redirects, to `then`. Chromium also applies
-    /// `form-action` to the redirects that answer a form. If the policy lacked the client, the
-    /// sign-in would stop at its last step.
+    /// Its form can be sent only to this server, and the server's answer can redirect only to
+    /// itself or to the origin `then`. The policy must name the client's origin, because Chromium
+    /// applies `form-action` to redirects too. Otherwise the last step of a sign-in would fail.
     pub fn page(status: StatusCode, html: String, then: Option<&str>) -> Self {
         let then = then.map(|origin| format!(" {origin}")).unwrap_or_default();
         Self::html(status, html, Some(&format!("'self'{then}")))
     }
 
-    /// Creates a page whose forms may be sent only to `form_action`, or to any URL if it is `None`.
+    /// Creates a page whose forms can be sent only to `form_action`, or to any URL if it is `None`.
     pub fn html(status: StatusCode, html: String, form_action: Option<&str>) -> Self {
         let form_action = form_action.map(|places| format!("; form-action {places}")).unwrap_or_default();
         Self::empty(status)
@@ -85,7 +82,7 @@ impl Response {
             .with(X_FRAME_OPTIONS, "DENY")
     }
 
-    /// Permits the page to show pictures from one other origin.
+    /// Permits the page to show images of one other origin.
     #[must_use]
     pub fn showing_from(self, origin: &str) -> Self {
         let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
@@ -94,7 +91,7 @@ impl Response {
         self.with(CONTENT_SECURITY_POLICY, &policy)
     }
 
-    /// Permits pages of the same origin to frame the page.
+    /// Permits pages of the same origin to show this page in a frame.
     #[must_use]
     pub fn framed_by_own_origin(self) -> Self {
         let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
@@ -111,8 +108,8 @@ impl Response {
         self
     }
 
-    /// Creates the response with a file that pages load. Its URL changes with its content, so
-    /// browsers can cache it forever.
+    /// Creates the response with an asset of pages. Its URL changes with its content, so browsers
+    /// can cache it forever.
     pub fn kept(asset: &Asset) -> Self {
         let mut response = Self::empty(StatusCode::OK)
             .body(asset.bytes.clone())
@@ -122,12 +119,13 @@ impl Response {
         response
     }
 
-    /// Creates a redirect. Use 302 to a client, and 303 after a POST and between the server's own
-    /// pages, where the browser must use GET.
+    /// Creates a redirect.
     ///
-    /// Never 307 or 308, which would forward a password (RFC 9700 §4.12).
+    /// Use 302 for redirects to a client. Use 303 after a POST and between the server's own pages,
+    /// because the browser must continue with GET. Never use 307 or 308, which would forward a
+    /// password (RFC 9700 §4.12).
     pub fn redirect(status: StatusCode, location: &str) -> Self {
-        // A query may contain bytes beyond ASCII, which are returned unchanged.
+        // A query may contain non-ASCII bytes, which are sent unchanged.
         if let Ok(location) = HeaderValue::from_bytes(location.as_bytes()) {
             Self::empty(status).with_value(LOCATION, location)
         } else {
@@ -157,7 +155,8 @@ impl Response {
         self
     }
 
-    /// Sets a header field. Replaces all fields with its name. `value` is generated by the server.
+    /// Sets a header field, and replaces all fields of that name. `value` must be generated by the
+    /// server.
     #[must_use]
     pub fn with(self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -168,21 +167,20 @@ impl Response {
         }
     }
 
-    /// Tells the client when to try again, in seconds. Required for 429 and 503 (RFC 6585 §4,
-    /// RFC 9110 §10.2.3).
+    /// Sets `Retry-After` in seconds. Required for 429 and 503 (RFC 6585 §4, RFC 9110 §10.2.3).
     #[must_use]
     pub fn retry_after(self, seconds: u64) -> Self {
         self.with_value(RETRY_AFTER, seconds.into())
     }
 
-    /// Sets a header field. Replaces all fields with its name.
+    /// Sets a header field, and replaces all fields of that name.
     #[must_use]
     pub fn with_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers_mut().insert(name, value);
         self
     }
 
-    /// Adds a header field. Keeps the fields with the same name.
+    /// Adds a header field, and keeps other fields of that name.
     #[must_use]
     pub fn and(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers_mut().append(name, value);
@@ -206,7 +204,7 @@ impl Response {
 
     /// Permits scripts of every origin to read the response.
     ///
-    /// Browsers send no cookies with such requests, so the response contains only public data.
+    /// Browsers send no cookies with such requests, so the response cannot contain private data.
     #[must_use]
     pub fn for_every_origin(self) -> Self {
         self.with(ACCESS_CONTROL_ALLOW_ORIGIN, "*").with(
@@ -215,7 +213,7 @@ impl Response {
         )
     }
 
-    /// Adds the rate limit headers (specification, "Rate limit headers"), unless no limit applies.
+    /// Adds the rate limit headers, unless no limit applies.
     #[must_use]
     pub fn with_reading(mut self, reading: Option<&RateLimitStatus>) -> Self {
         if let Some(reading) = reading {
@@ -243,7 +241,7 @@ pub fn to_client(ctx: &RequestContext<'_>, way: &AuthorizationRedirect) -> Respo
     match way {
         AuthorizationRedirect::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
         AuthorizationRedirect::Form { action, fields } => {
-            // The URI is registered and was parsed before.
+            // The URI is registered, so it parses.
             let to = Url::parse(action).ok();
             let host = to.as_ref().and_then(Url::host_str).unwrap_or_default();
             let page = ReturnFormPage { frame: ctx.frame(), action, host, fields };
@@ -269,10 +267,10 @@ pub fn logo(pages: &Pages) -> Option<Response> {
     pages.logo().map(picture)
 }
 
-/// Returns an operator-supplied picture.
+/// Creates the response with a picture of the operator.
 ///
-/// Pages show it as an image, so its scripts do not run. Its own policy applies when a user opens
-/// its URL.
+/// Pages show it as an image, where its scripts do not run. The added policy blocks scripts when a
+/// user opens the URL of the picture.
 pub fn picture(picture: &Asset) -> Response {
     Response::kept(picture).with(CONTENT_SECURITY_POLICY, LOGO_POLICY)
 }

@@ -1,8 +1,8 @@
-//! Sign-in factors of a user besides the password: authenticator apps, security keys, passkeys and
+//! Factors of a user in addition to the password: authenticator apps, security keys, passkeys and
 //! recovery codes.
 //!
-//! The code is pure: no I/O, clock or randomness. All factors of a user are one record. Each change
-//! (a used code, a counted guess, a removed key) is one commit, which fails if the record has
+//! This code has no I/O, clock or randomness. All factors of a user are one record. Each change,
+//! such as a used code, a counted guess or a removed key, is one commit. It fails if the record has
 //! changed in the meantime.
 
 mod trial;
@@ -60,7 +60,8 @@ pub struct TotpFactor {
     pub id: FactorId,
     /// Name given by the user.
     pub name: String,
-    /// Encrypted secret of 20 bytes. The factor counts even if the secret cannot be decrypted.
+    /// Encrypted secret of 20 bytes. The user still has the factor if the secret cannot be
+    /// decrypted.
     pub secret: Sealed,
     /// Time step of the last accepted code.
     pub last_step: TotpStep,
@@ -72,7 +73,7 @@ pub struct TotpFactor {
 /// A security key or a passkey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyFactor {
-    /// Id that is derived from the credential id.
+    /// Id, derived from the credential id.
     pub id: FactorId,
     /// Name given by the user.
     pub name: String,
@@ -91,7 +92,7 @@ impl KeyFactor {
     }
 }
 
-/// Sign-in or session that began an enrolment. Only the same sign-in or session can finish it.
+/// The sign-in or session in which an enrolment began. The enrolment can be finished only there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FactorOrigin(SecretHash);
@@ -103,8 +104,8 @@ impl FactorOrigin {
     }
 }
 
-/// Kind of a factor whose enrolment is in progress. The enrolment ends with the first use of the
-/// factor.
+/// Kind of a factor whose enrolment is in progress. The enrolment ends when the factor is used for
+/// the first time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingKind {
@@ -112,13 +113,13 @@ pub enum PendingKind {
         id: FactorId,
         secret: Sealed,
     },
-    /// A security key or a passkey. The answer of the authenticator shows which of the two it is.
+    /// Security key or passkey. Which of the two is known from the authenticator's answer.
     Key {
         challenge: CeremonyChallenge,
     },
 }
 
-/// An unconfirmed enrolment.
+/// Enrolment in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingFactor {
     pub origin: FactorOrigin,
@@ -132,17 +133,17 @@ pub const LINK_LIFE: Duration = Duration::from_hours(24);
 /// Path of the enrolment link. The query parameter `token` contains the token.
 pub const LINK_PATH: &str = "/oauth/enrolment";
 
-/// State of an account after an administrator's reset. Until the user enrols a factor with the
-/// link, all sign-ins are refused, even with the correct password.
+/// State of an account after an administrator's reset. All sign-ins are refused, even with the
+/// correct password, until the user enrols a factor with the link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorReset {
     /// Hash of the link's secret.
     pub link: SecretHash,
-    /// Expiry of the link. Only an enrolment ends the reset state.
+    /// Expiry of the link. The reset state remains until a factor is enrolled.
     pub until: UnixTime,
 }
 
-/// All factors of a user besides the password.
+/// All factors of a user in addition to the password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factors {
     pub subject: Subject,
@@ -151,7 +152,7 @@ pub struct Factors {
     /// Authenticator apps, in the order of their enrolment.
     #[serde(default)]
     pub totp: Vec<TotpFactor>,
-    /// Failures of all apps together. A wrong code counts against every app.
+    /// Failures of all apps together, because a wrong code cannot be attributed to one app.
     #[serde(default)]
     pub totp_failures: FactorFailures,
     /// Keys, in the order of their enrolment.
@@ -168,29 +169,29 @@ pub struct Factors {
     pub pending: Vec<PendingFactor>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<FactorReset>,
-    /// Counter that is incremented when a factor is added or removed. A new value invalidates
-    /// pending sign-ins.
+    /// Incremented when a factor is added or removed. Pending sign-ins with another value become
+    /// invalid.
     #[serde(default)]
     pub generation: u64,
 }
 
-/// Maximum number of open enrolments per user: an app and a key, each in two browsers.
+/// Maximum number of enrolments in progress per user: an app and a key, each in two browsers.
 const MAX_PENDING: usize = 4;
 
-/// Summary of a user's factors for the sign-in.
+/// Summary of a user's factors, for sign-ins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactorSummary {
     /// Whether the user has a factor. Recovery codes alone do not count.
     pub has_any: bool,
     /// Highest level that the user can reach.
     pub reachable: AssuranceLevel,
-    /// Whether the account awaits an enrolment after an administrator's reset.
+    /// Whether the user must enrol a factor after an administrator's reset.
     pub is_reset: bool,
     pub generation: u64,
 }
 
 impl Factors {
-    /// Creates a record without factors. `handle`: see [`UserHandle`].
+    /// Creates a record without factors. See [`UserHandle`].
     pub fn none(subject: Subject, handle: UserHandle) -> Self {
         Self {
             subject,
@@ -207,12 +208,12 @@ impl Factors {
         }
     }
 
-    /// Reports whether the user has a factor. Recovery codes do not count.
+    /// Returns whether the user has a factor. Recovery codes do not count.
     pub fn has_any(&self) -> bool {
         !self.totp.is_empty() || !self.keys.is_empty()
     }
 
-    /// Reports whether the user has a passkey, which permits sign-in without a password.
+    /// Returns whether the user has a passkey, with which a sign-in needs no password.
     pub fn has_passkey(&self) -> bool {
         self.keys.iter().any(|key| key.kind() == FactorKind::Passkey)
     }
@@ -238,10 +239,10 @@ impl Factors {
         }
     }
 
-    /// Reports whether the user can have recovery codes.
+    /// Returns whether the user may have recovery codes.
     ///
-    /// Recovery codes replace a second factor. Without a password, they would be ten permanent
-    /// passwords.
+    /// Recovery codes replace a second factor. In an account without a password, they would be ten
+    /// permanent passwords.
     pub fn may_have_recovery_codes(&self, user: &User) -> bool {
         user.password.is_some() && self.has_any()
     }
@@ -256,17 +257,17 @@ impl Factors {
         self.keys.iter().map(|key| key.credential.clone()).collect()
     }
 
-    /// Reports whether another app can be added.
+    /// Returns whether another app can be added.
     pub fn has_room_for_app(&self) -> bool {
         self.totp.len() < MAX_TOTP_APPS
     }
 
-    /// Reports whether another key can be added.
+    /// Returns whether another key can be added.
     pub fn has_room_for_key(&self) -> bool {
         self.keys.len() < MAX_KEYS
     }
 
-    /// Begins an enrolment. It replaces an open enrolment of the same kind and origin.
+    /// Begins an enrolment, and replaces one of the same kind and origin.
     pub fn begin(&mut self, pending: PendingFactor, now: UnixTime) {
         let is_totp = |kind: &PendingKind| matches!(kind, PendingKind::Totp { .. });
         self.pending.retain(|known| {
@@ -278,7 +279,7 @@ impl Factors {
         self.pending.push(pending);
     }
 
-    /// Returns the id and encrypted secret of the app whose enrolment has this origin.
+    /// Returns the id and the encrypted secret of the app whose enrolment began in `origin`.
     pub fn pending_app(&self, origin: FactorOrigin, now: UnixTime) -> Option<(FactorId, &Sealed)> {
         self.pending_of(origin, now).find_map(|kind| match kind {
             PendingKind::Totp { id, secret } => Some((*id, secret)),
@@ -286,7 +287,7 @@ impl Factors {
         })
     }
 
-    /// Returns the challenge of the key enrolment with this origin.
+    /// Returns the challenge of the key enrolment that began in `origin`.
     pub fn pending_key(&self, origin: FactorOrigin, now: UnixTime) -> Option<CeremonyChallenge> {
         self.pending_of(origin, now).find_map(|kind| match kind {
             PendingKind::Key { challenge } => Some(*challenge),
@@ -299,8 +300,8 @@ impl Factors {
         self.pending.iter().filter(open).map(|pending| &pending.kind)
     }
 
-    /// Adds the app whose enrolment has this origin. The caller has verified the first code, which
-    /// belongs to `step`.
+    /// Adds the app whose enrolment began in `origin`. The caller has verified its first code,
+    /// which belongs to `step`.
     pub fn add_app(&mut self, origin: FactorOrigin, name: &str, step: TotpStep, now: UnixTime) -> Option<FactorId> {
         let (id, secret) = self.pending_app(origin, now)?;
         let secret = secret.clone();
@@ -320,15 +321,15 @@ impl Factors {
         id
     }
 
-    /// Cancels all open enrolments, because an attacker may have begun them. Called after each
-    /// change of the factors.
+    /// Cancels all enrolments in progress after each change of the factors, because an attacker may
+    /// have begun them.
     fn changed(&mut self) {
         self.pending.clear();
         self.generation += 1;
     }
 
-    /// Removes an app or a key and returns its kind and name. Removing the last one also removes
-    /// the recovery codes.
+    /// Removes an app or a key and returns its kind and name. Removes the recovery codes too if it
+    /// was the last one.
     pub fn remove(&mut self, id: FactorId) -> Option<(FactorKind, String)> {
         let gone = if let Some(at) = self.totp.iter().position(|app| app.id == id) {
             (FactorKind::Totp, self.totp.remove(at).name)
@@ -368,25 +369,26 @@ impl Factors {
         self.recovery_failures = FactorFailures::default();
     }
 
-    /// Removes all factors. All sign-ins are refused until the user enrols a factor with the link
-    /// of `reset`.
+    /// Removes all factors. Sign-ins are refused until the user enrols a factor with the link of
+    /// `reset`.
     pub fn reset(&mut self, reset: FactorReset) {
         let Self { subject, handle, generation, .. } = *self;
         *self = Self { reset: Some(reset), generation: generation + 1, ..Self::none(subject, handle) };
     }
 
-    /// Reports whether this is the hash of the reset link's secret, and the link has not expired.
+    /// Returns whether this is the hash of the reset link's secret and the link has not expired.
     pub fn opens_reset(&self, link: &SecretHash, now: UnixTime) -> bool {
         self.reset.as_ref().is_some_and(|reset| reset.link == *link && now < reset.until)
     }
 }
 
-/// Normalizes a typed factor name: removes invisible characters, truncates and trims it.
+/// Normalizes a factor name that the user typed: removes invisible characters, truncates and trims
+/// it.
 ///
-/// Returns the default if nothing remains.
+/// Returns `default` if nothing remains.
 pub fn factor_name(typed: &str, default: &str) -> String {
     let cut: String = seen_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
-    // After truncation, the name may end in a joiner.
+    // Truncation may leave a joiner at the end.
     let kept = seen_part(cut.trim());
     if kept.is_empty() { default.to_owned() } else { kept }
 }

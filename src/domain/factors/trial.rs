@@ -1,4 +1,4 @@
-//! Verification of factors. Each attempt is checked, counted and recorded in one step.
+//! Verification of factors. Each attempt is verified, counted and recorded in one step.
 
 use crate::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
 use crate::factor_failures::{FactorFailures, FailureNotice, TryVerdict};
@@ -18,19 +18,20 @@ pub struct OpenedTotp {
     pub secret: TotpSecret,
 }
 
-/// Result of an attempt. The caller must store the record if [`FactorTrial::was_judged`].
+/// Result of an attempt. If [`FactorTrial::was_judged`] is true, the caller must store the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactorTrial {
     /// The factor is valid.
     Proven(AuthenticationStep),
     Wrong(FailureNotice),
-    /// The typed text is not a code. It counts as a typing mistake and not as a guess.
+    /// The typed text does not have the form of a code. This is a typing mistake, so it is not
+    /// counted.
     NoCode,
-    /// The code has expired. The clock of the device is probably slow.
+    /// The code has expired, probably because the clock of the device is slow.
     ClockIsOff(FailureNotice),
-    /// The attempt was not checked. Attempts are rejected until this instant.
+    /// The attempt was not verified. Further attempts are refused until this time.
     Wait(UnixTime),
-    /// The attempt was not checked. Attempts are rejected until another factor, a recovery code or
+    /// The attempt was not verified. Attempts are refused until another factor, a recovery code or
     /// an administrator unblocks the factor.
     Blocked,
     /// The answer of the key was rejected.
@@ -38,14 +39,14 @@ pub enum FactorTrial {
 }
 
 impl FactorTrial {
-    /// Reports whether the attempt was checked. If not, the record is unchanged.
+    /// Returns whether the attempt was verified. If not, the record is unchanged.
     pub const fn was_judged(&self) -> bool {
         !matches!(self, Self::NoCode | Self::Wait(_) | Self::Blocked)
     }
 }
 
 impl Factors {
-    /// Checks a code of an authenticator app. `apps` contains the apps whose secrets could be
+    /// Verifies a code of an authenticator app. `apps` are the apps whose secrets could be
     /// decrypted.
     pub fn try_totp(&mut self, apps: &[OpenedTotp], typed: &str, now: UnixTime) -> FactorTrial {
         match self.totp_failures.verdict(now) {
@@ -75,7 +76,7 @@ impl Factors {
         self.proven(AuthenticationMethod::Totp, Some(id), now)
     }
 
-    /// Checks a recovery code. A correct code is consumed.
+    /// Verifies a recovery code. A correct code is consumed.
     pub fn try_recovery_code(&mut self, key: &RecoveryKey, typed: &str, now: UnixTime) -> FactorTrial {
         match self.recovery_failures.verdict(now) {
             TryVerdict::Free => {}
@@ -94,10 +95,10 @@ impl Factors {
         self.proven(AuthenticationMethod::RecoveryCode, None, now)
     }
 
-    /// Checks the answer of a key.
+    /// Verifies the answer of a security key or passkey.
     ///
-    /// Callers must give the same answer to every rejection. It must not reveal whether the key
-    /// exists, who owns it, or whether its signature is valid.
+    /// Callers must respond identically to all rejections. The response must not reveal whether the
+    /// key exists, whose it is, or whether its signature is valid.
     pub fn try_key(
         &mut self,
         relying_party: &RelyingParty,
@@ -125,8 +126,8 @@ impl Factors {
             }
             (Ok(_), None) => FactorTrial::Refused(CeremonyError::NotTheirs),
             (Err(error), key) => {
-                // Store the presented counter. Otherwise every later answer of the owner would be
-                // rejected.
+                // Store the presented counter. Otherwise all later answers of the owner's key would
+                // be rejected.
                 if let (CeremonyError::SignCount { presented }, Some(key)) = (error, key) {
                     key.credential.sign_count = presented;
                 }
@@ -135,7 +136,7 @@ impl Factors {
         }
     }
 
-    /// Resets the failures of all factors, because the user proved one of them.
+    /// Resets the failures of all factors, because the user has proved possession of one.
     fn proven(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
         self.totp_failures = FactorFailures::default();
         self.recovery_failures = FactorFailures::default();

@@ -1,11 +1,11 @@
-//! Errors of key life cycle operations, with messages for operators.
+//! Errors of operations on the key ring, with messages for operators.
 
 use std::time::Duration;
 
 use super::KeyState;
 use crate::time::UnixTime;
 
-/// Reason why a key's schedule was not changed. Each message is one line for an operator.
+/// Reason why a key operation failed. Each message is one line for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
     /// The text is not a key thumbprint.
@@ -16,7 +16,7 @@ pub enum KeyFault {
         .0.join(", ")
     )]
     Unannounced(Vec<String>),
-    /// The cluster has not admitted this node, which has its own token.
+    /// The node has its own token, but the cluster has not admitted it.
     #[error(
         "the key of this node's token ({}) is not admitted to the cluster: run `sealgate node request` here, \
          then the command that it prints on a serving node. If all nodes use one token, write hsm.shared = \
@@ -30,14 +30,14 @@ pub enum KeyFault {
          hsm.shared = true; if not, give each node its own token"
     )]
     OfAnother { kid: String, holder: String },
-    /// The first key of a new node signs later, because verifiers may not know it yet.
+    /// The first key of a new node waits until verifiers know it.
     #[error(
         "the key {kid} of this node signs from {at}, once verifiers have fetched it; the start waits until \
          then. To sign immediately, although verifiers with a cached key set refuse its tokens, run on a \
          serving node: `sealgate key activate --early {kid}`"
     )]
     Waiting { kid: String, at: UnixTime },
-    /// Serving nodes do not trust the key yet and would reject its tokens.
+    /// Serving nodes do not trust the key yet, so they would reject its tokens.
     #[error(
         "the key {kid} is not trusted yet by {}, which would refuse its tokens. A node trusts a key within \
          seconds if a key that it trusts has endorsed it; its /readyz names the others. --early does not \
@@ -51,7 +51,7 @@ pub enum KeyFault {
          its keys from its token, generate another one (`sealgate key generate`), and admit the node again"
     )]
     NodeRetired(String),
-    /// The active key is not in the token, and no key in the token is scheduled.
+    /// The active key is not in the token, nor is any scheduled key.
     #[error(
         "the active key {0} is not in the token; restore the token that has it, or announce another key and \
          run `sealgate key remove --now {0}`"
@@ -74,7 +74,7 @@ pub enum KeyFault {
     /// Another key is already scheduled.
     #[error("the key {kid} becomes active at {at}; withdraw it first with `sealgate key retire {kid}`")]
     Scheduled { kid: String, at: UnixTime },
-    /// The operation is not possible in this state.
+    /// The key is in a state that does not permit the operation.
     #[error("the key {kid} is {} and cannot be {wanted}", state_name(*.state))]
     State { kid: String, state: KeyState, wanted: &'static str },
     /// Verifiers may not know the key yet.

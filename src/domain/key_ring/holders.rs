@@ -1,10 +1,9 @@
-//! Key rings with keys in several tokens, one token per node: the holder of a key, and trust
-//! between nodes.
+//! Key rings of nodes that have one token each: which node holds a key, and trust between nodes.
 //!
-//! A node publishes and trusts the keys of its own token. It trusts a key of another node if a key
-//! of its own token has endorsed it. A node endorses the keys that a trusted key has endorsed. For
-//! the first key of a new node, an operator runs a command on an existing node, which endorses the
-//! key. So trust spreads from node to node, and each node has its own proof.
+//! A node publishes and trusts the keys of its own token. It trusts another node's key once a key
+//! of its own token has endorsed it. A node endorses the keys that any key it trusts has endorsed.
+//! For the first key of a new node, an operator runs a command on an existing node, which endorses
+//! the key. Trust then spreads from node to node, and each node has its own proof.
 //!
 //! Only a node's own keys can vouch for its further keys. Therefore a stolen token cannot introduce
 //! a key under another node's name.
@@ -15,10 +14,10 @@ use crate::key_ring::life::{Endorsement, PublicJwk, Trust};
 use crate::secret::base64url;
 use crate::time::UnixTime;
 
-/// Maximum number of endorsements of a key: one per node, or two while a node replaces its key.
+/// Maximum number of endorsements of a key. Each node makes one, or two while it replaces its key.
 const MAX_ENDORSEMENTS: usize = 64;
 
-/// Endorsement that a node must sign.
+/// Endorsement that a node has to sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueEndorsement {
     /// kid of the endorsed key.
@@ -27,36 +26,36 @@ pub struct DueEndorsement {
     pub by: String,
     /// Bytes to sign.
     pub statement: Vec<u8>,
-    /// Trusted key that vouches for the first key of another node. `None` for other keys.
+    /// Set if this endorsement makes the node trust the first key of another node.
     pub introduced: Option<FirstKeyTrust>,
 }
 
-/// Introduction of the first key of another node.
+/// First key of another node, and why it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstKeyTrust {
     /// Node that holds the key.
     pub holder: String,
-    /// kid of the trusted key that vouches for the first key.
+    /// kid of the trusted key that has endorsed the first key.
     pub word_of: String,
 }
 
 impl KeyRing {
-    /// Returns the ring as a node with its own token reads it. Without a name, returns the ring of
-    /// nodes that share a token.
+    /// Returns the ring as read by this node, which has its own token. `None` is for nodes that
+    /// share a token.
     #[must_use]
     pub fn of_node(self, node: Option<&str>) -> Self {
         Self { node: node.map(str::to_owned), ..self }
     }
 
-    /// Returns the keys of the node that reads the ring.
+    /// Returns the keys in the ring that belong to the node that reads it.
     pub fn own(&self) -> impl Iterator<Item = &KeyLife> {
         self.keys.iter().filter(|key| key.holder == self.node)
     }
 
-    /// Assigns the keys in the token to this node after the server got its own token, or to all
-    /// nodes after the reverse change.
+    /// Changes the holder of the keys in the token: to this node after the server got its own
+    /// token, or to all nodes after the opposite change.
     ///
-    /// Keys in the own token need no endorsement of other nodes.
+    /// A node trusts the keys in its own token without endorsements.
     pub(super) fn claim(&mut self, found: &[String]) {
         for key in self.keys.iter_mut().filter(|key| found.contains(&key.kid)) {
             match (&self.node, &key.holder) {
@@ -70,11 +69,11 @@ impl KeyRing {
         }
     }
 
-    /// Checks that the node has an announced key, or that the ring is empty. A ring with keys of
-    /// other nodes only belongs to these nodes.
+    /// Checks that the node has an announced key, or that the ring is empty. A node without a key
+    /// in a ring with keys of others is not admitted.
     ///
     /// # Errors
-    /// `NotAdmitted` with the node's kids.
+    /// `NotAdmitted` with `kids`, the node's keys.
     pub(super) fn check_admitted(&self, kids: &str) -> Result<(), KeyFault> {
         if self.node.is_none() || self.keys.is_empty() || self.own().next().is_some() {
             return Ok(());
@@ -97,11 +96,10 @@ impl KeyRing {
         of_another.map_or(Ok(()), |(kid, holder)| Err(KeyFault::OfAnother { kid, holder }))
     }
 
-    /// Returns the error of a node without an active key: its first key is still scheduled, or the
-    /// node was retired.
+    /// Checks that the node has an active key.
     ///
     /// # Errors
-    /// `Waiting`, `NodeRetired`.
+    /// `Waiting` if its first key is still scheduled, `NodeRetired` if all its keys were retired.
     pub(super) fn check_own_is_active(&self, now: UnixTime) -> Result<(), KeyFault> {
         let Some(node) = &self.node else { return Ok(()) };
         Err(match self.next_to_sign(now, |_| true) {
@@ -110,8 +108,8 @@ impl KeyRing {
         })
     }
 
-    /// Adds the first key of a node. The operator has compared its fingerprint with the one that
-    /// the node prints.
+    /// Adds the first key of a node. The operator has compared its fingerprint with the one printed
+    /// on the node.
     ///
     /// The key signs as soon as verifiers know it. The caller must endorse it.
     ///
@@ -134,7 +132,7 @@ impl KeyRing {
         Ok(kid)
     }
 
-    /// Records the public parameters of an own key, which other nodes need.
+    /// Stores the public parameters of one of the node's keys, because the other nodes need them.
     pub fn describe(&mut self, kid: &str, jwk: &PublicJwk) {
         let node = self.node.clone();
         if let Some(key) = self.find_mut(kid).filter(|key| key.holder.is_some() && key.holder == node) {
@@ -142,9 +140,9 @@ impl KeyRing {
         }
     }
 
-    /// Adds the signature of the key `by` about the key `kid`. It replaces an earlier signature.
+    /// Stores the signature of the key `by` about the key `kid`, and replaces an earlier one.
     ///
-    /// Removed keys need no endorsements, and endorse no keys.
+    /// Does nothing if either key is removed.
     pub fn endorse(&mut self, kid: &str, by: &str, signature: &[u8], now: UnixTime) {
         let now = self.at(now);
         self.strip_removed(now);
@@ -160,10 +158,10 @@ impl KeyRing {
         }
     }
 
-    /// Reduces removed keys to their kids. The kids remain, so that the removed keys are not
-    /// mistaken for new ones.
+    /// Reduces removed keys to their kids, so that they are not mistaken for new keys.
     ///
-    /// Endorsements of removed keys would fill the ring. A full ring cannot be changed, not even to
+    /// Their endorsements would fill the ring, and a full ring cannot be changed, not even to
+    /// remove a stolen key.
     /// remove a stolen key.
     pub(super) fn strip_removed(&mut self, now: UnixTime) {
         let is_removed = |key: &KeyLife| key.holder.is_some() && key.state(now) == KeyState::Removed;
@@ -182,8 +180,8 @@ impl KeyRing {
         self.keys.iter().filter(move |key| key.state(now) != KeyState::Removed)
     }
 
-    /// Returns the keys that a node publishes and trusts. A key of another node needs an
-    /// endorsement by an own key.
+    /// Returns the keys that a node publishes and trusts: its own, and keys of other nodes that its
+    /// own keys have endorsed.
     pub fn trusted(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<&KeyLife> {
         let now = self.at(now);
         let own: Vec<&KeyLife> = self.live(now).filter(|key| trust.is_own(key)).collect();
@@ -200,11 +198,12 @@ impl KeyRing {
         self.live(now).filter(|key| !is_trusted(key)).collect()
     }
 
-    /// Returns the endorsements that a node must sign with each of its active and scheduled keys.
+    /// Returns the endorsements that a node has to sign, one with each of its active and scheduled
+    /// keys.
     ///
-    /// The endorsements cover each key that the node trusts, and each key that a trusted key may
-    /// vouch for. The scheduled key signs them too, so that the node's trust continues after the
-    /// current key is removed.
+    /// The node endorses each key that it trusts, and each key that a trusted key has endorsed.
+    /// Scheduled keys endorse too, so that the node keeps its trust after the current key is
+    /// removed.
     pub fn due_endorsements(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<DueEndorsement> {
         let trusted = self.trusted(trust, now);
         let now = self.at(now);
@@ -231,10 +230,11 @@ impl KeyRing {
         due
     }
 
-    /// Returns the trusted key that vouches for another node's key.
+    /// Returns the trusted key that has endorsed another node's key.
     ///
-    /// If that node has a trusted key that is active or scheduled, only its own keys may vouch. If
-    /// all its keys are retired, the node was removed and may return with a new key.
+    /// While that node has a trusted key that is active or scheduled, only its own keys count. If
+    /// all its keys are retired, the node was removed, and the key of any node can introduce its
+    /// new key.
     fn voucher<'k>(key: &KeyLife, trusted: &[&'k KeyLife], trust: &Trust<'_>, now: UnixTime) -> Option<&'k KeyLife> {
         let signs = |other: &KeyLife| matches!(other.state(now), KeyState::PrePublished | KeyState::Active);
         let is_known = trusted.iter().any(|other| other.holder == key.holder && signs(other));
@@ -242,10 +242,9 @@ impl KeyRing {
         asked.find(|other| !trust.has_own_name(key) && trust.endorses(other, key)).copied()
     }
 
-    /// Returns the nodes that do not accept the key yet, because none of their own keys has
-    /// endorsed it.
+    /// Returns the nodes that do not accept the key yet: none of their own keys has endorsed it.
     ///
-    /// Nodes without a key in the ring reject no tokens.
+    /// Nodes without a key in the ring are not returned, because they do not reject tokens.
     pub fn untaken<'n>(&self, kid: &str, nodes: &'n [String], now: UnixTime) -> Vec<&'n str> {
         let now = self.at(now);
         let Some(key) = self.find(kid).filter(|key| key.holder.is_some()) else { return Vec::new() };
@@ -258,10 +257,10 @@ impl KeyRing {
         nodes.iter().map(String::as_str).filter(does_not_take).collect()
     }
 
-    /// Retires a node's keys: they sign no more tokens. Their signatures remain valid until they
-    /// expire.
+    /// Retires a node's keys, so that they sign no more tokens. Their signatures remain valid until
+    /// they expire.
     ///
-    /// With `at_once` the keys are removed and their signatures are rejected.
+    /// If `at_once` is true, removes the keys, and their signatures are rejected.
     pub fn retire_node(&mut self, node: &str, at_once: bool, now: UnixTime, times: KeyTimes) {
         let now = self.at(now);
         for key in self.keys.iter_mut().filter(|key| key.holder.as_deref() == Some(node)) {

@@ -1,9 +1,9 @@
-//! Entry of a key ring: the times of a key, the state that follows from these times, its holder and
-//! its endorsements.
+//! Entry of a key ring: a key with its times, its holder and its endorsements. The state of the key
+//! follows from the times.
 //!
 //! A node trusts a key of another node if a key in its own token has endorsed it. An attacker with
-//! write access to the database can change every record, but cannot create such a signature. So the
-//! database alone cannot add a key to a node's key set.
+//! write access to the database can change every record, but cannot create such a signature.
+//! Therefore write access does not suffice to add a key to a node's key set.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub enum KeyState {
     Removed,
 }
 
-/// Schedule of a key.
+/// Key in a ring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyLife {
     /// RFC 7638 thumbprint of the key.
@@ -80,7 +80,7 @@ impl KeyLife {
         }
     }
 
-    /// Reports whether the key is scheduled to sign at a time in the future.
+    /// Returns whether the key is scheduled to sign at a time in the future.
     pub(super) fn is_scheduled(&self, now: UnixTime) -> bool {
         self.state(now) == KeyState::PrePublished && self.activate_at.is_some()
     }
@@ -94,15 +94,15 @@ impl KeyLife {
 /// Durations of the states of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyTimes {
-    /// Time from publication to the first signature: the maximum cache time of the JWK set plus the
-    /// clock difference.
+    /// Time from publication to the first signature. It must cover the maximum cache time of the
+    /// JWK set and the difference between clocks.
     pub publish: Duration,
-    /// Time from the last signature to removal: the maximum lifetime of a token plus the clock
-    /// difference.
+    /// Time from the last signature to removal. It must cover the maximum lifetime of a token and
+    /// the difference between clocks.
     pub keep: Duration,
 }
 
-/// Public members of an RSA key in a ring (RFC 7518 §6.3.1), not verified.
+/// Public members of an RSA key in a ring (RFC 7518 §6.3.1). They may be invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicJwk {
     kty: String,
@@ -111,13 +111,13 @@ pub struct PublicJwk {
 }
 
 impl PublicJwk {
-    /// Creates the key with this modulus and exponent, both encoded as in a JWK.
+    /// Creates the key from a modulus and an exponent, both encoded as in a JWK.
     pub fn rsa(n: &str, e: &str) -> Self {
         Self { kty: "RSA".to_owned(), n: n.to_owned(), e: e.to_owned() }
     }
 
-    /// Returns the input of the thumbprint (RFC 7638 §3). `None` if the members are not those of an
-    /// RSA key or contain invalid characters.
+    /// Returns the input of the thumbprint (RFC 7638 §3). Returns `None` if the members are not
+    /// those of an RSA key or contain invalid characters.
     pub fn canonical(&self) -> Option<String> {
         self.components()?;
         (self.kty == "RSA").then(|| format!(r#"{{"e":"{}","kty":"RSA","n":"{}"}}"#, self.e, self.n))
@@ -128,7 +128,7 @@ impl PublicJwk {
         Some(base64url(&Sha256::digest(self.canonical()?)))
     }
 
-    /// Returns modulus and exponent, big-endian.
+    /// Returns the modulus and the exponent, big-endian.
     pub fn components(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         Some((from_base64url(&self.n)?, from_base64url(&self.e)?))
     }
@@ -143,61 +143,60 @@ pub struct Endorsement {
     pub signature: String,
 }
 
-/// Prefix of signatures about keys. A JWS signing input contains no space or line break (RFC 7515
-/// §5.1), so such a signature is never valid for a token, and vice versa.
+/// Prefix of statements about keys. A JWS signing input contains no space or line break (RFC 7515
+/// §5.1), so the signature of a statement is never valid for a token, and vice versa.
 const PURPOSE: &str = "sealgate key";
 
 /// Signature algorithm of all nodes' keys.
 pub(super) const ALGORITHM: &str = "RS256";
 
-/// A node with its own PKCS#11 token.
+/// Node with its own PKCS#11 token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
     /// Name of the node, `cluster.node`.
     pub node: String,
-    /// Issuer that the keys belong to. It comes from the node's own configuration and not from the
-    /// database. So a signature for one cluster is invalid in another cluster that uses the same
-    /// token.
+    /// Issuer of the cluster. It comes from the node's configuration and not from the database, so
+    /// a signature for one cluster is invalid in another one that uses the same token.
     pub issuer: String,
 }
 
-/// Returns the statement to sign about a key: the issuer, the holder and the key. `None` if the
-/// entry has no holder, another algorithm, or a key whose thumbprint is not its kid.
+/// Returns the statement about a key to sign: issuer, holder and key. Returns `None` if the entry
+/// has no holder, another algorithm, or a key whose thumbprint is not its kid.
 pub fn statement(life: &KeyLife, issuer: &str) -> Option<Vec<u8>> {
     let holder = life.holder.as_deref().filter(|holder| !holder.is_empty() && !holder.chars().any(char::is_control))?;
     let jwk = life.jwk.as_ref()?;
     if life.alg.as_deref() != Some(ALGORITHM) || jwk.thumbprint().as_ref() != Some(&life.kid) {
         return None;
     }
-    // No part contains a line break, so the parts are unambiguous.
+    // No part contains a line break, so the text is unambiguous.
     let lines = [PURPOSE, issuer, holder, &life.kid, ALGORITHM, &jwk.canonical()?];
     Some(lines.join("\n").into_bytes())
 }
 
-/// Function that reports whether a key has signed a message.
+/// Function that returns whether a key has signed a message.
 pub(crate) type Verify<'a> = dyn Fn(&PublicJwk, &[u8], &[u8]) -> bool + 'a;
 
-/// Input for a node's trust decisions about the keys of a ring.
+/// What a node needs to decide which keys of a ring to trust.
 pub struct Trust<'a> {
     pub holder: &'a TokenHolder,
-    /// Function that reports whether the node's token has a key with this kid.
+    /// Returns whether the node's token has a key with this kid.
     pub in_token: &'a dyn Fn(&str) -> bool,
     pub verify: &'a Verify<'a>,
 }
 
 impl Trust<'_> {
-    /// Reports whether the key is in the node's own token.
+    /// Returns whether the key is in the node's own token.
     pub(super) fn is_own(&self, life: &KeyLife) -> bool {
         self.has_own_name(life) && (self.in_token)(&life.kid)
     }
 
-    /// Reports whether the ring lists the key as this node's own. The key is not trusted if it is
-    /// not in the token.
+    /// Returns whether the ring lists the key under this node's name. Such a key is trusted only if
+    /// it is in the token.
     pub(super) fn has_own_name(&self, life: &KeyLife) -> bool {
         life.holder.as_ref() == Some(&self.holder.node)
     }
 
-    /// Reports whether the key `by` has endorsed the entry `life`.
+    /// Returns whether the key `by` has endorsed the entry `life`.
     pub(super) fn endorses(&self, by: &KeyLife, life: &KeyLife) -> bool {
         let Some(jwk) = by.jwk.as_ref().filter(|jwk| jwk.thumbprint().as_ref() == Some(&by.kid)) else { return false };
         let mut signed = life.endorsed.iter().filter(|endorsement| endorsement.by == by.kid).peekable();

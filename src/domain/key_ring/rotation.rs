@@ -1,7 +1,8 @@
-//! Automatic key rotation: its due time, and the server that performs it.
+//! Automatic rotation of keys: when it is due, and which server performs it.
 //!
-//! A server records a rotation before it begins, with the `CKA_ID` of the new key. So two servers
-//! do not create two keys. If the server fails before it announces the key, other servers recognise
+//! A server records a rotation, with the `CKA_ID` of the new key, before it creates the key.
+//! Therefore two servers never create two keys. If the server fails before it announces the key,
+//! other servers recognise the key by its `CKA_ID`.
 //! the key by its `CKA_ID`.
 
 use std::time::Duration;
@@ -11,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::time::UnixTime;
 
-/// Maximum number of recorded ids of keys that were begun but not announced.
+/// Maximum number of recorded ids of unannounced keys.
 const MAX_IDS: usize = 16;
 
-/// Server that rotates, and ids of the keys that it may have created.
+/// Server that performs a rotation, and ids of the keys that it may have created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotating {
-    /// Server that has begun a rotation, and the time until which no other server may begin one.
+    /// Server that began a rotation, and the time until which no other server may begin one.
     claim: Option<(String, UnixTime)>,
-    /// `CKA_ID`s of keys that may be in the token and are not announced, the latest last.
+    /// `CKA_ID`s of unannounced keys that may be in the token, the latest last.
     ids: Vec<String>,
 }
 
@@ -32,15 +33,15 @@ impl Rotating {
 /// Next automatic rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextRotation {
-    /// Time at which the next key is created and published. `None` if a scheduled key is already
+    /// Time at which the next key is created and published. `None` if the next key is already
     /// published.
     pub publish_at: Option<UnixTime>,
     pub activate_at: UnixTime,
 }
 
 impl KeyRing {
-    /// Returns the next rotation if each key signs for `every`. Returns `None` before the first key
-    /// signs.
+    /// Returns the next rotation, if each key signs for `every`. Returns `None` before the first
+    /// key signs.
     pub fn next_rotation(&self, every: Duration, times: KeyTimes, now: UnixTime) -> Option<NextRotation> {
         let now = self.at(now);
         if let Some(at) = self.own().find(|key| key.is_scheduled(now)).and_then(|key| key.activate_at) {
@@ -51,15 +52,14 @@ impl KeyRing {
         Some(NextRotation { publish_at: Some(publish_at), activate_at: publish_at.plus(times.publish) })
     }
 
-    /// Reports whether the next key should already be published.
+    /// Returns whether it is time to publish the next key.
     pub fn rotation_is_due(&self, every: Duration, times: KeyTimes, now: UnixTime) -> bool {
         let now = self.at(now);
         let next = self.next_rotation(every, times, now);
         next.and_then(|next| next.publish_at).is_some_and(|at| at <= now)
     }
 
-    /// Claims the rotation for the server `by` until `until`, unless another server holds the
-    /// claim.
+    /// Claims the rotation for the server `by` until `until`, unless another server has claimed it.
     ///
     /// `id` is the `CKA_ID` of the new key. A server that claims again keeps its first id.
     pub fn begin_rotation(&mut self, by: &str, id: &str, until: UnixTime, now: UnixTime) {
@@ -81,13 +81,13 @@ impl KeyRing {
     /// Records the `CKA_ID` of a key before the key is created, so that other servers recognise the
     /// key even if its creator fails.
     ///
-    /// `others` are the kids in the token. If the ring is empty and `others` has exactly one kid,
-    /// that key becomes the signing key. For an empty token nothing is recorded, because its only
-    /// key becomes active at the start.
+    /// `others` are the kids of the keys that the token already has. If the ring is empty, a single
+    /// such key becomes the signing key. If the token is empty too, nothing is recorded, because
+    /// the new key becomes active at the next start.
     ///
     /// # Errors
-    /// `TooMany`, `NotAdmitted`, and `Unannounced` if `others` has several kids and the ring is
-    /// empty.
+    /// `TooMany`, `NotAdmitted`, and `Unannounced` if the ring is empty and the token has several
+    /// keys.
     pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.check_admitted(&others.join(", "))?;
         match (&self.keys[..], others) {
@@ -102,43 +102,42 @@ impl KeyRing {
         if ids.len() >= MAX_IDS {
             ids.remove(0);
         }
-        // If there is a claim, the last id belongs to the claim.
+        // The last id belongs to the claim, if there is one.
         let at = if rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
         ids.insert(at, id.to_owned());
         Ok(())
     }
 
-    /// Removes the `CKA_ID` of a key that was announced.
+    /// Removes the `CKA_ID` of a key that is now announced.
     pub fn made(&mut self, id: &str) {
         self.end_rotating(id, false);
     }
 
-    /// Returns the `CKA_ID`s of keys that may be in the token and are not announced.
+    /// Returns the `CKA_ID`s of unannounced keys that may be in the token.
     pub fn begun(&self) -> &[String] {
         self.rotating().map_or(&[], |rotating| &rotating.ids)
     }
 
-    /// Returns the `CKA_ID` for the new key if the server `by` holds the claim.
+    /// Returns the `CKA_ID` of the new key, if the server `by` holds the claim.
     pub fn rotation_of(&self, by: &str) -> Option<&str> {
         let rotating = self.rotating()?;
         let (holder, _) = rotating.claim.as_ref()?;
         if holder == by { rotating.ids.last().map(String::as_str) } else { None }
     }
 
-    /// Reports whether a server of this store recorded this `CKA_ID` for a key that was never
-    /// announced.
+    /// Returns whether this `CKA_ID` was recorded for a key that is not announced yet.
     pub fn began(&self, id: &str) -> bool {
         self.begun().iter().any(|own| own == id)
     }
 
-    /// Returns the oldest usable key that is published and has no scheduled activation.
+    /// Returns the oldest usable key that is published but not scheduled.
     pub fn waiting(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let waits = |key: &&KeyLife| key.state(now) == KeyState::PrePublished && key.activate_at.is_none();
         self.own().filter(waits).find(|key| usable(&key.kid))
     }
 
-    /// Publishes a key that a server began but did not announce because the server failed.
+    /// Publishes a key whose creator failed before it announced the key.
     ///
     /// # Errors
     /// `NotAKid`, `TooMany`.
@@ -152,9 +151,9 @@ impl KeyRing {
 
     /// Publishes the key `kid` if necessary, schedules its activation, and releases the claim.
     ///
-    /// If another key is scheduled in the meantime, this key is not scheduled. A node's own key is
-    /// not scheduled until the other nodes accept it. `in_token` are the kids in the token, which
-    /// are kept in the ring.
+    /// The key is not scheduled if another key was scheduled in the meantime, or if the nodes have
+    /// their own tokens, because the other nodes must accept it first. The ring keeps the keys of
+    /// `in_token`, the kids in the token.
     ///
     /// # Errors
     /// The errors of `announce` and `activate`.
@@ -171,14 +170,14 @@ impl KeyRing {
             self.announce(kid, &[], now)?;
         }
         self.end_rotating(id, true);
-        // If nodes have their own tokens, the other nodes must accept the key first: see `untaken`.
+        // With one token per node, the other nodes must accept the key first: see `untaken`.
         if self.node.is_some() || self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
             return Ok(());
         }
         self.activate(kid, None, false, now, times)
     }
 
-    /// Returns the rotation of this node, or of all nodes if they share a token.
+    /// Returns the rotation of this node. Nodes that share a token have a single one.
     fn rotating(&self) -> Option<&Rotating> {
         match &self.node {
             Some(node) => self.rotating_at.get(node),
@@ -193,7 +192,7 @@ impl KeyRing {
         }
     }
 
-    /// Removes a `CKA_ID` whose key is announced. If `claim` is true, also releases the claim.
+    /// Removes the `CKA_ID` of an announced key. If `claim` is true, also releases the claim.
     fn end_rotating(&mut self, id: &str, claim: bool) {
         let rotating = self.rotating_mut();
         rotating.ids.retain(|own| own != id);
@@ -203,11 +202,11 @@ impl KeyRing {
         self.rotating_at.retain(|_, rotating| !rotating.is_idle());
     }
 
-    /// Frees space in a full ring: removes the oldest removed key of this node that is not in the
+    /// Makes room in a full ring: removes the oldest removed key of this node that is not in its
     /// token.
     ///
-    /// The content of another node's token is unknown here. Without its removed key in the ring,
-    /// that node could find the key in its token, unannounced, and refuse to start.
+    /// Keys of other nodes are kept, because their tokens may still have them. A node that finds an
+    /// unannounced key in its token refuses to start.
     fn forget_removed(&mut self, in_token: &[String], now: UnixTime) {
         if !self.is_full(self.node.as_deref()) {
             return;

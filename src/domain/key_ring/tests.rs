@@ -133,7 +133,7 @@ proptest! {
         for (step, key, pause, ahead) in steps {
             now += pause;
             let kid = kid(char::from(b"abcde"[key]));
-            // Errors are ignored, because rejected steps are part of the test.
+            // Rejected steps are part of the test.
             let _ = match step {
                 0 => ring.announce(&kid, &[], at(now)),
                 1 => ring.activate(&kid, Some(at(now + ahead)), false, at(now), TIMES),

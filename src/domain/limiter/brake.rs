@@ -1,7 +1,7 @@
 //! Throttle for guesses in this process, with the delays of [`Pace`].
 //!
-//! The table has a fixed size like the table of [`super::Limiter`]. A flood of keys evicts other
-//! new keys first.
+//! The table has a fixed size, like that of [`super::Limiter`]. In a flood of keys, new keys evict
+//! other new keys first.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::time::UnixTime;
 const BUCKETS: usize = 1 << 13;
 const SLOTS: usize = 8;
 
-/// Counted attempt. The caller returns it if the attempt was not a failure.
+/// Counted attempt. The caller must give it back unless the attempt was a failure.
 #[derive(Debug)]
 #[must_use]
 pub struct Counted {
@@ -41,11 +41,12 @@ impl FailureThrottle {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Counts an attempt under each of these keys, before the attempt is made. Counting afterwards
-    /// would admit all concurrent attempts.
+    /// Counts an attempt under each of these keys. Must be called before the attempt is made,
+    /// because otherwise all concurrent attempts would be allowed.
     ///
     /// # Errors
-    /// Seconds to wait before the next attempt: the maximum over the keys. Nothing is counted then.
+    /// Returns the seconds to wait before the next attempt, the maximum over the keys. Nothing is
+    /// counted then.
     pub fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
         let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
         if longest > 0 {
@@ -56,7 +57,7 @@ impl FailureThrottle {
             match self.take_one(key, *pace, now) {
                 Ok(one) => counted.push(one),
                 Err(wait) => {
-                    // A concurrent attempt was counted after the check above.
+                    // A concurrent attempt was counted since the check.
                     self.give_back(counted, now);
                     return Err(wait);
                 }
@@ -65,7 +66,7 @@ impl FailureThrottle {
         Ok(counted)
     }
 
-    /// Removes an attempt from the count, because it was not a failure or could not be judged.
+    /// Removes an attempt from the count, because it was not a failure or could not be verified.
     pub fn give_back(&self, counted: Vec<Counted>, now: UnixTime) {
         for one in counted {
             let mut slots = self.bucket(one.bucket);
@@ -97,10 +98,10 @@ impl FailureThrottle {
     }
 }
 
-/// Returns the slot of the key, or evicts a slot for it.
+/// Returns the slot of the key. If there is none, evicts a slot for it.
 ///
-/// Evicts first a slot whose failures have expired, then the slot with the fewest failures. A
-/// blocked slot is evicted last.
+/// Slots whose failures have expired are evicted first, then those with the fewest failures.
+/// Blocked slots are evicted last.
 fn claim(slots: &mut [Slot; SLOTS], mark: u64, now: u64) -> &mut Slot {
     let rank = |slot: &Slot| {
         let mut failures = slot.failures;
@@ -135,7 +136,7 @@ mod tests {
         FailureThrottle::new(*b"sixteen bytes ok")
     }
 
-    /// Fails `times` times, each time as soon as allowed. Returns the waits between the attempts.
+    /// Fails `times` times, each time as early as allowed. Returns the waits between the failures.
     fn waits(brake: &FailureThrottle, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..times {
@@ -170,7 +171,7 @@ mod tests {
         assert!((1000..=1020).contains(&failures), "{failures}");
     }
 
-    /// A limit above one per second is fully restored after a window.
+    /// With a limit above one per second, all failures are forgotten after a window.
     #[test]
     fn a_high_limit_is_forgotten_within_its_window_too() {
         let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(100_000, WINDOW));
@@ -205,7 +206,7 @@ mod tests {
         }
         let _ = brake.take(&[(key, pace)], at(0)).unwrap();
         assert_eq!(brake.take(&[(key, pace)], at(0)).unwrap_err(), 1);
-        // The counts are the same after the free attempts.
+        // Afterwards the counts are the same as before.
         for _ in 0..100 {
             let right = brake.take(&[(key, pace)], at(1)).unwrap();
             brake.give_back(right, at(1));

@@ -1,13 +1,15 @@
-//! Rate limits: counts requests in fixed windows, in a table of fixed size. Decisions are pure
-//! arithmetic on the given time. Callers choose the key and render refusals.
+//! Rate limits. Counts requests in fixed windows, in a table of fixed size.
 //!
-//! The table consists of buckets of a few slots. A keyed hash selects the bucket of a key and its
-//! mark in the slot, so an attacker cannot target a bucket. A full bucket evicts a slot whose
-//! window has ended, else the slot with the lowest count. A slot that has reached its limit is
-//! evicted last. So a flood of new keys evicts other new keys, and blocked clients stay blocked. A
-//! map would grow with the flood instead.
+//! Decisions depend only on the counts and the given time. The caller chooses the key and creates
+//! the response.
 //!
-//! Processes that share a seed have the same windows and can share the counts: [`Shares`].
+//! The table consists of buckets with a few slots each. A keyed hash of the key selects the bucket
+//! and identifies the slot, so attackers cannot choose the bucket of a key. A full bucket evicts a
+//! slot whose window has ended, or else the slot with the lowest count. Slots that have reached
+//! their limit are evicted last. Therefore, in a flood of new keys, the keys evict each other, and
+//! blocked clients stay blocked. A map would grow with the flood.
+//!
+//! Processes with the same seed have the same windows and can share counts: see [`Shares`].
 
 mod brake;
 mod shares;
@@ -47,15 +49,14 @@ impl Rule {
 pub struct RateLimitStatus {
     pub limit: u32,
     pub remaining: u32,
-    /// End of the window, at most the window's length after now.
+    /// End of the window. It is at most the length of a window away.
     pub reset: UnixTime,
     pub allowed: bool,
     /// Seconds to wait, at least 1. `None` if the request is allowed.
     pub retry_after: Option<u64>,
 }
 
-/// Key under which requests are counted. Keys with different `bucket`s or of different kinds never
-/// collide.
+/// Key under which requests are counted. Keys of different buckets or kinds never collide.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitKey<'a> {
     bucket: &'static str,
@@ -64,14 +65,14 @@ pub struct LimitKey<'a> {
 }
 
 impl<'a> LimitKey<'a> {
-    /// Creates the key of a client address. All addresses of an IPv6 /64 have the same key, because
-    /// a subscriber has at least a /64.
+    /// Creates the key of a client address. The addresses of an IPv6 /64 share a key, because a
+    /// subscriber has at least a /64.
     pub fn address(bucket: &'static str, address: IpAddr) -> LimitKey<'static> {
         LimitKey { bucket, address: Some(network(address)), text: None }
     }
 
-    /// Creates the key of the /48 network of an IPv6 address. A subscriber may have 65,536 /64
-    /// networks. Returns `None` for IPv4, where addresses are scarce.
+    /// Creates the key of the /48 of an IPv6 address, because a subscriber may have a whole /48.
+    /// Returns `None` for IPv4 addresses, which are scarce.
     pub fn site(bucket: &'static str, address: IpAddr) -> Option<LimitKey<'static>> {
         let IpAddr::V6(address) = address.to_canonical() else { return None };
         let site = u128::from(address) & !(u128::MAX >> 48);
@@ -88,7 +89,7 @@ impl<'a> LimitKey<'a> {
         Self { bucket, address: Some(network(address)), text: Some(text) }
     }
 
-    /// Creates the key of a name that is used by a subscriber: from an IPv4 address or an IPv6 /48.
+    /// Creates the key of a name that is used from an IPv4 address or an IPv6 /48.
     pub fn text_and_site(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
         let site = LimitKey::site(bucket, address).and_then(|site| site.address);
         Self { bucket, address: Some(site.unwrap_or_else(|| network(address))), text: Some(text) }
@@ -132,9 +133,8 @@ impl Place {
         let [bucket, mark, phase] = hash(seed, key);
         let window = rule.window.as_secs().max(1);
         let phase = phase % window;
-        // The window ends at the first instant after now that is a whole number of windows after
-        // the key's phase. Phases differ by key, so that blocked clients do not all return in the
-        // same second.
+        // The windows of a key start at its phase, repeatedly. Keys have different phases, so that
+        // blocked clients do not all return in the same second.
         let elapsed = (now.seconds() % window + window - phase) % window;
         let ends = now.seconds().saturating_add(window - elapsed);
         Self { bucket, mark, ends }
@@ -147,14 +147,14 @@ impl Place {
 }
 
 impl Limiter {
-    /// Creates an empty table. `seed` must be unpredictable to clients. Nodes with the same seed
+    /// Creates an empty table. `seed` must be unpredictable to clients. Limiters with the same seed
     /// have the same windows.
     pub fn new(seed: [u8; 16]) -> Self {
         let buckets = (0..BUCKETS).map(|_| Mutex::default()).collect();
         Self { seed, buckets }
     }
 
-    /// Counts a request if it is allowed. Refused requests are not counted.
+    /// Counts a request and returns whether it is allowed. A refused request is not counted.
     pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::for_key(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
@@ -167,7 +167,7 @@ impl Limiter {
         reading(slot.count, rule, place.ends, now, allowed)
     }
 
-    /// Returns the result that [`Limiter::take`] would have, without counting.
+    /// Returns the result that [`Limiter::take`] would return. Counts nothing.
     pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::for_key(&self.seed, key, rule, now);
         let count = self.bucket(&place).iter().find(|slot| slot.is(&place)).map_or(0, |slot| slot.count);
@@ -178,11 +178,11 @@ impl Limiter {
         self.buckets[place.index()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the key's slot, or evicts one for it.
+    /// Returns the slot of the key. If there is none, evicts a slot for it.
     fn claim<'s>(slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
         let now = now.seconds();
-        // Prefer to evict a slot of the same key with another window, even if the clock was set
-        // back and that window has not ended.
+        // Prefer a slot of the same key with another window. If the clock was set back, that window
+        // may not have ended.
         let rank = |slot: &Slot| match slot {
             slot if slot.is(place) => (0, 0),
             slot if slot.mark == place.mark => (1, 0),
@@ -209,8 +209,8 @@ fn least<S, R: Ord>(slots: &mut [S; SLOTS], rank: impl Fn(&S) -> R) -> &mut S {
     &mut slots[best]
 }
 
-/// Returns the name of a key that processes with the same seed share: a hash that is unpredictable
-/// and irreversible without the seed.
+/// Returns a hash of the key that is the same in all processes with the seed. Without the seed it
+/// can neither be predicted nor inverted.
 pub fn shared_key(seed: &[u8; 16], key: &LimitKey<'_>) -> [u8; 16] {
     let [bucket, mark, _] = hash(seed, key);
     (u128::from(bucket) << 64 | u128::from(mark)).to_be_bytes()
@@ -355,8 +355,7 @@ mod tests {
     fn a_flood_of_keys_resets_no_limit() {
         let limiter = limiter();
         let wiki = LimitKey::text("token", b"wiki");
-        // With a limit of one, the count of the blocked key is not higher than the count of a key
-        // of the flood.
+        // With a limit of one, the blocked key has the same count as the keys of the flood.
         let new_client = LimitKey::text("register", b"wiki");
         let single = Rule { limit: 1, ..RULE };
         for _ in 0..50 {
@@ -374,7 +373,7 @@ mod tests {
         assert!((0..1_000_000_u32).filter(is_known).count() < 200_000, "most displaced one another");
     }
 
-    /// The table is a boxed slice and the limiter's only heap allocation, so it cannot grow.
+    /// The boxed slice is the limiter's only heap allocation, so the limiter cannot grow.
     #[test]
     fn the_table_is_small() {
         let bytes = size_of_val(&*limiter().buckets);

@@ -1,9 +1,10 @@
-//! Blocks of shared limits that this process has reserved. A block is reserved in one query, and
-//! its requests are counted without further queries. Other modules implement the shared counts and
-//! their transport.
+//! Blocks of shared limits that this process has reserved.
 //!
-//! The table has a fixed size like the table of [`super::Limiter`]. An evicted block is lost, and
-//! its key must query again.
+//! One query reserves a block, and its requests are counted without further queries. Other modules
+//! implement the queries and the shared counts.
+//!
+//! The table has a fixed size, like that of [`super::Limiter`]. If a block is evicted, its unused
+//! requests are lost, and the key needs another query.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use crate::time::UnixTime;
 
 /// Maximum number of requests in one block.
 const LARGEST_BLOCK: u32 = 16;
-/// A block is at most this fraction (1/`PART`) of the limit.
+/// A block is at most the limit divided by this number.
 const PART: u32 = 16;
 
 /// Window of one key.
@@ -22,9 +23,9 @@ struct Slot {
     /// End of the window, in seconds since 1970; 0 in an unused slot.
     ends: u64,
     limit: u32,
-    /// Number of requests that all processes have reserved, as of the last query.
+    /// Number of requests reserved by all processes, as of the last query.
     all: u32,
-    /// Number of reserved requests that this process may still use.
+    /// Number of reserved requests that this process has not used.
     unused: u32,
 }
 
@@ -35,7 +36,7 @@ pub struct Ask {
     /// Name of the key, the same in all processes.
     pub key: [u8; 16],
     pub limit: u32,
-    /// Block size to request while much of the limit is left.
+    /// Block size to request, unless less of the limit is left.
     pub block: u32,
 }
 
@@ -59,10 +60,11 @@ impl Shares {
         Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Counts a request, if the local state of the window is sufficient to decide.
+    /// Counts a request, if the local state of the window suffices.
     ///
     /// # Errors
-    /// The query that the caller must make. [`Shares::answer`] takes its answer.
+    /// Returns the query that the caller must make. The caller passes the result to
+    /// [`Shares::answer`].
     pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<RateLimitStatus, Ask> {
         let place = Place::for_key(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
@@ -77,8 +79,9 @@ impl Shares {
         Err(Ask { place, key: shared_key(&self.seed, key), limit: rule.limit, block })
     }
 
-    /// Counts the request that made the query. `all` is the number of requests that all processes
-    /// have reserved, including the `got` that this process may use.
+    /// Records the result of a query, and counts the request that caused it. `all` is the number of
+    /// requests reserved by all processes. It includes `got`, the number newly reserved for this
+    /// process.
     pub fn answer(&self, ask: &Ask, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> RateLimitStatus {
         let mut slots = self.bucket(&ask.place);
         let slot = claim(&mut slots, &ask.place, now);
@@ -88,7 +91,7 @@ impl Shares {
         slot.take(rule, now)
     }
 
-    /// Returns the result that [`Shares::take`] would have, from local state and without counting.
+    /// Returns the result that [`Shares::take`] would return, from local state. Counts nothing.
     pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::for_key(&self.seed, key, rule, now);
         let found = self.bucket(&place).iter().find(|slot| slot.is(&place)).copied();
@@ -118,10 +121,10 @@ impl Slot {
     }
 }
 
-/// Returns the slot of the window, or evicts a slot for it.
+/// Returns the slot of the window. If there is none, evicts a slot for it.
 ///
-/// Evicts an ended window first, then the window with the smallest block. An exhausted window is
-/// evicted last, because another query for it would return no requests.
+/// Ended windows are evicted first, then windows with the fewest unused requests. Exhausted windows
+/// are evicted last, because another query would reserve nothing.
 fn claim<'s>(slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
     let now = now.seconds();
     let rank = |slot: &Slot| match slot {
@@ -153,7 +156,7 @@ mod tests {
         LimitKey::text("token", b"wiki")
     }
 
-    /// Shared counts of all windows.
+    /// Shared counts of all windows, as a store would keep them.
     #[derive(Default)]
     struct Counts(HashMap<([u8; 16], u64), u32>);
 
@@ -192,7 +195,7 @@ mod tests {
     fn a_block_is_used_up_before_the_next_query() {
         let shares = Shares::new(SEED);
         let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
-        // In the meantime, other processes have reserved ten requests.
+        // Other processes have reserved ten requests in the meantime.
         assert_eq!(shares.answer(&ask, RULE, NOW, (13, 3)).remaining, 39);
         assert_eq!(shares.take(&wiki(), RULE, NOW).unwrap().remaining, 38);
         assert_eq!(shares.peek(&wiki(), RULE, NOW).remaining, 38);
@@ -211,7 +214,7 @@ mod tests {
         assert!(shares.peek(&wiki(), RULE, refused.reset).allowed);
     }
 
-    /// Two queries run concurrently, and their answers arrive in reverse order.
+    /// Two queries run concurrently, and their results arrive in reverse order.
     #[test]
     fn answers_in_any_order_add_up() {
         let shares = Shares::new(SEED);

@@ -1,8 +1,8 @@
 //! Authorization request (specification §2; OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
 //!
-//! Client and redirect URI are validated first. A [`ReturnTo`] exists only after both match, so no
-//! request is redirected before (RFC 6749 §4.1.2.1). Otherwise the server would be an open
-//! redirector. Later errors are sent back to the client.
+//! Client and redirect URI are validated first. A [`ReturnTo`] exists only if both match, so
+//! earlier errors are never redirected (RFC 6749 §4.1.2.1). Otherwise the server would be an open
+//! redirector. Later errors are returned to the client by redirect.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ use crate::scope::{Scope, ScopeValue};
 /// Maximum length of `state` and `nonce` in bytes.
 const MAX_VALUE_LENGTH: usize = 2048;
 
-/// Maximum length of a stored request, in bytes.
+/// Maximum length of a stored request in bytes.
 ///
-/// Every client can start requests. A request may have several long parameters, and JSON writes
-/// some characters with six bytes.
+/// Unauthenticated clients can start requests. A request may have several long parameters, and JSON
+/// escapes some characters with six bytes.
 const MAX_STORED_LENGTH: usize = 6144;
 
-/// Known parameters. A repeated known parameter is an error (RFC 6749 §3.1). A repeated unknown
-/// parameter is not.
+/// Known parameters. Repeating one is an error (RFC 6749 §3.1), whereas unknown parameters may be
+/// repeated.
 const KNOWN: [&str; 21] = [
     "client_id",
     "redirect_uri",
@@ -49,8 +49,8 @@ const KNOWN: [&str; 21] = [
     "registration",
 ];
 
-/// Encoding of the answer in the redirect (OAuth 2.0 Multiple Response Type Encoding Practices
-/// §2.1).
+/// How the response is returned to the redirect URI (OAuth 2.0 Multiple Response Type Encoding
+/// Practices §2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseMode {
@@ -60,7 +60,7 @@ pub enum ResponseMode {
     FormPost,
 }
 
-/// Answer to the client, sent through the browser.
+/// Response to the client, sent through the browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthorizationRedirect {
     Redirect(String),
@@ -71,8 +71,7 @@ pub enum AuthorizationRedirect {
     },
 }
 
-/// Return URL of a browser. It exists only for a redirect URI that matches the client's
-/// registration.
+/// Where to return the response. Exists only for a redirect URI that the client has registered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReturnTo {
     redirect_uri: String,
@@ -80,7 +79,7 @@ pub struct ReturnTo {
     state: Option<String>,
 }
 
-/// Reason why no answer can be sent to the client. The user sees an error page instead.
+/// Reason why no response can be returned to the client. The user sees an error page instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoWayBack {
     /// `client_id` is missing, repeated, unknown or disabled.
@@ -95,15 +94,14 @@ pub enum NoWayBack {
 
 impl ReturnTo {
     /// Returns the id of the client that the request names.
-    ///
     /// # Errors
-    /// [`NoWayBack::Client`] if the request names no client or several.
+    /// [`NoWayBack::Client`] if the request names no client, or more than one.
     pub fn client_id(params: &Params) -> Result<ClientId, NoWayBack> {
         params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
     }
 
-    /// Returns the return URL for this client. `form_post` is true if the operator permits answers
-    /// in forms.
+    /// Returns where to return the response for this client. `form_post` is whether the operator
+    /// permits `response_mode=form_post`.
     ///
     /// # Errors
     /// Returns the reason if the request does not name a registered URI of the client.
@@ -114,8 +112,8 @@ impl ReturnTo {
             return Err(NoWayBack::RedirectUri);
         }
         let mode = match params.one("response_mode") {
-            // The callback of an application redirects to the application's pages. The browser
-            // would keep a fragment, and the application's scripts could read the code in it.
+            // The callback redirects to the application's pages, and browsers keep a fragment
+            // across redirects, so the application's scripts could read the code.
             _ if client.is_of_gateway() => ResponseMode::Query,
             Ok(Some("fragment")) => ResponseMode::Fragment,
             Ok(Some("form_post")) if form_post => ResponseMode::FormPost,
@@ -125,7 +123,7 @@ impl ReturnTo {
         Ok(Self { redirect_uri: uri.to_owned(), mode, state: state.map(str::to_owned) })
     }
 
-    /// Returns the redirect URI exactly as in the request. The code is bound to it.
+    /// Returns the redirect URI exactly as in the request, because the code is bound to it.
     pub fn redirect_uri(&self) -> &str {
         &self.redirect_uri
     }
@@ -134,12 +132,12 @@ impl ReturnTo {
         self.state.as_deref()
     }
 
-    /// Returns the answer with a code (RFC 6749 §4.1.2, RFC 9207 §2).
+    /// Returns the response with a code (RFC 6749 §4.1.2, RFC 9207 §2).
     pub fn with_code(&self, code: &str, issuer: &str) -> AuthorizationRedirect {
         self.with(vec![("code", code.to_owned())], issuer)
     }
 
-    /// Returns the answer with an error (RFC 6749 §4.1.2.1).
+    /// Returns the response with an error (RFC 6749 §4.1.2.1).
     pub fn with_refusal(&self, refusal: &Refusal, issuer: &str) -> AuthorizationRedirect {
         let error = ("error", refusal.code.as_str().to_owned());
         self.with(vec![error, ("error_description", refusal.description.clone().into_owned())], issuer)
@@ -163,7 +161,7 @@ impl ReturnTo {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the parameter is a set of four independent values")]
 pub struct Prompt {
-    /// Whether the client requests that no page is shown.
+    /// Whether the client requests that no page be shown.
     pub none: bool,
     pub login: bool,
     pub consent: bool,
@@ -211,19 +209,19 @@ pub struct AuthorizationRequest {
     pub return_to: ReturnTo,
     pub scope: Scope,
     pub nonce: Option<String>,
-    /// Code challenge. It binds the code to the holder of the verifier.
+    /// Code challenge, which binds the code to the holder of the verifier.
     pub challenge: Option<CodeChallenge>,
-    /// Requested prompts: pages that must or must not be shown.
+    /// Pages that the client requests or excludes.
     pub prompt: Prompt,
     /// Maximum age of the sign-in in seconds.
     pub max_age: Option<u64>,
-    /// Requested context classes in order of preference, separated by spaces.
+    /// Requested context classes in order of preference, space-separated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acr_values: Option<String>,
     pub ui_locales: Option<String>,
-    /// User who is expected to sign in. Pre-fills the form.
+    /// User whom the client expects, to pre-fill the form.
     pub login_hint: Option<String>,
-    /// ID token of the user who is expected to be signed in, as sent. The endpoint validates it,
+    /// ID token of the user whom the client expects, not verified. The endpoint verifies it,
     /// because this module has no keys.
     pub id_token_hint: Option<String>,
 }
@@ -232,7 +230,7 @@ impl AuthorizationRequest {
     /// Parses the request of a client with a valid return URL.
     ///
     /// # Errors
-    /// Returns the error for the client.
+    /// Returns the error to return to the client.
     pub fn parse(params: &Params, client: &Client, return_to: ReturnTo) -> Result<Self, Refusal> {
         if params.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));
@@ -281,11 +279,11 @@ impl AuthorizationRequest {
             acr_values: text("acr_values")?,
             ui_locales: text("ui_locales")?,
             login_hint: text("login_hint")?,
-            // An ID token may be longer than other parameters, because it contains a nonce. Tokens
-            // that are too long are rejected later.
+            // An ID token may exceed the length of other parameters, because it contains a nonce.
+            // Tokens that are too long are rejected later.
             id_token_hint: params.one("id_token_hint")?.map(str::to_owned),
         };
-        // The ID token hint is not stored, so it does not count.
+        // The ID token hint does not count, because it is not stored.
         let stored = serde_json::to_vec(&Self { id_token_hint: None, ..request.clone() });
         if stored.is_ok_and(|stored| stored.len() <= MAX_STORED_LENGTH) {
             Ok(request)
@@ -296,7 +294,7 @@ impl AuthorizationRequest {
 }
 
 impl AuthorizationRequest {
-    /// Returns the query of this request. Parsing it gives the same request again.
+    /// Returns the query of this request, from which the same request can be parsed.
     pub fn to_query(&self) -> String {
         let ReturnTo { redirect_uri, mode, state } = &self.return_to;
         let mode = match mode {
@@ -332,8 +330,8 @@ impl AuthorizationRequest {
     }
 }
 
-/// Rejects parameters that are not supported. If they were ignored, the server would answer a
-/// different request (OpenID Connect Core §6, §7.2.1).
+/// Rejects unsupported parameters that would change the meaning of the request (OpenID Connect Core
+/// §6, §7.2.1).
 fn refuse_unsupported(params: &Params) -> Result<(), Refusal> {
     if params.one("request")?.is_some() {
         return Err(Refusal::new(ErrorCode::RequestNotSupported, "The parameter request is not supported."));
@@ -353,8 +351,8 @@ const NO_SCOPE: Refusal = Refusal::invalid_request(
 
 fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
     let usable = |scope: Scope| {
-        // A client that cannot use refresh tokens gets no refresh token. The `scope` of the token
-        // response shows that.
+        // A client that cannot use refresh tokens gets none. The `scope` of the token response
+        // shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
     let Some(text) = params.one("scope")? else {
@@ -377,7 +375,7 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
             ChallengeMethod::parse(name)
                 .ok_or(Refusal::invalid_request("The code_challenge_method must be S256 or plain."))?,
         ),
-        // An empty value differs from an absent one here: a client that intended S256 must not get
+        // An empty method must not count as absent: the client might have meant S256, and would get
         // plain.
         None if params.has("code_challenge_method") => {
             return Err(Refusal::invalid_request("The code_challenge_method must be S256 or plain."));
@@ -398,13 +396,13 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
         None if client.is_public() => {
             return Err(Refusal::invalid_request("The parameter code_challenge_method is missing."));
         }
-        // The default method (RFC 7636 §4.3).
+        // RFC 7636 §4.3 defines the default.
         None => ChallengeMethod::Plain,
     };
     CodeChallenge::parse(value, method).map(Some).ok_or(Refusal::invalid_request("The code_challenge is malformed."))
 }
 
-/// Parses `max_age` in seconds. A number beyond 64 bits means no limit.
+/// Parses `max_age` in seconds. A number beyond 64 bits is no limit.
 fn max_age(text: &str) -> Result<u64, Refusal> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Refusal::invalid_request("The parameter max_age must be a number of seconds."));

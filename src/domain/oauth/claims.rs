@@ -8,14 +8,14 @@ use crate::scope::{Scope, ScopeValue};
 use crate::time::UnixTime;
 use crate::user::User;
 
-/// User claims that a scope releases (OpenID Connect Core §5.4). Absent values are omitted, never
+/// User claims that a scope grants (OpenID Connect Core §5.4). Absent values are omitted and never
 /// null.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserClaims {
     /// Full name (scope `profile`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Username (scope `profile`). It is unique but may change, so clients must not use it as a
+    /// Username (scope `profile`). It is unique but can change, so clients must not use it as a
     /// permanent identifier (OpenID Connect Core §5.7).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_username: Option<String>,
@@ -41,21 +41,21 @@ pub struct UserClaims {
 
 /// Maximum length of the groups in a token, in bytes of JSON.
 ///
-/// A token is sent in a header, and most servers accept 8 KiB for all headers.
+/// A token is sent in a header, and most servers accept 8 KiB for all headers together.
 const MAX_GROUPS_LENGTH: usize = 4096;
 
 impl UserClaims {
-    /// Returns the claims for a token. If the groups are too long, all groups are omitted.
+    /// Returns the claims for a token. Omits all groups if they are too long.
     ///
-    /// If only some groups were omitted, the user's permissions would change silently. A client
-    /// that finds no `groups` in the token can ask UserInfo.
+    /// Omitting only some groups would silently change the user's permissions. A client that finds
+    /// no `groups` in the token can request UserInfo.
     pub fn in_token(user: &User, scope: Scope) -> Self {
         let mut claims = Self::for_user(user, scope);
         claims.groups = groups_in_token(user, scope);
         claims
     }
 
-    /// Returns the claims of this user that the scope covers.
+    /// Returns the claims of this user that the scope grants.
     pub fn for_user(user: &User, scope: Scope) -> Self {
         let mut claims = Self::default();
         if scope.contains(ScopeValue::Profile) {
@@ -78,10 +78,10 @@ impl UserClaims {
     }
 }
 
-/// Returns the groups of a user if the scope covers them and they fit into a token.
+/// Returns the groups of a user, if the scope grants them and they fit into a token.
 pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
-    // Each group adds two quotes and a comma. JSON escapes are rare in group names, and invisible
-    // characters are not permitted.
+    // Each group takes two quotes and a comma in addition. Escapes are rare: group names have no
+    // invisible characters.
     let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
     (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| user.groups.clone())
 }
@@ -108,8 +108,8 @@ pub struct IdTokenClaims {
     pub nonce: Option<String>,
     pub acr: String,
     pub amr: Vec<String>,
-    /// Hash that identifies the access token of the same response: the left half of its SHA-256 in
-    /// base64url (§3.1.3.6).
+    /// Hash of the access token in the same response: the left half of its SHA-256, in base64url
+    /// (§3.1.3.6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_hash: Option<String>,
     #[serde(flatten)]
@@ -121,12 +121,11 @@ pub struct IdTokenClaims {
 pub struct AccessTokenClaims {
     pub iss: String,
     pub sub: String,
-    /// Audience: the issuer itself. The issuer's UserInfo endpoint and its gateway accept the
-    /// token.
+    /// Audience: the issuer, because the tokens are for its UserInfo endpoint and its gateway.
     pub aud: Audience,
     pub exp: UnixTime,
-    /// Start of the validity (RFC 7519 §4.1.5). Tokens of this server have no `nbf`, but a present
-    /// one is enforced.
+    /// Start of the validity (RFC 7519 §4.1.5). This server issues no `nbf`, but checks it if
+    /// present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<UnixTime>,
     pub iat: UnixTime,
@@ -137,19 +136,19 @@ pub struct AccessTokenClaims {
     pub auth_time: UnixTime,
     pub acr: String,
     pub amr: Vec<String>,
-    /// Id of the grant. With this private claim, the token becomes invalid when the grant ends.
+    /// Private claim with the id of the grant. The token becomes invalid when the grant ends.
     pub grant_id: String,
-    /// The user's groups if the scope covers them (§2.2.3.1).
+    /// The user's groups, if the scope grants them (§2.2.3.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<BTreeSet<String>>,
 }
 
-/// Claims of an assertion, which identifies the user of a request to an application.
+/// Claims of an assertion, which tells an application the user of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssertionClaims {
     pub iss: String,
     pub aud: String,
-    /// User of the request. A value with a colon is a user of another issuer.
+    /// User of the request. If it contains a colon, the user is one of a trusted issuer.
     pub sub: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
@@ -161,7 +160,7 @@ pub struct AssertionClaims {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_username: Option<String>,
     pub groups: Vec<String>,
-    /// Provider session of the request. Absent for requests with a bearer token.
+    /// Session at the provider. Absent for requests with a bearer token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
     pub iat: UnixTime,
@@ -177,7 +176,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Reports whether this audience is included.
+    /// Returns whether this audience is included.
     pub fn contains(&self, wanted: &str) -> bool {
         match self {
             Self::One(only) => only == wanted,

@@ -11,13 +11,13 @@ use crate::error::{ErrorCode, Refusal};
 use crate::oauth::params::Params;
 use crate::secret::Secret;
 
-/// Base64 engine that accepts text with or without padding, because clients send both.
+/// Base64 engine with optional padding, because clients send both forms.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Presented client credentials, not yet checked.
+/// Presented client credentials, not verified.
 #[derive(Debug, Clone)]
 pub struct ClientCredentials {
     /// The claimed id. `None` if the text is not a valid client id.
@@ -26,17 +26,17 @@ pub struct ClientCredentials {
     pub secret: Option<Secret>,
 }
 
-/// Refusal of every failed client authentication.
+/// Refusal for all failed client authentications.
 ///
-/// It is the same for all reasons, so that it does not reveal which clients exist.
+/// The same for all reasons, so that it does not reveal which clients exist.
 pub const FAILED: Refusal = Refusal::new(ErrorCode::InvalidClient, "Client authentication failed.");
 
 impl ClientCredentials {
     /// Parses the credentials of a request.
     ///
     /// # Errors
-    /// `invalid_request` if two methods are mixed or the ids differ, `invalid_client` if there are
-    /// no usable credentials.
+    /// `invalid_request` if two methods are mixed or the ids differ, `invalid_client` if no usable
+    /// credentials are present.
     pub fn parse(authorization: &[&[u8]], form: &Params) -> Result<Self, Refusal> {
         if form.has("client_assertion") || form.has("client_assertion_type") {
             return Err(FAILED);
@@ -59,7 +59,7 @@ impl ClientCredentials {
         if form_id.is_some_and(|other| other != id) {
             return Err(Refusal::invalid_request("The client_id differs from the one in the Authorization header."));
         }
-        // Some libraries present a public client as `Basic cDE6`: an id and an empty password.
+        // Some libraries send `Basic cDE6` for a public client: an id with an empty password.
         let secret = Some(secret).filter(|secret| !secret.expose().is_empty());
         Ok(Self { id: ClientId::parse(&id), secret })
     }
@@ -83,8 +83,8 @@ pub struct NamedPassword {
     pub password: Secret,
 }
 
-/// Maximum length of a Basic header with a username and password, in bytes. An address has 254
-/// bytes and an application password 27.
+/// Maximum length of a Basic header with a user's name and password, in bytes. An address has at
+/// most 254 bytes and an application password 27.
 const MAX_NAMED_PASSWORD_LENGTH: usize = 2048;
 
 /// Parses name and password of a `Basic` header. Returns `None` for any other header.
@@ -95,7 +95,7 @@ pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
     Some(NamedPassword { name: name.to_owned(), password: Secret::new(password) })
 }
 
-/// Reports whether a header has the `Basic` scheme, in any letter case. The credentials may be
+/// Returns whether a header has the `Basic` scheme, in any letter case. The credentials may be
 /// invalid or missing.
 pub fn is_basic(header: &[u8]) -> bool {
     const SCHEME: &[u8] = b"basic";
@@ -109,16 +109,16 @@ fn form_decode(raw: &[u8]) -> Option<String> {
     Some(percent_encoding::percent_decode(&spaced).decode_utf8().ok()?.into_owned())
 }
 
-/// Reports whether a header has the `Bearer` scheme. The header may be malformed.
+/// Returns whether a header has the `Bearer` scheme. The header may be malformed.
 pub fn is_bearer(header: &[u8]) -> bool {
     header.split(|byte| *byte == b' ').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
 }
 
-/// Parses the token of a `Bearer` header. Returns `None` for another scheme, and unless the rest is
+/// Parses the token of a `Bearer` header. Returns `None` for another scheme, or if the rest is not
 /// exactly one `b64token`.
 pub fn bearer(header: &[u8]) -> Option<&str> {
     let token = after_scheme(header, "bearer")?;
-    // No branch per byte, because a token has about a kilobyte and is sent with each request.
+    // Branch-free, because a token has about a kilobyte and is sent with each request.
     let sound =
         |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=');
     let all_sound = token.iter().fold(true, |sound_yet, byte| sound_yet & sound(*byte));

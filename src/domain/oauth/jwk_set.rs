@@ -1,9 +1,9 @@
-//! Parser for the JWK sets of other issuers (RFC 7517 §5), and the signature algorithms that are
-//! accepted from them (RFC 7518 §3.1, RFC 8037 §3.1).
+//! JWK sets of other issuers (RFC 7517 §5), and the signature algorithms that are accepted from
+//! them (RFC 7518 §3.1, RFC 8037 §3.1).
 //!
-//! The parser returns the keys that can verify supported signatures and ignores other keys, as RFC
+//! The parser returns the keys that can verify supported signatures. It ignores other keys, as RFC
 //! 7517 §5 requires. The cryptography library checks whether the parameters are a valid key. `none`
-//! and the symmetric algorithms have no variant, so they cannot be configured or used.
+//! and the symmetric algorithms have no variant, so they can be neither configured nor used.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::secret::from_base64url;
 /// Maximum length of a set in bytes. A key with a certificate chain has several kilobytes.
 pub const LONGEST: usize = 256 * 1024;
 
-/// Maximum number of keys in a set, whatever their use. Each key costs work when the set is parsed
+/// Maximum number of keys in a set, whatever their use. Each key is work when the set is parsed,
 /// and for each token without a `kid`.
 pub const MAX_KEYS: usize = 64;
 
@@ -27,14 +27,14 @@ const COORDINATE: usize = 32;
 /// verification expensive.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 
-/// Accepted public exponents. With smaller exponents, careless verifiers accept forgeries. Larger
-/// ones are slow without benefit.
+/// Accepted public exponents. Careless verifiers accept forgeries with smaller ones. Larger ones
+/// are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedJwk {
     pub kid: Option<String>,
-    /// Only algorithm of the key. If absent, all algorithms of the key's type are permitted.
+    /// The only algorithm of the key. `None` if the set permits all algorithms of the key's type.
     pub algorithm: Option<Algorithm>,
     pub numbers: Numbers,
 }
@@ -55,8 +55,8 @@ pub enum Numbers {
 }
 
 impl TrustedJwk {
-    /// Reports whether the key may verify signatures of this algorithm. The key determines this,
-    /// never the token.
+    /// Returns whether the key can verify signatures of this algorithm. The key determines that,
+    /// and never the token.
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         self.numbers.are_for(algorithm) && self.algorithm.is_none_or(|only| only == algorithm)
     }
@@ -88,7 +88,8 @@ pub enum JwkSetFault {
 
 /// Parses a JWK set. Omits keys of unsupported types or uses, weak keys and private keys.
 ///
-/// Keys of the same type with the same `kid` are all omitted, because the name is ambiguous.
+/// If several keys of a type have the same `kid`, omits all of them, because the `kid` is
+/// ambiguous.
 ///
 /// # Errors
 /// [`JwkSetFault`] if the document is invalid.
@@ -114,7 +115,7 @@ pub fn read(document: &[u8]) -> Result<Vec<TrustedJwk>, JwkSetFault> {
 fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
     let text = |name: &str| members.get(name).map(|value| value.as_str().ok_or(())).transpose().ok();
     let number = |name: &str| members.get(name)?.as_str().and_then(from_base64url);
-    // A key whose private part is published is compromised: any reader can sign as the issuer.
+    // A key with a published private part is compromised, because any reader can sign with it.
     if ["d", "k", "p", "q"].iter().any(|private| members.contains_key(*private)) {
         return None;
     }
@@ -150,8 +151,7 @@ fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
 fn rsa(n: &[u8], e: &[u8]) -> Option<Numbers> {
     let (n, e) = (without_zeros(n), without_zeros(e));
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)))?;
-    // At the minimum length, the highest bit must be set. Otherwise the modulus would have fewer
-    // than 2048 bits.
+    // At the minimum length the highest bit must be set, or the modulus has fewer than 2048 bits.
     let full = n.len() > *MODULUS.start() || n.first().is_some_and(|first| *first >= 0x80);
     let sound = MODULUS.contains(&n.len()) && full && EXPONENT.contains(&exponent) && exponent % 2 == 1;
     sound.then(|| Numbers::Rsa { n: n.to_vec(), e: e.to_vec() })
@@ -183,9 +183,9 @@ impl Algorithm {
     pub const ALL: [(&'static str, Self); 4] =
         [("RS256", Self::Rs256), ("PS256", Self::Ps256), ("ES256", Self::Es256), ("EdDSA", Self::EdDsa)];
 
-    /// Parses the `alg` of a token or key. It is case-sensitive (RFC 7515 §4.1.1).
+    /// Parses the `alg` of a token or key, which is case-sensitive (RFC 7515 §4.1.1).
     pub fn parse(text: &str) -> Option<Self> {
-        // RFC 9864 uses the name of the curve as the name of the algorithm.
+        // RFC 9864 names the algorithm after its curve.
         let text = if text == "Ed25519" { "EdDSA" } else { text };
         Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm)
     }

@@ -17,7 +17,7 @@ pub const ACCESS_TOKEN: &str = "at+jwt";
 /// The `typ` of an ID token.
 pub const ID_TOKEN: &str = "JWT";
 
-/// The `typ` of an assertion to an application. It differs from the other types, so that an
+/// The `typ` of an assertion to an application. It is different from the other types, so that an
 /// assertion is never accepted as a token.
 pub const ASSERTION: &str = "sealgate-assertion+jwt";
 
@@ -28,8 +28,8 @@ struct OurHeader<'a> {
     kid: &'a str,
 }
 
-/// Returns the ID token's hash of the access token: the left half of its SHA-256 (OpenID Connect
-/// Core §3.1.3.6).
+/// Returns the hash of the access token for the ID token: the left half of its SHA-256 (OpenID
+/// Connect Core §3.1.3.6).
 pub fn at_hash(access_token: &str) -> String {
     let digest = Sha256::digest(access_token.as_bytes());
     base64url(&digest.iter().take(16).copied().collect::<Vec<u8>>())
@@ -44,7 +44,7 @@ pub fn signing_input(typ: &'static str, kid: &str, claims: &impl Serialize) -> R
     Ok(format!("{}.{}", base64url(&header), base64url(&serde_json::to_vec(claims)?)))
 }
 
-/// Joins signing input and signature to a token.
+/// Joins a signing input and its signature to a token.
 pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
     format!("{signing_input}.{}", base64url(signature))
 }
@@ -52,9 +52,10 @@ pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
 /// Parsed token whose signature is not verified yet.
 #[derive(Debug)]
 pub struct Unverified<'a> {
-    /// kid of the claimed signing key.
+    /// kid of the key that has signed the token, according to the token.
     pub kid: String,
-    /// Claimed type, without the prefix `application/`, which senders may omit (RFC 7515 §4.1.9).
+    /// Type according to the token, without the prefix `application/`, which may be omitted (RFC
+    /// 7515 §4.1.9).
     pub typ: Option<String>,
     pub signing_input: &'a str,
     pub signature: Vec<u8>,
@@ -73,10 +74,11 @@ struct Header {
 }
 
 impl<'a> Unverified<'a> {
-    /// Parses a token. Returns `None` unless it is a three-part RS256 token with a kid and without
+    /// Parses a token. Returns `None` unless it has three parts, the algorithm RS256, a kid, and no
     /// critical extensions.
     ///
-    /// So `none`, HS256 with our public key, and the sender's `jwk` or `jku` are never considered.
+    /// Therefore `none`, HS256 with the public key, and the `jwk` or `jku` of an attacker have no
+    /// effect.
     pub fn parse(token: &'a str) -> Option<Self> {
         if token.len() > LONGEST {
             return None;
@@ -103,12 +105,12 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// Reports whether the token claims to be of this type. Media types are case-insensitive.
+    /// Returns whether the token says that it is of this type. Media types are case-insensitive.
     pub fn is(&self, typ: &str) -> bool {
         self.typ.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(typ))
     }
 
-    /// Returns the claims. `None` if they do not match the type.
+    /// Returns the claims. Returns `None` if they do not match `T`.
     pub fn claims<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.claims).ok()
     }

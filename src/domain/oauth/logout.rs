@@ -6,7 +6,7 @@ use crate::client::{Client, ClientId};
 use crate::error::Refusal;
 use crate::oauth::params::Params;
 
-/// Well-formed logout request, not verified yet.
+/// Well-formed logout request, not verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogoutRequest {
     /// ID token of the user, as sent.
@@ -39,7 +39,8 @@ impl LogoutRequest {
     }
 }
 
-/// Return URL after a logout. It exists only for a URI that the client registered for this purpose.
+/// Return URL after a logout. Exists only for a URI that the client has registered for that
+/// purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterLogout {
     uri: String,
@@ -47,7 +48,8 @@ pub struct AfterLogout {
 }
 
 impl AfterLogout {
-    /// Returns the return URL of this client. `None` if the client did not register the URI.
+    /// Returns the return URL of this client. Returns `None` if the client has not registered the
+    /// URI.
     pub fn resolve(uri: &str, state: Option<&str>, client: &Client) -> Option<Self> {
         client.logs_out_to(uri).then(|| Self { uri: uri.to_owned(), state: state.map(str::to_owned) })
     }

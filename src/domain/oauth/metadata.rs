@@ -39,9 +39,9 @@ pub struct ProviderMetadata {
 impl ProviderMetadata {
     /// Creates the document of this issuer.
     ///
-    /// The document always contains the registration endpoint, as the specification requires, even
-    /// if the operator disabled registration. It contains the scope `groups` with its claim, and
-    /// the response mode `form_post`, only if the operator enabled them.
+    /// The specification requires the registration endpoint, so the document has it even if the
+    /// operator disabled registration. The scope `groups` with its claim, and the response mode
+    /// `form_post`, are included only if the operator enabled them.
     pub fn for_issuer(issuer: &str, groups: bool, form_post: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
         let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());

@@ -1,7 +1,7 @@
 //! Requests and responses of OAuth 2.0 and OpenID Connect, as pure values and functions.
 //!
-//! This module has no I/O, clock, randomness, logging or HTTP types. Modules of [`crate`] validate
-//! the requests against stored data.
+//! This module has no I/O, clock, randomness, logging or HTTP types. Other modules of [`crate`]
+//! compare the requests with stored data.
 
 pub mod authorize;
 pub mod claims;

@@ -1,7 +1,7 @@
 //! Next step of an authorization request: sign-in, account chooser, consent or code.
 //!
-//! Only this module decides on the next step (OpenID Connect Core §3.1.2.3, §3.1.2.4). Each page
-//! returns here after its task.
+//! Only this module decides on the next step (OpenID Connect Core §3.1.2.3, §3.1.2.4). After each
+//! page is complete, it decides again.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::time::UnixTime;
 use crate::user::{Subject, User};
 use crate::webauthn::CeremonyChallenge;
 
-/// State of a user's credentials at the time when a step of a sign-in succeeded.
+/// State of a user's credentials when a step of a sign-in succeeded.
 ///
-/// If the credentials change afterwards, the step becomes invalid. An administrator may have reset
-/// them between two steps because of an attack.
+/// If the credentials change afterwards, the step becomes invalid, because an administrator may
+/// have reset them during an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialMark {
     /// Hash of the stored password hash.
@@ -38,8 +38,8 @@ impl CredentialMark {
     }
 }
 
-/// Pending sign-in: password verified, second factor outstanding. It permits only the second
-/// factor.
+/// Pending sign-in: the password is verified, and the second factor is outstanding. Permits only
+/// the second factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialSignIn {
     pub subject: Subject,
@@ -50,15 +50,15 @@ pub struct PartialSignIn {
 /// Steps that the user has completed for this request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// User who signed in for this request, or was chosen.
+    /// User who signed in for this request, or whom the user chose in the account chooser.
     #[serde(default)]
     pub account: Option<Subject>,
-    /// Whether that user completed all steps of a sign-in for this request.
+    /// Whether that user has completed a sign-in for this request.
     #[serde(default)]
     pub signed_in: bool,
     #[serde(default)]
     pub allowed: Option<Scope>,
-    /// User whose password was verified for this request, with no further step.
+    /// User whose password was verified for this request, but who has not completed the sign-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<PartialSignIn>,
 }
@@ -66,39 +66,39 @@ pub struct Progress {
 /// Pending authorization request in one browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interaction {
-    /// Hash of the browser's binding cookie. No other browser can continue.
+    /// Hash of the browser's id cookie. No other browser can continue the request.
     pub browser: SecretHash,
     pub request: AuthorizationRequest,
     /// User who must be signed in, from `id_token_hint`.
     #[serde(default)]
     pub expected: Option<Subject>,
     pub progress: Progress,
-    /// Challenge for keys. Each answer, right or wrong, replaces the challenge.
+    /// Challenge for security keys and passkeys. Each answer, right or wrong, replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge: Option<CeremonyChallenge>,
     /// Hash of the secret of the enrolment link that began the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrolment: Option<SecretHash>,
-    /// Number of this request among the browser's open requests. The store assigns it. The request
-    /// with the lowest number is evicted first.
+    /// Number of this request among the pending requests of the browser, assigned by the store. The
+    /// lowest is evicted first.
     #[serde(default)]
     pub number: u32,
     pub created_at: UnixTime,
     pub expires_at: UnixTime,
 }
 
-/// Facts about a user that determine the required level.
+/// Properties of a user that determine the required level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PersonTerms {
     pub factors: FactorSummary,
     /// Current state of the user's credentials.
     pub credentials: CredentialMark,
-    /// Level that the operator requires of each of the user's sign-ins.
+    /// Level that the operator requires of the user's sign-ins.
     pub policy: LevelPolicy,
-    /// Level of a first factor that the user may enrol during the sign-in. [`AssuranceLevel::One`]
-    /// if the user may enrol none.
+    /// Highest level of a first factor that the user may enrol during the sign-in, or
+    /// [`AssuranceLevel::One`] if the user may enrol none.
     ///
-    /// After an administrator's reset, the user must use the enrolment link.
+    /// After an administrator's reset, the user can enrol one only with the link.
     pub enrollable: AssuranceLevel,
 }
 
@@ -106,16 +106,15 @@ pub struct PersonTerms {
 pub enum NextStep {
     ChooseAccount,
     SignIn,
-    /// Use a factor of the user, after the password or in an existing session.
+    /// The user must use a factor, after the password or in an existing session.
     SecondFactor(Subject),
-    /// Enrol the first factor of the user.
+    /// The user must enrol a first factor.
     Enrol(Subject),
-    /// The user needs a factor, may enrol one only with an administrator's link, and did not use
-    /// the link.
+    /// The user needs a factor, but can enrol one only with an administrator's link.
     ///
-    /// The user's factors were reset, or the user never had one.
+    /// Either the user's factors were reset, or the user never had one.
     AwaitEnrolmentLink,
-    /// The user cannot reach this level with their factors.
+    /// The user's factors cannot reach this level.
     Unmet(Subject, AssuranceLevel),
     Consent(Subject),
     Issue {
@@ -125,7 +124,7 @@ pub enum NextStep {
     Refuse(Refusal),
 }
 
-/// Step that is missing after a successful step.
+/// Next step after a step of a sign-in succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProofStep {
     /// No step: the sign-in is complete.
@@ -137,44 +136,43 @@ pub enum ProofStep {
 
 /// Returns the level that this user's sign-in must reach for this request.
 ///
-/// The level is the maximum of the operator's policy, the client's level, and the lowest level in
-/// the request of a protected application. Our own pages require only a level that the user can
-/// reach with their factors. The gateway checks the result, so a user who edits the URL gains no
-/// access.
+/// This is the maximum of the operator's policy, the client's level and, for a protected
+/// application, the lowest level in the request. The server's own pages never require a level that
+/// the user's factors cannot reach. The gateway checks the reached level, so editing the URL gains
+/// no access.
 pub fn required_level(interaction: &Interaction, client: &Client, terms: &PersonTerms) -> AssuranceLevel {
     let policy = terms.policy.in_force(terms.factors.has_any);
     let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
     if client.id.as_str() == OWN_CLIENT {
-        // A user whose factor is insufficient must be able to sign in to add a better one.
+        // A user whose factors do not suffice must be able to sign in to add a better one.
         let asked = policy.max(named.unwrap_or(AssuranceLevel::One));
         return if terms.factors.has_any { asked.min(terms.factors.reachable) } else { policy };
     }
     policy.max(client.level.unwrap_or(AssuranceLevel::One)).max(named.unwrap_or(AssuranceLevel::One))
 }
 
-/// Returns the lowest level of `acr_values`, because every listed level is sufficient.
+/// Returns the lowest level of `acr_values`, because each of its levels suffices.
 fn least_named(interaction: &Interaction) -> Option<AssuranceLevel> {
     interaction.request.acr_values.as_deref()?.split(' ').filter_map(AssuranceLevel::parse).min()
 }
 
-/// Returns the level that the request asks for, if the user can reach it. Otherwise the request is
-/// ignored.
+/// Returns the level that the request prefers, if the user can reach it.
 pub fn wished_level(interaction: &Interaction, terms: &PersonTerms) -> Option<AssuranceLevel> {
     let values = interaction.request.acr_values.as_deref()?;
     AssuranceLevel::wished(values, terms.factors.reachable)
 }
 
-/// Returns the level of these steps for this client.
+/// Returns the level that these steps reach for this client.
 pub fn level_for(client: &Client, steps: &AuthenticationSteps) -> AssuranceLevel {
     steps.level_with(recovery_codes(client)).unwrap_or(AssuranceLevel::One)
 }
 
-/// Returns the value of recovery codes for this client.
+/// Returns what recovery codes are worth for this client.
 fn recovery_codes(client: &Client) -> RecoveryCodeWorth {
     if client.id.as_str() == OWN_CLIENT { RecoveryCodeWorth::LostFactor } else { RecoveryCodeWorth::SecondFactor }
 }
 
-/// Reports whether the sign-in is older than permitted. A `max_age` of 0 always requires a new one.
+/// Returns whether the sign-in exceeds `max_age`. A `max_age` of 0 always requires a new sign-in.
 fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: UnixTime) -> bool {
     let required = AssuranceRequirement {
         level: level_for(client, steps),
@@ -184,9 +182,9 @@ fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: U
     max_age == 0 || required.judge(steps, now).is_err()
 }
 
-/// Returns the step that is missing after the steps of a sign-in have reached `level`.
+/// Returns the next step after the steps of a sign-in have reached `level`.
 ///
-/// A user with a factor must use it after each password, even if the level is not required.
+/// A user who has a factor must use it after each password, even if the level is not required.
 /// Otherwise the factor would not protect the account.
 pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &PersonTerms) -> ProofStep {
     let PersonTerms { factors, .. } = terms;
@@ -201,24 +199,25 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &Pers
             ProofStep::AwaitEnrolmentLink
         };
     }
-    // Users who may postpone the enrolment are asked too. The page has a button that postpones it.
+    // Also offer the enrolment to users who may postpone it. The page has a button to do so.
     let LevelPolicy { level: policy, may_postpone } = terms.policy;
     let asked = required.max(policy);
     if !level.meets(asked) && terms.enrollable.meets(asked) {
         ProofStep::Enrol
     } else if !level.meets(policy) && !may_postpone && terms.enrollable == AssuranceLevel::One {
-        // No sign-in below the policy is permitted, and the first factor can only be enrolled with
-        // a link.
+        // No sign-in below the policy is permitted, and a first factor can be enrolled only with a
+        // link.
         ProofStep::AwaitEnrolmentLink
     } else {
         ProofStep::Complete
     }
 }
 
-/// Decides the next step.
+/// Returns the next step of a request.
 ///
-/// `session` is the browser's valid session. `terms` returns the facts that determine a user's
-/// required level. `consented` returns the scope that a user has already granted this client.
+/// `session` is the browser's valid session. `terms` returns the properties of a user that
+/// determine the required level. `consented` returns the scope that a user has already granted to
+/// this client.
 pub fn next_step(
     interaction: &Interaction,
     client: &Client,
@@ -238,7 +237,7 @@ pub fn next_step(
         return of_partial(interaction, client, partial, terms(partial.subject));
     }
     if prompt.select_account && progress.account.is_none() {
-        // Without accounts to choose from, the chooser would be a page with one button.
+        // Without accounts to choose from, the chooser would have a single button.
         return if session.is_some() { NextStep::ChooseAccount } else { NextStep::SignIn };
     }
     let wanted = progress.account.or(*expected);
@@ -247,8 +246,8 @@ pub fn next_step(
         None => session.current(),
     });
     let Some(sign_in) = sign_in else { return sign_in_page() };
-    // A client that names a user must not get another user (OpenID Connect Core §3.1.2.1,
-    // `id_token_hint`).
+    // If the client names a user, another user must not be signed in to it (OpenID Connect Core
+    // §3.1.2.1, `id_token_hint`).
     if expected.is_some_and(|expected| expected != sign_in.subject) {
         return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another user is signed in."));
     }
@@ -284,7 +283,7 @@ pub fn next_step(
     NextStep::Issue { sign_in: sign_in.clone(), scope }
 }
 
-/// Returns the step after a pending sign-in. It is never a page that would lead here again.
+/// Returns the step after a pending sign-in. It never redirects to itself.
 fn of_partial(
     interaction: &Interaction,
     client: &Client,
@@ -299,18 +298,18 @@ fn of_partial(
         ProofStep::SecondFactor => NextStep::SecondFactor(partial.subject),
         ProofStep::Enrol => NextStep::Enrol(partial.subject),
         ProofStep::AwaitEnrolmentLink => NextStep::AwaitEnrolmentLink,
-        // The operator has changed the policy, so no step is missing. The user must type the
+        // No step is missing, because the operator has changed the policy. The user must type the
         // password again.
         ProofStep::Complete => NextStep::SignIn,
     }
 }
 
-/// Returns the step that an existing sign-in lacks. `None` if its level is sufficient.
+/// Returns the step that an existing sign-in lacks, or `None` if its level suffices.
 fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms: &PersonTerms) -> Option<NextStep> {
     let (level, subject) = (level_for(client, &sign_in.steps), sign_in.subject);
     let required = required_level(interaction, client, terms);
     if level.meets(required) {
-        // A level that is requested but not required is offered once, and only if the user can
+        // A level that is preferred but not required is requested once, and only if the user can
         // reach it and pages may be shown.
         let wished = wished_level(interaction, terms).is_some_and(|wished| !level.meets(wished));
         let asks = wished && !interaction.progress.signed_in && !interaction.request.prompt.none;
@@ -320,7 +319,7 @@ fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms:
         NextStep::SecondFactor(subject)
     } else if !terms.factors.has_any && terms.enrollable.meets(required) && !interaction.progress.signed_in {
         // A first factor may be enrolled only after the password was typed for this request,
-        // because an attacker may hold an old session.
+        // because an attacker may use an old session.
         NextStep::SignIn
     } else {
         NextStep::Unmet(subject, required)

@@ -1,8 +1,8 @@
-//! Request parameters in `application/x-www-form-urlencoded` form, from a query or a body (RFC 6749
-//! appendix B).
+//! Request parameters in a query or a body of the type `application/x-www-form-urlencoded` (RFC
+//! 6749 appendix B).
 //!
 //! A parameter without a value counts as omitted, and a known parameter must not be repeated (RFC
-//! 6749 §3.1). Unknown parameters may be repeated. The caller decides which parameters are known.
+//! 6749 §3.1). Unknown parameters may be repeated. The caller defines which parameters are known.
 
 use percent_encoding::percent_decode;
 
@@ -11,18 +11,18 @@ use crate::error::Refusal;
 /// Maximum number of parameters. No known client sends more.
 const MOST: usize = 100;
 
-/// Decoded parameters in order. A value is `None` if it is not UTF-8.
+/// Decoded parameters in order. The value is `None` if it is not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, Option<String>)>);
 
 impl Params {
     /// Decodes a query string or a form body.
     ///
-    /// Values that are not UTF-8 are only an error when they are read, because unknown parameters
-    /// are ignored (RFC 6749 §3.1, §3.2).
+    /// A value that is not UTF-8 is an error only when it is read, because unknown parameters are
+    /// ignored (RFC 6749 §3.1, §3.2).
     ///
     /// # Errors
-    /// `invalid_request` if there are more than a hundred.
+    /// `invalid_request` if there are more than 100 parameters.
     pub fn parse(raw: &[u8]) -> Result<Self, Refusal> {
         let mut list = Vec::new();
         for (count, pair) in raw.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).enumerate() {
@@ -58,22 +58,22 @@ impl Params {
     /// Returns the value of a required parameter.
     ///
     /// # Errors
-    /// The given error if it is absent or empty, `invalid_request` if it is repeated.
+    /// `missing` if it is absent or empty, `invalid_request` if it is repeated or not UTF-8.
     pub fn required(&self, name: &str, missing: Refusal) -> Result<&str, Refusal> {
         self.one(name)?.ok_or(missing)
     }
 
-    /// Reports whether the parameter is present, even if it is empty or repeated.
+    /// Returns whether the parameter is present, even if it is empty or repeated.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| known == name)
     }
 
-    /// Returns all parameters with a UTF-8 value, in order.
+    /// Returns the parameters that have a UTF-8 value, in order.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?)))
     }
 
-    /// Reports whether any of these parameters is repeated.
+    /// Returns whether any of these parameters is repeated.
     pub fn repeats_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.0.iter().filter(|(known, _)| known == name).count() > 1)
     }

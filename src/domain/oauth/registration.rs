@@ -1,10 +1,10 @@
 //! Dynamic client registration (RFC 7591, RFC 7592, OpenID Connect Registration 1.0): conversion
 //! between metadata and clients.
 //!
-//! Metadata that the endpoints support is stored and returned. Unsupported response types, grants
-//! and scopes are removed from lists, and the answer contains the registered values (RFC 7591 §2).
-//! Other metadata with unsupported values is rejected, and unknown metadata is ignored. The server
-//! never fetches URLs of a registration.
+//! Supported metadata is stored and returned. Unsupported response types, grant types and scopes
+//! are removed from lists, and the response contains the registered values (RFC 7591 §2). Other
+//! unsupported values are rejected, and unknown metadata is ignored. URLs in a registration are
+//! never fetched.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ use crate::redirect_uri::RedirectUri;
 use crate::scope::{Scope, ScopeValue};
 use crate::secret::Secret;
 
-/// Maximum number of redirect URIs of a client, and of characters of a name or other text.
+/// Maximum number of redirect URIs of a client.
 const MAX_URIS: usize = 20;
 const MAX_NAME_LENGTH: usize = 200;
 
@@ -83,7 +83,7 @@ impl ClientMetadata {
 
     /// Replaces the metadata of a client. Omitted values are reset (RFC 7592 §2.2).
     ///
-    /// The default scope is not metadata of the client and is kept.
+    /// Keeps the default scope, which is not part of the metadata.
     pub fn replace(self, client: &mut Client) {
         client.client_type = self.client_type();
         client.name = self.name.unwrap_or_else(|| client.id.to_string());
@@ -97,8 +97,8 @@ impl ClientMetadata {
     }
 }
 
-/// Secrets for the answer: only the ones that this request created or presented, because the store
-/// has only hashes.
+/// Secrets for the response. These are the secrets that the request created or presented, because
+/// the store has only hashes.
 #[derive(Debug, Clone)]
 pub struct Issued<'a> {
     /// Client secret of a confidential client.
@@ -142,11 +142,11 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
     members
 }
 
-/// Returns the members of a request's body that are not null, because null equals absence (RFC 7592
+/// Returns the members of a request's body. Omits null members, because null means absent (RFC 7592
 /// §2.2).
 ///
 /// # Errors
-/// `invalid_client_metadata` if the body is no JSON object.
+/// `invalid_client_metadata` if the body is not a JSON object.
 pub fn members(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     let mut members: Map<String, Value> =
         serde_json::from_slice(body).map_err(|_| invalid("The body must be a JSON object."))?;
@@ -161,8 +161,7 @@ const fn invalid(description: &'static str) -> Refusal {
     Refusal::new(ErrorCode::InvalidClientMetadata, description)
 }
 
-/// Rejects members that request unsupported behaviour. If they were accepted, the client would rely
-/// on them.
+/// Rejects unsupported members that the client would rely on.
 fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
     if members.contains_key("jwks") && members.contains_key("jwks_uri") {
         return Err(invalid("The members jwks and jwks_uri exclude each other."));
@@ -206,8 +205,8 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
 
 fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> {
     let Some(asked) = strings(members, "grant_types")? else {
-        // RFC 7591 §2 makes the code grant the default. Without the refresh grant, a scope of
-        // offline_access gives no refresh token.
+        // RFC 7591 §2 defines the default. Without the grant type `refresh_token`, the scope
+        // `offline_access` has no effect.
         return Ok(vec![GrantType::AuthorizationCode]);
     };
     let supported = [GrantType::AuthorizationCode, GrantType::RefreshToken];
@@ -218,7 +217,7 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
     Ok(types)
 }
 
-/// Parses the scope. Removes unsupported values and values that only an operator grants.
+/// Parses the scope. Removes unsupported values, and values that only an operator can grant.
 fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
     let Some(list) = text(members, "scope")? else { return Ok(Scope::all()) };
     let scope = Scope::known_in(list).intersection(Scope::all());
@@ -235,7 +234,7 @@ fn strings<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec
     list.map(Some).ok_or(invalid("The members response_types and grant_types must be lists of strings."))
 }
 
-/// Parses a name that fits on one line of a page.
+/// Parses a name that fits on one line.
 fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     let name = text(members, "client_name")?;
     if name.is_some_and(|name| !is_line(name, MAX_NAME_LENGTH)) {

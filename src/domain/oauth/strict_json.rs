@@ -1,18 +1,18 @@
 //! Parser for untrusted JSON that rejects objects with duplicate members.
 //!
-//! RFC 8259 §4 does not define which duplicate counts. RFC 7515 §4 and RFC 7519 §4 permit rejecting
-//! duplicates. If duplicates were accepted, another program that checked the document before might
-//! have read the other value.
+//! RFC 8259 §4 does not define which of two duplicates counts, and RFC 7515 §4 and RFC 7519 §4
+//! permit rejecting them. Otherwise this program and another one that checked the document before
+//! might read different values.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Parses a document that is one object.
+/// Parses a document that is an object.
 ///
-/// Returns `None` if the document is not an object, has a duplicate member at any depth, or has
-/// more than 128 levels of nesting.
+/// Returns `None` if the document is not an object, has a duplicate member at any depth, or is
+/// nested more than 128 levels deep.
 pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(text) {
         Ok(Unique(Value::Object(members))) => Some(members),
@@ -20,7 +20,7 @@ pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Value without duplicate members in any object.
+/// JSON value whose objects have no duplicate members.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {

@@ -1,6 +1,6 @@
 //! Requests and responses of the token endpoint (RFC 6749 §4.1.3, §4.1.4, §6).
 //!
-//! Every grant type results in an [`Authorization`], from which one function creates the tokens.
+//! Every grant type results in an [`Authorization`], from which `Issuer::mint` creates the tokens.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub enum TokenRequest {
     /// `grant_type=authorization_code`.
     Code {
         code: Secret,
-        /// The redirect URI of the authorization request.
+        /// Redirect URI, which must equal that of the authorization request.
         redirect_uri: String,
         verifier: Option<CodeVerifier>,
     },
@@ -96,7 +96,7 @@ impl TokenRequest {
     }
 }
 
-/// Input for the function that creates the tokens of a grant.
+/// What the tokens of a grant are created from.
 #[derive(Debug, Clone)]
 pub struct Authorization {
     /// Grant that the tokens belong to.
@@ -112,8 +112,7 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Reports whether the response includes an ID token. A client may omit `openid` from the scope
-    /// of a refresh.
+    /// Returns whether the response has an ID token. A refresh may omit `openid` from the scope.
     pub fn has_id_token(&self) -> bool {
         self.scope.contains(ScopeValue::OpenId)
     }

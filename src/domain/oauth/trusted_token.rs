@@ -1,8 +1,8 @@
 //! Parsing and validation of access tokens of other issuers (RFC 7519, RFC 8725, RFC 9068 §4).
 //!
-//! The caller verifies the signature with a key of the issuer that the token names. Names of users
-//! and groups belong to the namespace of their issuer. They never equal local names unless the
-//! operator configured that.
+//! The caller verifies the signature with a key of the issuer that the token names. Users and
+//! groups are in the namespace of their issuer. They never equal local names unless the operator
+//! configured that.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -35,21 +35,20 @@ pub struct TrustTerms {
     /// Whether the header's `typ` must be `at+jwt` (RFC 9068 §2.1). Otherwise it may be `JWT` or
     /// absent.
     pub access_tokens_only: bool,
-    /// Clients of the issuer whose tokens are accepted. If absent, tokens of all clients are
-    /// accepted.
+    /// Clients of the issuer whose tokens are accepted. `None` if all are.
     pub clients: Option<Vec<String>>,
-    /// Maximum difference between the issuer's clock and ours.
+    /// Maximum difference between the issuer's clock and this server's clock.
     pub skew: Duration,
     /// Maximum length of the issuer's tokens in bytes.
     pub longest: usize,
-    /// Claims that access rules use.
+    /// Claims that rules of the gateway use.
     pub claims: ClaimNames,
 }
 
-/// Configured mapping of claims. A claim is a name, or a JSON pointer (RFC 6901) such as
+/// Configured claims. A claim is given by its name, or by a JSON pointer (RFC 6901) such as
 /// `/realm_access/roles`.
 ///
-/// Claims without a mapping are ignored.
+/// Claims that are not configured are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimNames {
     /// Claim with the groups: a list of strings, or one string.
@@ -59,7 +58,7 @@ pub struct ClaimNames {
     /// Claim with the scopes: a space-separated string, or a list of strings.
     pub scope: Option<String>,
     pub email: Option<String>,
-    /// Whether addresses are used even if the token lacks `"email_verified": true`.
+    /// Whether e-mail addresses are used even without `"email_verified": true`.
     pub emails_are_verified: bool,
     pub acr: Option<String>,
 }
@@ -67,19 +66,19 @@ pub struct ClaimNames {
 /// Reason to reject a token of another issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ForeignFault {
-    /// The token is longer than tokens of the issuer may be.
+    /// The token exceeds the configured length for the issuer.
     TooLong,
     /// The token is not a JWS with three parts, or not the expected JSON.
     Malformed,
     /// The token requires extensions that are not supported (RFC 7515 §4.1.11).
     Critical,
-    /// The token is signed with an algorithm that is not accepted from the issuer.
+    /// The issuer may not use the token's algorithm.
     Algorithm,
     /// The token is not an access token.
     Kind,
     /// The issuer has no key with the token's `kid`.
     UnknownKey,
-    /// The signature cannot be verified with the key.
+    /// The signature is not valid under the key.
     Signature,
     Issuer,
     Audience,
@@ -91,7 +90,7 @@ pub enum ForeignFault {
     NotYet,
     /// The token has no subject, or a subject that cannot be used as a name.
     Subject,
-    /// The token is bound to a key (RFC 7800). Proof of possession is not supported.
+    /// The token is bound to a key (RFC 7800), and proof of possession is not supported.
     Bound,
     /// The issuer's keys were never loaded or are too old.
     NoKeys,
@@ -119,7 +118,7 @@ impl ForeignFault {
         }
     }
 
-    /// Returns the claim or header parameter that caused the rejection, if there is one.
+    /// Returns the claim or header parameter that caused the rejection, if any.
     pub const fn claim(self) -> Option<&'static str> {
         match self {
             Self::TooLong | Self::Malformed | Self::Signature | Self::NoKeys => None,
@@ -143,7 +142,7 @@ impl ForeignFault {
 ///
 /// Use the result only to choose the keys and terms for the validation.
 pub fn claimed_issuer(token: &str) -> Option<String> {
-    /// Skips all other claims, because this parser runs for every request.
+    /// Ignores all other claims, because this parser runs for every request.
     #[derive(Deserialize)]
     struct Claimed {
         iss: String,
@@ -159,10 +158,10 @@ pub fn claimed_issuer(token: &str) -> Option<String> {
     serde_json::from_slice(&from_base64url(claims)?).ok().map(|Claimed { iss }| iss)
 }
 
-/// Parsed JWS whose signature and claims are not verified yet.
+/// Parsed JWS whose signature and claims are not verified.
 #[derive(Debug)]
 pub struct Signed<'a> {
-    /// Signing algorithm from the header. The terms permit it.
+    /// Algorithm in the header, which the terms permit.
     pub algorithm: Algorithm,
     pub kid: Option<String>,
     pub signing_input: &'a str,
@@ -171,10 +170,10 @@ pub struct Signed<'a> {
 }
 
 impl<'a> Signed<'a> {
-    /// Parses a token under these terms.
+    /// Parses a token of an issuer with these terms.
     ///
-    /// The header may contain or refer to keys (`jwk`, `jku`, `x5c`, `x5u`). These are ignored,
-    /// because an attacker would forge them too.
+    /// Ignores keys in the header (`jwk`, `jku`, `x5c`, `x5u`), because an attacker would forge
+    /// them too.
     ///
     /// # Errors
     /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
@@ -184,7 +183,7 @@ impl<'a> Signed<'a> {
         }
         let decoded = |part| from_base64url(part).ok_or(ForeignFault::Malformed);
         let (signing_input, signature) = token.rsplit_once('.').ok_or(ForeignFault::Malformed)?;
-        // A third dot is invalid base64url, so decoding detects it.
+        // A third dot makes the claims invalid base64url, so decoding rejects it.
         let (header, claims) = signing_input.split_once('.').ok_or(ForeignFault::Malformed)?;
         let header = strict_json::object(&decoded(header)?).ok_or(ForeignFault::Malformed)?;
         if header.contains_key("crit") {
@@ -213,12 +212,12 @@ impl<'a> Signed<'a> {
         })
     }
 
-    /// Validates the claims against the terms and returns them. Trust them only after the signature
-    /// was verified.
+    /// Checks the claims against the terms and returns them. They are trustworthy only if the
+    /// signature is valid too.
     ///
     /// # Errors
     /// `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or `Malformed` for
-    /// a claim of another type.
+    /// a claim of the wrong type.
     pub fn judged(&self, terms: &TrustTerms, now: UnixTime) -> Result<Foreign, ForeignFault> {
         let claims = &self.claims;
         if claims.get("iss").and_then(Value::as_str) != Some(&terms.issuer) {
@@ -265,11 +264,11 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// Identity from a token of another issuer. It has only the mapped claims.
+/// Identity from a token of a trusted issuer. Has only configured claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     pub issuer: String,
-    /// The issuer's name for the user: 1 to 255 visible ASCII characters.
+    /// The issuer's identifier of the user: 1 to 255 visible ASCII characters.
     pub sub: String,
     pub audiences: Vec<String>,
     pub scopes: BTreeSet<String>,
@@ -282,13 +281,13 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Returns the local name `issuer:sub`. Local names have no colon, and names of other issuers
-    /// have another prefix.
+    /// Returns the name `issuer:sub`. It is unique: local names have no colon, and other issuers
+    /// have other prefixes.
     pub fn name(&self) -> String {
         format!("{}:{}", self.issuer, self.sub)
     }
 
-    /// Estimates the memory usage in bytes. Short list entries use more memory here than in the
+    /// Estimates the memory usage in bytes. Short list elements use more memory here than in the
     /// token.
     pub fn size(&self) -> usize {
         /// Overhead of a string: its entry in a tree or list, and the allocation.
@@ -298,9 +297,9 @@ impl Foreign {
     }
 }
 
-/// Reports whether the header's `typ` is that of an access token.
+/// Returns whether the header's `typ` is that of an access token.
 ///
-/// Media types are case-insensitive, and the prefix `application/` may be missing.
+/// Media types are case-insensitive, and may omit the prefix `application/`.
 fn is_access_token(typ: Option<&str>, access_tokens_only: bool) -> bool {
     let Some(typ) = typ else { return !access_tokens_only };
     let typ = typ.to_ascii_lowercase();
@@ -312,7 +311,7 @@ fn is_writable(sub: &str) -> bool {
     !sub.is_empty() && sub.len() <= MAX_SUB_LENGTH && sub.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Parses one audience or a list of them (RFC 7519 §4.1.3).
+/// Parses an audience or a list of audiences (RFC 7519 §4.1.3).
 fn audiences(value: Option<&Value>) -> Option<Vec<String>> {
     match value? {
         Value::String(one) => Some(vec![one.clone()]),
@@ -324,7 +323,7 @@ fn audiences(value: Option<&Value>) -> Option<Vec<String>> {
 /// Parses a `NumericDate`, which may have a fraction (RFC 7519 §2). Returns `None` if the claim is
 /// absent.
 fn instant(claims: &Map<String, Value>, name: &str) -> Result<Option<UnixTime>, ForeignFault> {
-    /// Maximum float that is an exact number of seconds.
+    /// Largest float up to which all whole numbers are exact.
     const LAST: f64 = 9_007_199_254_740_991.0;
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_u64().or_else(|| {
@@ -364,7 +363,7 @@ fn prefixed(value: &Value, prefix: &str) -> BTreeSet<String> {
 fn email(claims: &Map<String, Value>, names: &ClaimNames) -> Option<Email> {
     let email = Email::parse(mapped(claims, names.email.as_deref())?.as_str()?)?;
     let verified = claims.get("email_verified");
-    // `"email_verified": false` takes precedence over the configuration.
+    // `"email_verified": false` overrides the configuration.
     let counts = match verified {
         Some(said) => said == &Value::Bool(true),
         None => names.emails_are_verified,

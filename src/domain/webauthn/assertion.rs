@@ -13,23 +13,23 @@ use crate::webauthn::{
 /// Purpose of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssertionPurpose {
-    /// Complete sign-in without typed input. The passkey identifies the account, and its
-    /// authenticator verifies the user.
+    /// Sign-in without typed input. The passkey identifies the account, and its authenticator
+    /// verifies the user.
     SignIn,
-    /// Second factor after the correct password, by any credential of the account. User
+    /// Second factor after the correct password, with any credential of the account. User
     /// verification is not required.
     SecondFactor,
-    /// Confirmation by a signed-in user, by one of their passkeys with user verification.
+    /// Confirmation by a signed-in user, with a passkey of the user and user verification.
     Confirmation,
 }
 
 impl AssertionPurpose {
-    /// Reports whether the authenticator must verify its user.
+    /// Returns whether the authenticator must verify the user.
     pub const fn needs_verification(self) -> bool {
         matches!(self, Self::SignIn | Self::Confirmation)
     }
 
-    /// Reports whether a credential of this kind is sufficient.
+    /// Returns whether a credential of this kind suffices.
     pub const fn takes(self, kind: CredentialKind) -> bool {
         matches!((self, kind), (Self::SecondFactor, _) | (_, CredentialKind::Passkey))
     }
@@ -42,7 +42,7 @@ pub struct AssertionTerms<'a> {
     pub purpose: AssertionPurpose,
 }
 
-/// Account that signs in. It is already known, or found by [`AssertionResponse::user_handle`].
+/// Account that signs in, known before or from [`AssertionResponse::user_handle`].
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialOwner<'a> {
     pub handle: &'a UserHandle,
@@ -69,18 +69,17 @@ struct AssertionJson {
     user_handle: Option<String>,
 }
 
-/// Valid assertion. The caller must store `sign_count` and `backup` in the record of the
-/// credential.
+/// Valid assertion. The caller must store `sign_count` and `backup` in the credential's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedAssertion<'a> {
     pub credential: &'a CredentialRecord,
     pub sign_count: u32,
     pub backup: BackupState,
-    /// Whether a passkey was used and verified its user, which is two factors at once. Always false
-    /// for security keys.
+    /// Whether a passkey was used and the user was verified, which is two factors at once. Always
+    /// false for security keys.
     pub user_verified: bool,
-    /// Whether the counter of a backup-eligible credential did not increase. The audit log records
-    /// it.
+    /// Whether the counter of a backup-eligible credential did not increase, which is only recorded
+    /// in the audit log.
     pub count_stood_still: bool,
 }
 
@@ -88,7 +87,7 @@ impl AssertionResponse {
     /// Parses the JSON of the credential (`AuthenticationResponseJSON`).
     ///
     /// # Errors
-    /// Returns an error if it is too long, is not such JSON, or has an invalid id.
+    /// Returns an error if the text is too long, is not such JSON, or has an invalid id.
     pub fn parse(json: &str) -> Result<Self, CeremonyError> {
         let (id, answer, _) = parse::<AssertionJson>(json)?;
         Ok(Self {
@@ -105,8 +104,8 @@ impl AssertionResponse {
         &self.id
     }
 
-    /// Returns the account that the answer claims to belong to. `None` also if the text is not a
-    /// valid user handle.
+    /// Returns the account that the answer claims to belong to. Returns `None` if there is no valid
+    /// user handle.
     pub fn user_handle(&self) -> Option<UserHandle> {
         self.user_handle.as_deref().and_then(UserHandle::parse)
     }
@@ -114,7 +113,7 @@ impl AssertionResponse {
     /// Verifies the answer, in the order of §7.2.
     ///
     /// # Errors
-    /// Returns the error of the first check that fails.
+    /// Returns the error of the first failed check.
     pub fn verify<'a>(
         &self,
         terms: &AssertionTerms<'_>,
@@ -150,11 +149,11 @@ impl AssertionResponse {
         })
     }
 
-    /// Returns the account's credential with this id, if the answer names this account (§7.2 steps
+    /// Returns the account's credential with this id, if the answer is for this account (§7.2 steps
     /// 5 and 6).
     ///
-    /// Without this check, an attacker could complete another user's sign-in after the password
-    /// with the attacker's own key.
+    /// Otherwise an attacker who has a user's password could complete the sign-in with the
+    /// attacker's own key.
     fn credential_of<'a>(
         &self,
         account: &CredentialOwner<'a>,

@@ -10,7 +10,7 @@ const BACKED_UP: u8 = 1 << 4;
 const ATTESTED: u8 = 1 << 6;
 const EXTENSIONS: u8 = 1 << 7;
 
-/// Parsed authenticator data, not verified yet.
+/// Parsed authenticator data, not verified.
 pub(super) struct AuthenticatorData<'a> {
     relying_party_hash: &'a [u8; 32],
     flags: u8,
@@ -22,7 +22,7 @@ pub(super) struct AuthenticatorData<'a> {
 pub(super) struct AttestedCredential<'a> {
     pub(super) aaguid: [u8; 16],
     pub(super) id: &'a [u8],
-    /// The key as `COSE_Key`, parsed and encoded.
+    /// Key as `COSE_Key`, parsed and encoded.
     pub(super) key: CborItem<'a>,
     pub(super) encoded_key: &'a [u8],
 }
@@ -41,8 +41,7 @@ impl<'a> AuthenticatorData<'a> {
         let sign_count = u32::from_be_bytes(*chunk(&mut rest)?);
         let credential = if flags & ATTESTED == 0 { None } else { Some(attested_credential(&mut rest)?) };
         if flags & EXTENSIONS != 0 {
-            // No extension output is used. Outputs that were not requested are parsed and
-            // discarded.
+            // No extension outputs are used. Unrequested outputs are parsed and discarded.
             let (extensions, after) = CborItem::first(rest).map_err(CeremonyError::AuthenticatorDataCbor)?;
             if !matches!(extensions, CborItem::Map(_)) {
                 return Err(CeremonyError::AuthenticatorDataCbor(super::CborFault::Shape));
@@ -82,7 +81,7 @@ fn attested_credential<'a>(rest: &mut &'a [u8]) -> Result<AttestedCredential<'a>
     let aaguid = *chunk(rest)?;
     let length = u16::from_be_bytes(*chunk(rest)?);
     let (id, after) = rest.split_at_checked(length.into()).ok_or(CeremonyError::AuthenticatorDataLength)?;
-    // The length of the key is only known after parsing.
+    // The length of the key is known only after parsing.
     let (key, end) = CborItem::first(after).map_err(CeremonyError::AuthenticatorDataCbor)?;
     *rest = end;
     Ok(AttestedCredential { aaguid, id, key, encoded_key: &after[..after.len() - end.len()] })

@@ -1,8 +1,8 @@
-//! Parser for CBOR (RFC 8949) in the canonical form of CTAP2 §6. It supports only the types that
-//! ceremonies need.
+//! Parser for CBOR (RFC 8949) in the canonical form of CTAP2 §6, for the types that ceremonies
+//! need.
 //!
-//! Level 3 §2 requires the canonical form of all encoders. The parser rejects other encodings, so
-//! that a value has exactly one encoding.
+//! Level 3 §2 requires all encoders to use the canonical form. The parser rejects other encodings,
+//! so that a value has exactly one encoding.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ const DEEPEST: u8 = 4;
 pub enum CborFault {
     #[error("it ends too early")]
     Truncated,
-    /// More bytes follow after the value.
+    /// Further bytes follow the value.
     #[error("it has trailing bytes")]
     Trailing,
     /// A number or length is not in its shortest form, or a length is indefinite.
@@ -28,11 +28,11 @@ pub enum CborFault {
     /// A text is not UTF-8.
     #[error("a string is not UTF-8")]
     NotUtf8,
-    /// The value has an unsupported type: a tag, a float, a number beyond 63 bits, or a key that is
-    /// neither a number nor a text.
+    /// The value has an unsupported type: a tag, a float, a number beyond 63 bits, or a map key
+    /// that is neither a number nor text.
     #[error("it has a value of an unsupported type")]
     Unsupported,
-    /// The value is valid, but not of the required type.
+    /// The value is valid, but has another type than required.
     #[error("it is not of the required type")]
     Shape,
 }
@@ -44,7 +44,7 @@ pub(super) enum CborItem<'a> {
     Bytes(&'a [u8]),
     Text(&'a str),
     Map(Vec<(CborItem<'a>, CborItem<'a>)>),
-    /// An array, a boolean or null. The content is parsed and discarded.
+    /// An array, a boolean or null. The content was parsed and discarded.
     Other,
 }
 
@@ -74,7 +74,7 @@ impl<'a> CborReader<'a> {
         let [first] = self.array()?;
         let (major, short) = (first >> 5, first & 0b1_1111);
         if major == 7 {
-            // 20 is false, 21 is true, 22 is null.
+            // 20, 21 and 22 are false, true and null.
             return if matches!(short, 20..=22) { Ok(CborItem::Other) } else { Err(CborFault::Unsupported) };
         }
         let number = self.number(short)?;
@@ -114,7 +114,7 @@ impl<'a> CborReader<'a> {
         Ok(CborItem::Map(members))
     }
 
-    /// Parses the number after an item's first byte.
+    /// Parses the number that follows an item's first byte.
     fn number(&mut self, short: u8) -> Result<u64, CborFault> {
         let (number, least) = match short {
             0..24 => return Ok(short.into()),
@@ -122,14 +122,14 @@ impl<'a> CborReader<'a> {
             25 => (u64::from(u16::from_be_bytes(self.array()?)), 1 << 8),
             26 => (u64::from(u32::from_be_bytes(self.array()?)), 1 << 16),
             27 => (u64::from_be_bytes(self.array()?), 1 << 32),
-            // 31 is an indefinite length.
+            // 31 means an indefinite length.
             _ => return Err(CborFault::NotShortest),
         };
         if number < least { Err(CborFault::NotShortest) } else { Ok(number) }
     }
 
-    /// Checks a number of elements. Each element takes at least one byte, so a false number cannot
-    /// cause a large allocation.
+    /// Checks a number of elements. Each takes at least one byte, so a false number cannot cause a
+    /// large allocation.
     fn count(&self, number: u64) -> Result<u64, CborFault> {
         if number > self.rest.len() as u64 { Err(CborFault::Truncated) } else { Ok(number) }
     }

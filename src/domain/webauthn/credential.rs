@@ -62,10 +62,10 @@ impl<'de> Deserialize<'de> for CredentialId {
     }
 }
 
-/// User handle: the account's identifier for authenticators (§6.1, user handle privacy).
+/// User handle: the identifier of the account for authenticators (§6.1, user handle privacy).
 ///
-/// The handle is random and differs from `sub`. Every client sees the `sub`, and authenticators may
-/// show the handle to their holders. The handle does not change while the account has a credential.
+/// It is random and not the `sub`, because every client knows the `sub`, and authenticators may
+/// show the handle to their holders. It does not change while the account has a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserHandle(#[serde(with = "base64url_bytes")] [u8; 32]);
@@ -93,33 +93,33 @@ impl fmt::Display for UserHandle {
     }
 }
 
-/// Kind of a credential, decided permanently at its registration.
+/// Kind of a credential, which its registration determines.
 ///
-/// The kind never changes, because an attacker who steals a key without a PIN can set one.
-/// Afterwards the key would verify the attacker as its user.
+/// It never changes. An attacker who stole a key without a PIN can set one, and the key would then
+/// verify the attacker as its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialKind {
-    /// Credential for a complete sign-in: discoverable without a username, and created by an
-    /// authenticator that verified its user.
+    /// For complete sign-ins. The credential is discoverable without a username, and was created by
+    /// an authenticator that verified the user.
     Passkey,
-    /// Credential for a second factor after the password. It proves possession only.
+    /// For a second factor after the password. It proves possession only.
     SecurityKey,
 }
 
-/// State of a credential's backup: whether the credential can leave its device (§6.1.3).
+/// Whether a credential can be backed up, and therefore leave its device (§6.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupState {
     DeviceBound,
-    /// The credential can be backed up but is not yet.
+    /// The credential can be backed up but is not.
     Eligible,
-    /// The credential is backed up. Other devices of the owner may have it too.
+    /// The credential is backed up, so other devices of the user may have it.
     BackedUp,
 }
 
 impl BackupState {
-    /// Reports whether the credential can leave its device. The result never changes.
+    /// Returns whether the credential can leave its device. This never changes.
     pub const fn is_eligible(self) -> bool {
         matches!(self, Self::Eligible | Self::BackedUp)
     }
@@ -132,29 +132,28 @@ pub struct CredentialRecord {
     pub id: CredentialId,
     pub key: CredentialKey,
     pub kind: CredentialKind,
-    /// Last signature counter of the credential. Authenticators without a counter send 0.
+    /// Last signature counter. Authenticators without a counter send 0.
     pub sign_count: u32,
     pub backup: BackupState,
-    /// Model of the authenticator (AAGUID) as claimed, without proof. All zeros if the
-    /// authenticator claims none.
+    /// Model of the authenticator (AAGUID) according to the authenticator, not proven. All zeros if
+    /// it names no model.
     #[serde(with = "base64url_bytes")]
     pub aaguid: [u8; 16],
-    /// Transports of the authenticator according to the browser. The next request contains them
+    /// Transports of the authenticator according to the browser, which the next request includes
     /// (§5.8.4).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<String>,
 }
 
 impl CredentialRecord {
-    /// Returns the name of the authenticator's model, if the claimed model is known. For display
-    /// only.
+    /// Returns the name of the authenticator's model, if it is known. For display only.
     pub fn model(&self) -> Option<&'static str> {
         model_name(self.aaguid)
     }
 }
 
-/// Returns the transports to store. New transports are defined over time, so the format of a name
-/// is checked and not the name.
+/// Returns the transports to store. Checks only the format of each name, because new transports may
+/// be defined.
 pub(super) fn transports(named: Vec<String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for name in named {

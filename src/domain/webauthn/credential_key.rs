@@ -17,8 +17,8 @@ use crate::webauthn::cbor::CborItem;
 /// with 2048 bits.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=512;
 
-/// Accepted public exponents. With smaller exponents, careless verifiers accept forgeries. Larger
-/// ones are slow without benefit.
+/// Accepted public exponents. Careless verifiers accept forgeries with smaller ones. Larger ones
+/// are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,7 @@ pub enum KeyAlgorithm {
 }
 
 impl KeyAlgorithm {
-    /// Offered algorithms in order of preference. An authenticator uses the first one that it
-    /// supports.
+    /// Offered algorithms in order of preference. An authenticator uses the first that it supports.
     pub const OFFERED: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
 
     /// Returns the number of the algorithm in the registry of COSE algorithms.
@@ -46,7 +45,7 @@ impl KeyAlgorithm {
     }
 }
 
-/// Key that verifies a credential's signatures.
+/// Public key that verifies a credential's signatures.
 #[derive(Clone)]
 pub struct CredentialKey {
     cose: Box<[u8]>,
@@ -80,7 +79,7 @@ impl CredentialKey {
         Ok(Self { cose: encoded.into(), algorithm, verifier })
     }
 
-    /// Returns the `COSE_Key` from which it was parsed.
+    /// Returns the `COSE_Key` from which the key was parsed.
     pub fn as_cose(&self) -> &[u8] {
         &self.cose
     }
@@ -89,14 +88,14 @@ impl CredentialKey {
         self.algorithm
     }
 
-    /// Reports whether the signature over the message is valid for this key.
+    /// Returns whether the signature over the message is valid for this key.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.verifier.verify_sig(message, signature).is_ok()
     }
 }
 
-/// Creates the key with these parameters (RFC 9053 §7, RFC 8230 §4). Returns `None` if they are
-/// invalid.
+/// Creates the verifier from these parameters (RFC 9053 §7, RFC 8230 §4). Returns `None` if they
+/// are invalid.
 ///
 /// The library checks that a point is on its curve.
 fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborItem<'_>)]) -> Option<ParsedPublicKey> {
@@ -126,9 +125,8 @@ fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborIt
 fn is_sound_rsa(n: &[u8], e: &[u8]) -> bool {
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)));
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    // The first byte must not be zero, because the number would then have a second encoding. At the
-    // minimum length the highest bit must be set, because the modulus would otherwise have fewer
-    // than 2048 bits.
+    // The first byte must not be zero, because the number would have a second encoding. At the
+    // minimum length the highest bit must be set, or the modulus has fewer than 2048 bits.
     let full = |number: &[u8], least: u8| number.first().is_some_and(|first| *first >= least);
     MODULUS.contains(&n.len())
         && full(n, if n.len() == *MODULUS.start() { 0x80 } else { 1 })

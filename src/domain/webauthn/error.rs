@@ -5,10 +5,10 @@ use crate::webauthn::cbor::CborFault;
 /// Reason to reject a browser's answer. Each check of Level 3 §7.1 and §7.2 that can fail has a
 /// variant.
 ///
-/// The messages are for the log. Users learn only that the key was not accepted.
+/// The messages are for the log. Users see only that the key was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CeremonyError {
-    // Conforming browsers and authenticators never cause these errors.
+    // Conforming browsers and authenticators do not cause these errors.
     /// The answer has more than
     /// [`MAX_CEREMONY_RESPONSE_LENGTH`](super::MAX_CEREMONY_RESPONSE_LENGTH) bytes.
     #[error("the response is too long")]
@@ -25,7 +25,7 @@ pub enum CeremonyError {
     /// The attestation object is not the CBOR map of §6.5.4.
     #[error("the attestation object is malformed: {0}")]
     AttestationObject(CborFault),
-    /// The attestation format is none, but there is a statement.
+    /// The attestation format is `none`, but the statement is not empty.
     #[error("an attestation with the format none has a statement")]
     StatementOfNone,
     /// The authenticator data are too short or too long.
@@ -52,12 +52,12 @@ pub enum CeremonyError {
     /// The credential id has fewer than 16 or more than 1,023 bytes.
     #[error("the credential ID has an invalid length")]
     IdLength,
-    /// The response and the authenticator data name different credentials.
+    /// The response and the authenticator data have different credential ids.
     #[error("the credential ID differs from the one in the authenticator data")]
     OtherId,
 
-    // Users can correct the causes of these errors.
-    /// The authenticator did not detect a user.
+    // Users can resolve these errors.
+    /// The authenticator did not detect the presence of a user.
     #[error("the user was not present (UP)")]
     NotPresent,
     /// The authenticator did not verify the user by PIN or biometrics.
@@ -69,22 +69,21 @@ pub enum CeremonyError {
     /// The key does not belong to this account.
     #[error("the credential does not belong to this account")]
     NotTheirs,
-    /// There is no user handle although the account is unknown, so the key is not a passkey.
+    /// The account is unknown and the answer has no user handle, so the key is not a passkey.
     #[error("the response has no user handle")]
     NoUserHandle,
 
-    // The answer of these errors was created for a different purpose.
-    /// A registration was sent in place of an assertion, or the reverse.
+    // The answer was created for another purpose.
+    /// A registration was sent instead of an assertion, or vice versa.
     #[error("the response is for another ceremony")]
     OtherCeremony,
-    /// The challenge belongs to another ceremony: a replay.
+    /// The challenge belongs to another ceremony, so this is a replay.
     #[error("the response is for another challenge")]
     OtherChallenge,
-    /// The page has another origin, or users reach the issuer under a name other than the
-    /// configured one.
+    /// The page has another origin. Users may reach the issuer under a name that is not configured.
     #[error("the ceremony took place on a page of another origin")]
     OtherOrigin,
-    /// The page was in a frame of another site's page.
+    /// The page was in a frame on another site.
     #[error("the ceremony took place in a frame of another site")]
     CrossOrigin,
     #[error("the credential belongs to another relying party")]
@@ -95,31 +94,32 @@ pub enum CeremonyError {
     /// The backup eligibility of the credential changed.
     #[error("the credential's eligibility for backup has changed")]
     BackupEligibilityChanged,
-    /// The signature does not verify with this key and data.
+    /// The signature is not valid for this key and data.
     #[error("the signature does not verify with the credential's key")]
     Signature,
     /// The signature counter of a device-bound credential did not increase.
     ///
-    /// Possible causes are a copied key, a broken authenticator or reordered answers. The caller
-    /// must store `presented` as the counter nevertheless, so that the owner is rejected only once.
+    /// The key may have been copied, the authenticator may be broken, or answers may have been
+    /// reordered. The caller must still store `presented` as the counter, so that the owner is
+    /// rejected only once.
     #[error("the signature counter did not increase; the authenticator may have been cloned")]
     SignCount { presented: u32 },
 }
 
-/// Party that can resolve an error.
+/// Who can resolve an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CeremonyBlame {
     /// The browser, authenticator or script violates the specification.
     Client,
-    /// The user can resolve the error with another key or its PIN.
+    /// The user, with another key or its PIN.
     Person,
-    /// The answer is well-formed but was created for a different purpose. The cause is an attack or
-    /// a wrong configuration.
+    /// The answer is well-formed, but was created for another purpose. This is an attack or an
+    /// error in the configuration.
     Misuse,
 }
 
 impl CeremonyError {
-    /// Returns the party that can resolve the error.
+    /// Returns who can resolve the error.
     pub const fn blame(self) -> CeremonyBlame {
         match self {
             Self::TooLong

@@ -1,11 +1,11 @@
 //! Security keys and passkeys: the relying party's side of both ceremonies of Web Authentication
 //! Level 3 (W3C).
 //!
-//! The code is pure. It takes a browser's answer and the expected values, and returns a credential
-//! or an error. The store keeps the challenge and accepts one answer to it.
+//! The code has no I/O. It compares a browser's answer with the expected values, and returns a
+//! credential or an error. The store keeps the challenge and accepts one answer to it.
 //!
-//! Attestation is neither requested nor read. It would prove the model of an authenticator, and no
-//! rule depends on the model. So the claimed model of a credential (its AAGUID) is only a hint.
+//! Attestation is neither requested nor read. It would prove the model of an authenticator, but no
+//! rule depends on the model. The model that a credential names (its AAGUID) is only a hint.
 
 mod assertion;
 mod authenticator_data;
@@ -35,7 +35,8 @@ pub use registration::{RegistrationResponse, RegistrationTerms, VerifiedRegistra
 
 /// Maximum length of a browser's answer, in bytes of JSON.
 ///
-/// Some browsers send a TPM's attestation statement without a request. It has a few thousand bytes.
+/// Some browsers send the attestation statement of a TPM, which has a few thousand bytes, although
+/// it was not requested.
 pub(crate) const MAX_CEREMONY_RESPONSE_LENGTH: usize = 16 * 1024;
 
 /// Relying party: the host that credentials are bound to, and the origin that uses them.
@@ -47,11 +48,11 @@ pub struct RelyingParty {
 }
 
 impl RelyingParty {
-    /// Creates the relying party of an issuer. Returns `None` if browsers support no credentials
-    /// for the issuer: for IP addresses, and over plain HTTP except on the local device.
+    /// Creates the relying party of an issuer. Returns `None` for issuers that browsers support no
+    /// credentials for: IP addresses, and http unless on the local device.
     ///
-    /// `id` is the RP ID, if it is not the issuer's host. If `id` is a parent domain, each
-    /// application behind the gateway could request assertions.
+    /// `id` is the RP ID, if it is not the issuer's host. If it is a parent domain, each
+    /// application behind the gateway can request assertions.
     pub fn new(issuer: &Url, id: Option<&str>) -> Option<Self> {
         let Some(Host::Domain(host)) = issuer.host() else { return None };
         let on_this_device = host == "localhost" || host.ends_with(".localhost");
@@ -63,18 +64,18 @@ impl RelyingParty {
         Some(Self { id: id.to_owned(), origin, id_hash: Sha256::digest(id).into() })
     }
 
-    /// Returns the RP ID. Credentials are permanently bound to it.
+    /// Returns the RP ID, to which credentials are bound permanently.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the only origin (scheme, host, port) whose pages may run a ceremony.
+    /// Returns the only origin (scheme, host, port) whose pages may perform a ceremony.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 }
 
-/// Challenge that an authenticator signs, so that its answer is valid for one ceremony.
+/// Challenge that an authenticator signs, so that an answer is valid for one ceremony only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CeremonyChallenge(#[serde(with = "base64url_bytes")] [u8; 32]);
@@ -90,7 +91,7 @@ impl CeremonyChallenge {
         from_base64url(text)?.try_into().ok().map(Self)
     }
 
-    /// Reports whether client data contain this challenge.
+    /// Returns whether client data contain this challenge.
     fn is(&self, text: &str) -> bool {
         self.to_string().as_bytes().ct_eq(text.as_bytes()).into()
     }

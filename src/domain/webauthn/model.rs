@@ -1,4 +1,4 @@
-//! Names of authenticator models by AAGUID. Used only for default names of factors.
+//! Names of authenticator models by AAGUID, for default names of factors.
 //!
 //! Attestation is not read, so an authenticator may claim any AAGUID. No decision depends on it.
 
@@ -31,7 +31,7 @@ const MODELS: [(u128, &str); 24] = [
     (0xc5ef55ff_ad9a_4b9f_b580_adebafe026d0, "YubiKey 5Ci"),
 ];
 
-/// Returns the name of the model that an authenticator claims to be, if it is in the table.
+/// Returns the name of the model that an authenticator claims to be, if known.
 pub(super) fn model_name(aaguid: [u8; 16]) -> Option<&'static str> {
     let claimed = u128::from_be_bytes(aaguid);
     MODELS.iter().find(|(known, _)| *known == claimed).map(|(_, name)| *name)

@@ -1,4 +1,4 @@
-//! Options that a page passes to the browser, in the JSON of Level 3 §5.1.9.
+//! Options that a page passes to the browser, in the JSON form of Level 3 §5.1.9.
 //!
 //! The browser parses them with `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON`.
 
@@ -39,12 +39,12 @@ pub struct RequestOptions {
     user_verification: &'static str,
 }
 
-/// Account of the new credential, as authenticators display it.
+/// Account of a new credential, as authenticators show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserEntity {
     pub id: UserHandle,
-    /// E-mail address, which distinguishes the account.
+    /// E-mail address, to distinguish the account.
     pub name: String,
     pub display_name: String,
 }
@@ -123,10 +123,10 @@ impl CreationOptions {
 }
 
 impl RequestOptions {
-    /// Creates options for a known account, with its suitable credentials.
+    /// Creates options for a known account, with its credentials that suit the purpose.
     ///
-    /// Use `SecondFactor` only after the correct password. The list reveals whether an account
-    /// exists, and its credentials (§14.6.3).
+    /// The list of credentials reveals that the account exists (§14.6.3). Use `SecondFactor` only
+    /// after the correct password.
     pub fn of_account(
         relying_party: &RelyingParty,
         challenge: &CeremonyChallenge,
@@ -142,8 +142,8 @@ impl RequestOptions {
         }
     }
 
-    /// Creates options for a sign-in without typed input. Every passkey is accepted, and the
-    /// options reveal no accounts.
+    /// Creates options for a sign-in without typed input. Every passkey is accepted, so the options
+    /// reveal no accounts.
     pub fn of_anybody(relying_party: &RelyingParty, challenge: &CeremonyChallenge, timeout: Duration) -> Self {
         Self {
             challenge: challenge.to_string(),

@@ -14,7 +14,7 @@ use crate::webauthn::{
 pub struct RegistrationTerms<'a> {
     pub relying_party: &'a RelyingParty,
     pub challenge: &'a CeremonyChallenge,
-    /// Kind of the new credential. A passkey requires user verification at its registration.
+    /// Kind of the new credential. A passkey requires user verification.
     pub kind: CredentialKind,
 }
 
@@ -39,13 +39,12 @@ struct AttestationJson {
 
 /// Valid new credential.
 ///
-/// The store checks in its commit that no other account has a credential with this id (§7.1 step
-/// 26).
+/// The store's commit checks that no other account has a credential with this id (§7.1 step 26).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedRegistration {
     /// Credential to store.
     pub credential: CredentialRecord,
-    /// Whether the credential is discoverable according to the browser. `None` if the browser does
+    /// Whether the credential is discoverable, according to the browser. `None` if the browser does
     /// not report it.
     pub discoverable: Option<bool>,
 }
@@ -54,7 +53,7 @@ impl RegistrationResponse {
     /// Parses the JSON of the credential (`RegistrationResponseJSON`).
     ///
     /// # Errors
-    /// Returns an error if it is too long, is not such JSON, or has invalid ids.
+    /// Returns an error if the text is too long, is not such JSON, or has invalid ids.
     pub fn parse(json: &str) -> Result<Self, CeremonyError> {
         let (id, answer, discoverable) = parse::<AttestationJson>(json)?;
         Ok(Self {
@@ -69,7 +68,7 @@ impl RegistrationResponse {
     /// Verifies the answer, in the order of §7.1.
     ///
     /// # Errors
-    /// Returns the error of the first check that fails.
+    /// Returns the error of the first failed check.
     pub fn verify(&self, terms: &RegistrationTerms<'_>) -> Result<VerifiedRegistration, CeremonyError> {
         response::check(&self.client_data, "webauthn.create", terms.relying_party, terms.challenge)?;
         let attestation = AttestationObject::parse(&self.attestation_object)?;
@@ -77,7 +76,7 @@ impl RegistrationResponse {
         let flags = data.check(terms.relying_party, terms.kind == CredentialKind::Passkey)?;
         let made = data.credential.ok_or(CeremonyError::NoCredential)?;
         let key = CredentialKey::from_item(&made.key, made.encoded_key)?;
-        // Verification procedure of the format none (§8.7).
+        // Verification of the format `none` (§8.7).
         if attestation.format == "none" && attestation.has_statement {
             return Err(CeremonyError::StatementOfNone);
         }
@@ -100,8 +99,8 @@ impl RegistrationResponse {
 
 /// Attestation object (§6.5.4).
 ///
-/// Statements of formats other than none are not read. Browsers may send a statement without a
-/// request. It would only prove the model of the authenticator.
+/// Only the empty statement of the format `none` is checked. Browsers may send other statements
+/// without a request, but these would only prove the model of the authenticator.
 struct AttestationObject<'a> {
     format: &'a str,
     has_statement: bool,
@@ -112,7 +111,7 @@ impl<'a> AttestationObject<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, CeremonyError> {
         let object = CborItem::whole(bytes).map_err(CeremonyError::AttestationObject)?;
         let CborItem::Map(members) = object else { return Err(CeremonyError::AttestationObject(CborFault::Shape)) };
-        // The members are in the order of canonical CBOR. No version of the specification has
+        // The members are in the canonical order of CBOR. No version of the specification defines
         // further members.
         match &members[..] {
             [

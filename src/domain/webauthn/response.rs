@@ -1,5 +1,5 @@
-//! JSON of `PublicKeyCredential.toJSON()` (Level 3 §5.1.8), and the client data that it contains
-//! (§5.8.1): type, challenge and origin.
+//! JSON of `PublicKeyCredential.toJSON()` (Level 3 §5.1.8), and the client data in it (§5.8.1):
+//! type, challenge and origin.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,8 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::secret::from_base64url;
 use crate::webauthn::{CeremonyChallenge, CeremonyError, CredentialId, MAX_CEREMONY_RESPONSE_LENGTH, RelyingParty};
 
-/// Value that must be a JSON object. Derived deserializers also accept an array of the members in
-/// order.
+/// Value that must be a JSON object. Derived deserializers would also accept an array.
 pub(super) struct JsonObject<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
@@ -46,7 +45,7 @@ impl<'de> Deserialize<'de> for Base64Bytes {
     }
 }
 
-/// Credential as browsers send it, with the answer `R` of its ceremony.
+/// Credential in a browser's answer. `R` is the response of its ceremony.
 #[derive(serde::Deserialize)]
 pub(super) struct CredentialJson<R> {
     id: String,
@@ -71,8 +70,8 @@ struct PropertiesJson {
     rk: Option<bool>,
 }
 
-/// Parses a credential. Returns its id, the answer, and whether it is discoverable according to the
-/// browser.
+/// Parses a credential. Returns its id, the response, and whether it is discoverable according to
+/// the browser.
 pub(super) fn parse<R: DeserializeOwned>(json: &str) -> Result<(CredentialId, R, Option<bool>), CeremonyError> {
     if json.len() > MAX_CEREMONY_RESPONSE_LENGTH {
         return Err(CeremonyError::TooLong);
@@ -91,8 +90,8 @@ pub(super) fn parse<R: DeserializeOwned>(json: &str) -> Result<(CredentialId, R,
     Ok((id, credential.response.0, discoverable))
 }
 
-/// Members of client data that are checked. Other members are ignored: Chromium adds a random one
-/// to prevent comparisons of the whole text.
+/// Checked members of client data. Other members are ignored. Chromium adds a random one, so that
+/// servers do not compare the whole text.
 #[derive(serde::Deserialize)]
 struct ClientData<'a> {
     #[serde(rename = "type", borrow)]
@@ -112,7 +111,7 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error
 }
 
 /// Checks client data (§7.1 steps 5 to 12, §7.2 steps 8 to 14 and 20). Returns their SHA-256, which
-/// is signed.
+/// is part of the signed data.
 pub(super) fn check(
     bytes: &[u8],
     ceremony: &str,
@@ -120,7 +119,7 @@ pub(super) fn check(
     challenge: &CeremonyChallenge,
 ) -> Result<[u8; 32], CeremonyError> {
     let text = str::from_utf8(bytes).map_err(|_| CeremonyError::ClientData)?;
-    // The specification requires UTF-8 decode, which removes a byte order mark.
+    // The specification decodes with UTF-8 decode, which removes a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let JsonObject(data) =
         serde_json::from_str::<JsonObject<ClientData<'_>>>(text).map_err(|_| CeremonyError::ClientData)?;

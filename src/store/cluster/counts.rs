@@ -1,13 +1,13 @@
-//! Totals that are compared with a limit, and the number of users by factor, for all nodes of a
-//! cluster.
+//! Numbers of records whose creation is limited, and the number of users by factor, for all nodes
+//! of a cluster.
 //!
-//! A request increments the total before it writes. Otherwise, concurrent requests could all see
-//! the last free place.
+//! A request increments a total before it writes its record. Otherwise concurrent requests could
+//! all pass the limit at once.
 //!
-//! A process that is alone on a store counts once at its start and then tracks changes. In a
-//! cluster, one node counts every few seconds and publishes the result. The other nodes add the
-//! records that they have begun since. So the limit is exceeded at most by the records that other
-//! nodes begin in that time.
+//! If only one process uses the store, it counts at its start and then tracks changes. In a
+//! cluster, one node counts every few seconds and publishes the totals. Each other node adds the
+//! records that it has created since. Therefore a limit is exceeded at most by the records that
+//! other nodes create between two counts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::format::{record, table};
 use crate::{Committed, Store, StoreError};
 use sealgate_domain::time::UnixTime;
 
-/// All published totals, in one record.
+/// All published totals, stored as one record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct PublishedCounts {
     interactions: Published,
@@ -44,21 +44,20 @@ pub struct PeopleCount {
     pub totp: u64,
     pub security_key: u64,
     pub passkey: u64,
-    /// Number of users among all of these who have a pending reset link.
+    /// Number of users, of all of the above, who have a pending reset link.
     pub reset: u64,
     /// Time of the count.
     pub at: UnixTime,
 }
 
 impl Store {
-    /// Publishes the number of users by factor for all nodes. Returns false if another node holds
-    /// the lease.
+    /// Publishes the number of users by factor. Returns false if the lease was lost.
     pub async fn publish_people(&self, fence: &Fence, count: &PeopleCount) -> Result<bool, StoreError> {
         let put = vec![(table::people_count(), record::encode(count)?)];
         Ok(self.commit(fence.around(Changes { put, ..Changes::default() })).await? == Committed::Yes)
     }
 
-    /// Returns the number of users by factor, as last published.
+    /// Returns the last published number of users by factor.
     pub async fn people_count(&self) -> Result<Option<PeopleCount>, StoreError> {
         Ok(self.load(table::people_count()).await?.map(|loaded| loaded.value))
     }
@@ -68,13 +67,13 @@ impl Store {
         [&self.interactions, &self.forms, &self.pending_registrations, &self.outbox, &self.registrations]
     }
 
-    /// Counts and publishes the totals.
+    /// Counts the records and publishes the totals. Returns false if the lease was lost.
     ///
-    /// `with_clients` also counts self-registered clients, which requires reading all clients.
-    /// Returns false if another node holds the lease.
+    /// If `with_clients` is true, also counts self-registered clients, which requires reading all
+    /// clients.
     pub async fn publish_counts(&self, fence: &Fence, with_clients: bool) -> Result<bool, StoreError> {
         let key = table::counts();
-        // Read before counting, so that the number of this publication is the next one.
+        // Read before counting, so that this publication has the next number.
         let mut next = match self.load::<PublishedCounts>(key.clone()).await {
             Ok(loaded) => loaded.map(|loaded| loaded.value).unwrap_or_default(),
             Err(StoreError::Broken(_)) => PublishedCounts::default(),
@@ -87,12 +86,13 @@ impl Store {
         if with_clients {
             next.registrations.counted(self.count_registrations().await?);
         }
-        // No expectation: only the holder of the lease writes this record.
+        // No expectation is needed, because only the lease holder writes this record.
         let changes = Changes { put: vec![(key, record::encode(&next)?)], ..Changes::default() };
         Ok(self.commit(fence.around(changes)).await? == Committed::Yes)
     }
 
-    /// Applies the last published totals, and adds the records that this process has begun since.
+    /// Applies the last published totals, and adds the records that this process has begun to
+    /// create since.
     pub async fn follow_counts(&self) -> Result<(), StoreError> {
         let ended = self.tallies().map(BoundedCount::ended);
         let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
@@ -103,10 +103,10 @@ impl Store {
     }
 }
 
-/// A total, as published.
+/// Published total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Published {
-    /// Sequence number. Each count begins after the previous one was published.
+    /// Sequence number. Each count begins after the previous total was published.
     pub(crate) number: u64,
     pub(crate) count: usize,
 }
@@ -120,33 +120,33 @@ impl Published {
 
 #[derive(Debug, Default)]
 pub(crate) struct BoundedCount {
-    /// The total that is compared with the limit.
+    /// Total, as compared with the limit.
     known: AtomicUsize,
-    /// Number of records that this process has begun since its start. For `ended` of them, the
-    /// write has succeeded or failed.
+    /// Number of records that this process has begun to write since its start, and the number of
+    /// those writes that have ended, successfully or not.
     begun: AtomicUsize,
     ended: AtomicUsize,
     followed: Mutex<Followed>,
 }
 
-/// State that [`BoundedCount::follow`] needs between two calls.
+/// State between two calls of [`BoundedCount::follow`].
 #[derive(Debug, Default)]
 struct Followed {
     number: u64,
-    /// `ended` just before the last read, and just before the last read that returned another
-    /// number.
+    /// Value of `ended` just before the last read, and just before the last read that returned a
+    /// new number.
     ended_at_last: usize,
     ended_before: usize,
 }
 
-/// Records that were added to the total before they are written. They remain counted unless they
-/// are given back, even if the caller stops waiting.
+/// Records that were added to the total before they are written. If the caller stops waiting, they
+/// remain in the total.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Reservation<'t> {
     tally: &'t BoundedCount,
     places: usize,
-    /// The total before these records.
+    /// Total before these records were added.
     pub(crate) before: usize,
 }
 
@@ -174,38 +174,38 @@ impl BoundedCount {
         Reservation { tally: self, places, before }
     }
 
-    /// Subtracts one record from the total.
+    /// Subtracts a removed record from the total.
     pub(crate) fn gone(&self) {
         self.less(1);
     }
 
     fn less(&self, by: usize) {
-        // Never below zero: a published count may not include a record that was being created.
+        // Saturate: a published total may not include a record that was just being created.
         let _ = self.known.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| Some(known.saturating_sub(by)));
     }
 
-    /// Sets the total to a new count, in a process that is alone on the store.
+    /// Sets the total to a new count. For a process that is the only one on the store.
     pub(crate) fn set(&self, count: usize) {
         self.known.store(count, Ordering::Release);
     }
 
-    /// Returns how many records of this process were written or failed. Read it before the
-    /// published total.
+    /// Returns how many writes of this process have ended. Call it before reading the published
+    /// total.
     pub(crate) fn ended(&self) -> usize {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Returns whether a published total was ever applied.
+    /// Returns whether a published total was applied before.
     pub(crate) fn is_followed(&self) -> bool {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).number > 0
     }
 
-    /// Applies a published total. `ended` must be the value before the total was read.
+    /// Applies a published total. `ended` must be from before the total was read.
     ///
-    /// A count includes every record whose write had ended when the count began. It began after the
-    /// previous total was published. So it began after every read that returned a total before the
-    /// previous one. Records whose write had not ended at that read are added. They may be counted
-    /// twice, which is safer than not at all.
+    /// A count includes the records whose writes ended before the count began. The count began
+    /// after the previous total was published, so after every read that returned an earlier total.
+    /// Records whose writes had not ended at that read are added. They may be counted twice, which
+    /// is safer than not counting them.
     pub(crate) fn follow(&self, published: Published, ended: usize) {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if published.number != followed.number {
@@ -214,7 +214,7 @@ impl BoundedCount {
             let known = self.known.load(Ordering::Acquire);
             let own = self.begun.load(Ordering::Acquire).saturating_sub(counted);
             let right = published.count.saturating_add(own);
-            // Changed by the difference, so that concurrent additions are not lost.
+            // Change it by the difference, so that concurrent additions are not lost.
             if right >= known {
                 self.known.fetch_add(right - known, Ordering::AcqRel);
             } else {
@@ -268,7 +268,7 @@ mod tests {
         (one, Store::open(engine, MOST).await.unwrap())
     }
 
-    /// Before the first count, each node alone would accept as many records as the limit allows.
+    /// Before the first count, each node alone accepts as many records as the limit permits.
     #[tokio::test]
     async fn a_node_uses_the_count_of_all_nodes_and_the_limit_applies_to_all() {
         let (here, there) = cluster().await;
@@ -281,10 +281,11 @@ mod tests {
             store.follow_counts().await.unwrap();
         }
         assert_eq!(there.open_interactions(), 8);
-        // Records of the own process count at once. Above the limit, each replaces an existing one.
+        // A node's own records count at once. Above the limit, each new one replaces an existing
+        // one.
         begin(&there, 8..20).await;
         assert_eq!(there.count_interactions().await.unwrap(), MOST);
-        // The totals are exact after each node has read the counts that the other has published since.
+        // The totals are exact after each node has read the last counts of the other.
         for _ in 0..3 {
             assert!(here.publish_counts(&fence, false).await.unwrap());
             for store in [&here, &there] {
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!((here.open_interactions(), there.open_interactions()), (MOST, MOST));
         begin(&here, 20..30).await;
         assert_eq!(here.count_interactions().await.unwrap(), MOST);
-        // A starting node applies the published total too.
+        // A new node applies the published totals too.
         let third = Store::open(Arc::clone(&here.engine), MOST).await.unwrap();
         assert_eq!(third.open_interactions(), MOST);
     }
@@ -344,8 +345,8 @@ mod tests {
         drop(tally.begin(5));
         look(&tally, 7, 100);
         assert_eq!(tally.known(), 105);
-        // The eighth count may have begun before the five records, because the seventh total was
-        // read late.
+        // The eighth count may have begun before the five records were written, because the seventh
+        // total was read late.
         look(&tally, 8, 110);
         assert_eq!(tally.known(), 115);
         // The ninth count began after the seventh total was read, so it includes the five records.
@@ -375,8 +376,7 @@ mod tests {
         let tally = BoundedCount::default();
         look(&tally, 1, 0);
         drop(tally.begin(4));
-        // Two totals were published since the last read. The second of the two counts began after
-        // that read.
+        // Two totals were published since the last read. The second count began after that read.
         look(&tally, 3, 0);
         assert_eq!(tally.known(), 4);
         look(&tally, 5, 4);

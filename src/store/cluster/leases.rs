@@ -1,15 +1,15 @@
-//! Leases: which of several nodes on one store performs a task.
+//! Leases determine which node of a cluster performs a task.
 //!
-//! A lease is a record that its holder renews every few seconds. Another node that wants the lease
-//! watches the record with its own monotonic clock. If the bytes have not changed for
-//! [`LEASE_LENGTH`], that node acquires the lease. No clocks are compared, so differences and
-//! adjustments of clocks do not matter.
+//! A lease is a record that its holder renews every few seconds. A node that wants the lease
+//! watches the record on its own monotonic clock. If the bytes have not changed for
+//! [`LEASE_LENGTH`], the node acquires the lease. Clocks of different nodes are never compared, so
+//! their differences do not matter.
 //!
-//! A node cannot be sure that it still holds a lease when it commits: it may just have been
-//! suspended for a minute. So each commit under a lease contains a [`Fence`], which expects the
-//! lease's bytes. The commit fails if the lease was lost.
+//! A holder may be suspended for a minute just before it commits, and lose the lease in that time.
+//! Therefore each commit under a lease contains a [`Fence`], which expects the lease's bytes. The
+//! commit fails if the lease was lost.
 //!
-//! If only one process uses the store, it holds every lease, and nothing is written.
+//! If only one process uses the store, it holds all leases, and no records are written.
 
 use std::time::{Duration, Instant};
 
@@ -20,18 +20,18 @@ use crate::format::record::Loaded;
 use crate::format::{record, table};
 use crate::{Committed, Store, StoreError};
 
-/// Time without a renewal after which another node takes a lease.
+/// Time without a renewal after which another node may acquire a lease.
 pub const LEASE_LENGTH: Duration = Duration::from_secs(10);
 
-/// Interval of renewals. Several attempts fit into [`LEASE_LENGTH`].
+/// Interval of renewals. Several attempts fit in [`LEASE_LENGTH`].
 const RENEWED_AFTER: Duration = Duration::from_secs(3);
 
-/// Task that one node performs for all.
+/// Task that one node performs for the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseName {
-    /// Removing expired records.
+    /// Garbage collection of expired records.
     Sweeping,
-    /// Counting the records that unauthenticated clients can create and whose number is limited.
+    /// Counting the records that unauthenticated clients can create, whose number is limited.
     Counting,
     /// Counting users by factor.
     People,
@@ -57,15 +57,16 @@ impl LeaseName {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LeaseRecord {
-    /// The process that holds the lease; `None` after a release.
+    /// Process that holds the lease. `None` after a release.
     holder: Option<String>,
     /// Incremented when the holder changes.
     generation: u64,
-    /// Incremented by every renewal.
+    /// Incremented by each renewal.
     renewal: u64,
 }
 
-/// Expectation of a commit under a lease: the lease record is as its holder last wrote it.
+/// Expectation of a commit under a lease: the lease record is unchanged since its holder last wrote
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct Fence(Option<Expect>);
 
@@ -78,20 +79,20 @@ impl Fence {
     }
 }
 
-/// A lease, as one process holds it or waits for it.
+/// Lease that a process holds or waits for.
 #[derive(Debug)]
 pub struct Lease {
     name: LeaseName,
     holder: String,
-    /// Record as this process wrote it, and a time just before that write.
+    /// Record as this process last wrote it, and the time just before that write.
     held: Option<(Loaded<LeaseRecord>, Instant)>,
-    /// The record as another process wrote it, and the time at which it was first seen.
+    /// Record as another process wrote it, and the time at which this process first read it.
     seen: Option<(Value, Instant)>,
 }
 
 impl Lease {
-    /// Creates a lease that is not held. `holder` must be a name that no other process has or ever
-    /// had.
+    /// Creates a lease that is not held. `holder` must be unique among all processes, also earlier
+    /// ones.
     pub fn new(name: LeaseName, holder: &str) -> Self {
         Self { name, holder: holder.to_owned(), held: None, seen: None }
     }
@@ -100,13 +101,13 @@ impl Lease {
         self.name
     }
 
-    /// Acquires or renews the lease, unless another node holds it.
+    /// Acquires or renews the lease. Returns `None` if another node holds it.
     ///
-    /// Must be called every second or two while the lease is wanted, and before each step of the
+    /// Must be called every second or two while the lease is needed, and before each step of the
     /// task. `now` must be a time just before the call.
     ///
     /// # Errors
-    /// If the store fails. The lease may be lost then, so the task must wait.
+    /// Returns the store's error. The lease may be lost, so the task must wait.
     pub async fn hold(&mut self, store: &Store, now: Instant) -> Result<Option<Fence>, StoreError> {
         if !store.is_shared() {
             return Ok(Some(Fence::default()));
@@ -119,8 +120,7 @@ impl Lease {
         self.held = None;
         let key = table::lease(self.name.as_str());
         let found = store.engine.get(&key).await?;
-        // An unreadable record counts as a lease whose holder is unknown. It is acquired like any
-        // other.
+        // An unreadable record is a lease with an unknown holder, which is acquired like any other.
         let known = found.clone().and_then(|bytes| record::decode::<LeaseRecord>(&key, bytes).ok());
         let known = known.map(|known| known.value);
         let is_own = known.as_ref().is_some_and(|known| known.holder.as_ref() == Some(&self.holder));
@@ -151,7 +151,7 @@ impl Lease {
         Ok(Some(fence))
     }
 
-    /// Returns whether this process has seen these bytes unchanged for [`LEASE_LENGTH`].
+    /// Returns whether these bytes have not changed for [`LEASE_LENGTH`], as seen by this process.
     fn has_lain_long_enough(&mut self, bytes: &Value, now: Instant) -> bool {
         match &self.seen {
             Some((seen, since)) if seen == bytes => now.saturating_duration_since(*since) >= LEASE_LENGTH,
@@ -162,7 +162,8 @@ impl Lease {
         }
     }
 
-    /// Releases the lease for other nodes. If the store fails, the lease expires by itself.
+    /// Releases the lease, so that another node can acquire it at once. If the store fails, the
+    /// lease expires.
     pub async fn release(&mut self, store: &Store) {
         let Some((held, _)) = self.held.take() else { return };
         let next = LeaseRecord { holder: None, ..held.value.clone() };
@@ -224,7 +225,7 @@ mod tests {
         let last = one.hold(&here, at(30)).await.unwrap().unwrap();
         assert_eq!(write(&here, &first).await, Committed::Conflict, "it was written anew since");
         assert_eq!(write(&here, &last).await, Committed::Yes);
-        // From this time, the holder does not renew the lease.
+        // From here on, the holder does not renew the lease.
         assert!(other.hold(&there, at(31)).await.unwrap().is_none());
         assert!(other.hold(&there, at(40)).await.unwrap().is_none());
         let taken = other.hold(&there, at(41)).await.unwrap().unwrap();

@@ -1,8 +1,8 @@
 //! Counts of rate limits and password guesses that the nodes of a cluster share, and their seed.
 //!
-//! The engine keeps these counts outside the records. Their keys are hashed with a seed, so that a
-//! count does not reveal its subject. Each store has its own seed, which is never exported. All
-//! nodes of a store use it, and so the same counts.
+//! The engine keeps these counts outside the records. Their keys are hashed with the seed of the
+//! store, so that a count does not reveal an address or a name. All nodes use the same seed, and
+//! therefore the same counts. The seed is never exported.
 
 use async_trait::async_trait;
 
@@ -12,31 +12,31 @@ use sealgate_domain::pace::{Moved, Pace};
 use sealgate_domain::secret::{base64url, from_base64url};
 use sealgate_domain::time::UnixTime;
 
-/// Key of a count: a hash with the store's seed. Never an address or a name.
+/// Key of a count: a hash with the store's seed.
 pub type CountKey = [u8; 16];
 
-/// Request to reserve a block of the requests that a limit allows in a window.
+/// Request to reserve a block of requests from the limit of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockRequest {
     pub key: CountKey,
     /// End of the window, in seconds since 1970. Each window is counted separately.
     pub ends: u64,
-    /// Limit for all nodes together, in this window.
+    /// Limit of all nodes together in this window.
     pub limit: u32,
-    /// Size of the block. Near the limit, the block is smaller.
+    /// Size of the block. A smaller block is reserved near the limit.
     pub block: u32,
 }
 
 /// Reserved block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Number of requests that all nodes together have reserved.
+    /// Number of requests reserved by all nodes, including this block.
     pub all: u32,
-    /// Number of requests reserved by this call; 0 if the limit is reached.
+    /// Number of requests in the block. 0 if the limit is reached.
     pub got: u32,
 }
 
-/// Guess that was counted under a key.
+/// Guess that was counted under one key.
 #[derive(Debug)]
 #[must_use]
 pub struct CountedGuess {
@@ -44,7 +44,7 @@ pub struct CountedGuess {
     pub(crate) moved: Moved,
 }
 
-/// Reason why the count failed.
+/// Reason why a request or guess was not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotCounted(pub &'static str);
@@ -52,38 +52,39 @@ pub struct NotCounted(pub &'static str);
 /// Counts of all nodes that share a database.
 #[async_trait]
 pub trait SharedCounts: Send + Sync {
-    /// Reserves a block of a key's window. The limit is never exceeded in total, unless the
+    /// Reserves a block in a key's window. All blocks together never exceed the limit, unless the
     /// database server restarts.
     ///
-    /// A request waits for the result, so it arrives within a fraction of a second. If there is no
-    /// connection, the call fails at once.
+    /// Returns within a fraction of a second, because a client's request waits for it. Fails at
+    /// once if there is no connection.
     ///
     /// # Errors
-    /// The block may have been reserved nevertheless.
-    /// The block may have been reserved.
+    /// Returns an error if the result is unknown. The block may have been reserved.
     async fn reserve(&self, wanted: BlockRequest) -> Result<Block, NotCounted>;
 
-    /// Counts one guess under each of these keys, exactly and durably.
+    /// Counts a guess under each of these keys, exactly and durably.
     ///
-    /// If a limit is reached, counts under none of them and returns the seconds to wait.
+    /// Returns the seconds to wait if any limit is reached. Nothing is counted then.
     ///
     /// # Errors
-    /// The guess may have been counted, but must not be made.
+    /// Returns an error if the result is unknown. The guess must be refused, although it may have
+    /// been counted.
     async fn count_guess(
         &self,
         keys: Vec<(CountKey, Pace)>,
         now: UnixTime,
     ) -> Result<Result<Vec<CountedGuess>, u64>, NotCounted>;
 
-    /// Subtracts a guess from the counts, soon. Later guesses on this node see that.
+    /// Subtracts a guess from the counts, in the background. Later guesses on this node wait for
+    /// that.
     fn give_back(&self, counted: Vec<CountedGuess>, now: UnixTime);
 
-    /// Returns the number of nodes that share the counts, at least 1. May be outdated.
+    /// Returns the number of nodes that share the counts, at least 1. The number may be outdated.
     fn nodes(&self) -> u32;
 }
 
 impl Store {
-    /// Returns the seed of this store. If the store has none, sets it to `fresh`, which must be
+    /// Returns the seed of the store. If the store has none, sets it to `fresh`, which must be
     /// random.
     pub async fn limit_seed(&self, fresh: [u8; 16]) -> Result<[u8; 16], StoreError> {
         for _ in 0..MAX_CONFLICTS {
@@ -92,7 +93,7 @@ impl Store {
                 return seed.ok_or_else(|| StoreError::Broken("the seed of the rate limits cannot be read".to_owned()));
             }
             let made = record::create(table::limit_seed(), &base64url(&fresh))?;
-            // If two nodes start for the first time at once, both use the seed that was written
+            // If two nodes start for the first time at once, both use the seed that is written
             // first.
             if self.commit(made).await? == Committed::Yes {
                 return Ok(fresh);

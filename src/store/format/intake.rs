@@ -1,8 +1,8 @@
 //! Validation of imported records.
 //!
-//! Each record is decoded as the type of its table and encoded again. Content that this program
-//! does not know is rejected. The key must follow from the content. Indexes are derived from the
-//! records; index entries in the file are ignored.
+//! Each record is decoded with the type of its table and encoded again. A record with content that
+//! this program does not know is rejected. The key must match the content. Index entries in the
+//! file are ignored, because indexes are derived from the records.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -51,19 +51,18 @@ pub struct ExportRecord {
 
 /// Maximum length of a client's or user's name, in characters.
 const MAX_NAME_LENGTH: usize = 200;
-/// Length in bytes of a key that does not follow from the record: the table byte, and a hash or two
-/// half hashes.
+/// Length in bytes of a key that cannot be derived from its record: the table byte, and a hash or
+/// two half hashes.
 const HASHED: usize = 33;
 
 /// Accepted record, with its index entries.
 pub(crate) struct Entry {
-    /// Keys that must be unique: the keys of the record, of the user's e-mail address and of the
-    /// username.
+    /// Keys that must be unique: those of the record, the user's e-mail address and the username.
     pub(crate) claims: Vec<Key>,
     pub(crate) put: Vec<(Key, Value)>,
 }
 
-/// Decodes a record. `None` for an index entry, and for a record that is not transferred.
+/// Decodes a record. Returns `None` for an index entry, and for a record that is not transferred.
 ///
 /// # Errors
 /// [`StoreError::Broken`] for a record that this program cannot have written.
@@ -115,7 +114,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
     let entry = match table {
         Table::Client => client(read)?,
         Table::User => user(read)?,
-        // These entries are derived from the user's other records.
+        // These index entries are derived from the user's other records.
         Table::Email | Table::Username | Table::Credential => {
             read.typed::<Subject>()?;
             return Ok(None);
@@ -259,8 +258,8 @@ impl Read {
         if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
     }
 
-    /// Returns the entry for a record if `own`, the key that follows from its content, is that in
-    /// the file.
+    /// Returns the entry of a record, if `own` is its key in the file. `own` is derived from the
+    /// content.
     fn under(&self, own: Key, record: &impl record::Record) -> Result<Entry, &'static str> {
         if own != self.key {
             return Err(ANOTHERS_KEY);
@@ -268,7 +267,7 @@ impl Read {
         Ok(Entry { put: vec![(own.clone(), encoded(record)?)], claims: vec![own] })
     }
 
-    /// Returns the entry for a record whose key in the file must be this prefix and a hash.
+    /// Returns the entry of a record, if its key in the file is this prefix and a hash.
     fn hashed(&self, prefix: &[u8], record: &impl record::Record) -> Result<Entry, &'static str> {
         if self.key.len() != HASHED || !self.key.starts_with(prefix) {
             return Err(ANOTHERS_KEY);
@@ -294,8 +293,7 @@ fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
     record::encode(record).map_err(|_| "it cannot be encoded")
 }
 
-/// Returns whether decoding and encoding keep all content. Members with the value null may be
-/// dropped.
+/// Returns whether decoding and encoding has kept all content. Null members may be missing.
 fn is_kept(given: &Json, kept: &Json) -> bool {
     match (given, kept) {
         (Json::Object(given), Json::Object(kept)) => given.iter().all(|(name, value)| match kept.get(name) {

@@ -14,10 +14,10 @@ use crate::format;
 use crate::format::RecordChange;
 use crate::format::table::Table;
 
-/// Decoded record, with the bytes from which it was read.
+/// Decoded record, and the bytes from which it was decoded.
 ///
-/// A commit that replaces the record expects these bytes. So two writers cannot both decide on the
-/// same state.
+/// A commit that replaces the record expects these bytes. Therefore two writers cannot both decide
+/// on the same state.
 #[derive(Debug, Clone)]
 pub struct Loaded<T> {
     pub value: T,
@@ -42,8 +42,8 @@ impl<T: Serialize + DeserializeOwned + PartialEq> Record for T {}
 
 /// Encodes a record, and checks that it can be decoded again.
 ///
-/// A record that cannot be decoded would be lost, including its previous content. The check takes a
-/// few microseconds, about a hundredth of the write to disk.
+/// A record that cannot be decoded would be lost together with its previous content. The check
+/// takes a few microseconds, about a hundredth of a write to disk.
 pub(crate) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     let broken = |what: &str| StoreError::Broken(format!("{}: {what}", std::any::type_name::<T>()));
     let mut bytes = vec![format::newest()];
@@ -58,11 +58,11 @@ pub(crate) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
 
 /// Converts the result of [`encode`] to the format of the store.
 ///
-/// A newer record is converted back. Converting the result forth must give the same record. Other
-/// records are unchanged.
+/// A record of a newer version is converted back. Converting the result forward again must give the
+/// same record. Other records are unchanged.
 ///
 /// # Errors
-/// [`StoreError::NotYet`] if that format cannot represent the record.
+/// [`StoreError::NotYet`] if the format cannot represent the record.
 pub(crate) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Value, StoreError> {
     let table = key.first().copied().and_then(Table::from_byte);
     let (Some((&version, json)), Some(table)) = (bytes.split_first(), table) else { return Ok(bytes) };
@@ -89,7 +89,7 @@ pub(crate) fn in_format(key: &[u8], mut bytes: Value, format: u8) -> Result<Valu
     Ok(bytes)
 }
 
-/// Converts a record back, and checks that converting the result forth gives the same record.
+/// Converts a record back, and checks that converting the result forward gives the same record.
 fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> Result<Json, &'static str> {
     let mut older = newest.clone();
     back.into_iter().try_for_each(|change| change(&mut older))?;
@@ -100,7 +100,7 @@ fn go_back(newest: &Json, back: Vec<RecordChange>, forth: Vec<RecordChange>) -> 
 
 /// Decodes a record of any supported version.
 ///
-/// The bytes are kept as read, because a commit that replaces an older record must expect them.
+/// Keeps the bytes as read, because a commit that replaces an older record must expect them.
 pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Loaded<T>, StoreError> {
     let table = key.first().copied().and_then(Table::from_byte);
     let table = table.ok_or_else(|| StoreError::Broken("a record of an unknown table".to_owned()))?;
@@ -129,7 +129,7 @@ pub(crate) fn create(key: Key, record: &impl Record) -> Result<Changes, StoreErr
     })
 }
 
-/// Returns the changes that replace a loaded record. They expect that it is unchanged.
+/// Returns the changes that replace a loaded record. They expect that the record is unchanged.
 pub(crate) fn replace<T: Record>(loaded: &Loaded<T>, record: &T) -> Result<Changes, StoreError> {
     let put = vec![(loaded.key.clone(), encode(record)?)];
     Ok(Changes { expect: vec![loaded.unchanged()], put, delete: Vec::new(), ..Changes::default() })
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(in_format(&key, bytes.clone(), format::newest()).unwrap(), bytes);
         let refused = in_format(&key, bytes, 3).unwrap_err().to_string();
         assert!(refused.contains("the store's format, 3 (") && refused.contains("sealgate store upgrade"), "{refused}");
-        // Index entries have no version. Older records stay unchanged.
+        // Index entries have no version, and older records are unchanged.
         assert_eq!(in_format(&key, Vec::new(), 3).unwrap(), Vec::<u8>::new());
         assert_eq!(in_format(&key, vec![2, b'0'], 3).unwrap(), [2, b'0']);
     }

@@ -1,13 +1,13 @@
 //! Revocation of access after a backup was restored.
 //!
-//! Since the backup was made, codes were used, refresh tokens rotated, sessions ended and grants
-//! revoked. The restored records would make all of these valid again. So codes, sessions,
-//! application passwords and recovery codes are removed, and all grants end. Users must sign in
-//! again. Their other factors remain, because otherwise the password alone would be sufficient.
+//! After the backup was made, codes were redeemed, refresh tokens rotated, sessions ended and
+//! grants revoked. The backup would make all of these valid again. Therefore codes, sessions,
+//! application passwords and recovery codes are deleted, and all grants end. Users must sign in
+//! again. Their other factors are kept, because otherwise the password alone would suffice.
 //!
-//! A grant cannot be kept for clients that have newer refresh tokens. The backup does not contain
-//! the hashes of these tokens. Their generation number proves nothing, because the holder of an
-//! older token can derive the visible parts of a newer one.
+//! Grants cannot be kept for clients that have newer refresh tokens, because the backup lacks the
+//! hashes of those tokens. Their generation number proves nothing: the holder of an older token can
+//! derive all parts of a newer token except its secret.
 
 use crate::engine::{Changes, Key};
 use crate::format::table::Table;
@@ -22,26 +22,27 @@ use sealgate_domain::time::UnixTime;
 /// Number of records per commit. The sled engine limits the size of a batch.
 const STEP: usize = 64;
 
-/// Number of records that were revoked after a restore.
+/// Numbers of records that were revoked after a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
-    /// Removed authorization codes.
+    /// Deleted authorization codes.
     pub codes: usize,
-    /// Removed sessions.
+    /// Deleted sessions.
     pub sessions: usize,
     pub grants: usize,
 }
 
 impl Store {
-    /// Revokes all access that a backup must not restore. The store must not be served yet.
+    /// Revokes all access that a restored backup must not give. To be called before the store is
+    /// served.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated then.
+    /// Returns the store's error. The call can then be repeated.
     pub async fn take_back_after_restore(&self, now: UnixTime) -> Result<Restored, StoreError> {
         let codes = self.clear(Table::Code).await?;
         let sessions = self.clear(Table::Session).await?;
-        // Some of these may have been revoked or used since the backup. E-mails would be sent
-        // again.
+        // Sessions, links and passwords may have been revoked or used since the backup. E-mails
+        // would be sent again.
         let gone = [
             Table::AppSession,
             Table::Interaction,
@@ -50,12 +51,11 @@ impl Store {
             Table::AppPasswords,
             Table::Outbox,
             Table::DeadMail,
-            // Counts of notifications refer to the removed e-mails and would delay new
-            // notifications.
+            // Counts of notifications belong to deleted e-mails, and would delay new notifications.
             Table::NoticeCount,
             Table::AccountLinks,
             Table::PendingRegistration,
-            // Results of submitted forms are sealed for sessions that are removed.
+            // Results of submitted forms are sealed for sessions that are deleted.
             Table::Submission,
             // Initial access tokens may have been used since the backup.
             Table::Once,
@@ -87,8 +87,8 @@ impl Store {
         }
     }
 
-    /// Removes all records of a table. Garbage collection removes their entries in the expiry
-    /// index.
+    /// Deletes all records of a table. Their entries in the expiry index are left to garbage
+    /// collection.
     async fn clear(&self, table: Table) -> Result<usize, StoreError> {
         let mut cleared = 0;
         loop {

@@ -1,7 +1,7 @@
-//! Layout of the records: keys of all tables, indexes by user and client, and the expiry index.
+//! Keys of all records: tables, indexes by user and client, and the expiry index.
 //!
-//! All tables share one key space. The first byte of a key is the table. Keys never contain
-//! secrets, only hashes of them.
+//! All tables share one key space. The first byte of a key is its table. Keys contain no secrets,
+//! only hashes of secrets.
 
 use crate::certificates::CertificatePart;
 use crate::engine::Key;
@@ -16,7 +16,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Tables. The byte is a part of the file format, so it must never be reused.
+/// Table of records. Its byte is part of the file format, so it must never be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Table {
@@ -35,11 +35,11 @@ pub enum Table {
     AppPasswords = b'k',
     Audit = b'j',
     Client = b'l',
-    /// Metadata of the store, such as its format, the signing keys, wrapped data keys and the seed
+    /// Metadata of the store, such as the format, the signing keys, wrapped data keys and the seed
     /// of limits.
     Meta = b'm',
     Consent = b'n',
-    /// One-time items, such as initial access tokens.
+    /// Items that can be used once, such as initial access tokens.
     Once = b'o',
     /// Stored forms, sealed.
     Form = b'p',
@@ -60,7 +60,7 @@ pub enum Table {
     DeadMail = b'y',
     /// Records of sent e-mails, without their text.
     SentMail = b'z',
-    /// Number of notifications to a user.
+    /// Number of notifications sent to a user.
     NoticeCount = b'b',
     /// Hashes of the links and codes that were e-mailed to a user.
     AccountLinks = b'A',
@@ -68,7 +68,7 @@ pub enum Table {
     PendingRegistration = b'R',
     /// Pending revocations.
     Revocation = b'O',
-    /// Submitted forms that must take effect only once, with their sealed results.
+    /// Submitted forms that take effect only once, with their sealed results.
     Submission = b'S',
 }
 
@@ -106,7 +106,7 @@ impl Table {
         Self::Submission,
     ];
 
-    /// Returns the name of the table in exports, which is a part of the export format.
+    /// Returns the name of the table in exports, which is part of their format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::AppSession => "app_session",
@@ -219,7 +219,7 @@ pub(crate) fn known_browsers(subject: Subject) -> Key {
     key(Table::KnownBrowsers, &[subject.as_bytes()])
 }
 
-/// Context to which the sealed secret of a factor is bound. No record has this key.
+/// Context that the sealed secret of a factor is bound to. No record has this key.
 pub(crate) fn factor_secret(subject: Subject, factor: FactorId) -> Key {
     key(Table::Factors, &[subject.as_bytes(), factor.as_bytes()])
 }
@@ -263,7 +263,7 @@ pub(crate) fn audit(id: AuditId) -> Key {
 }
 
 /// Prefix of the audit events by age, oldest first. Index 1 has the events that unauthenticated
-/// clients can cause.
+/// clients can cause, and index 0 all others.
 pub(crate) fn audit_ages(index: usize) -> Key {
     key(Table::Index, &[b"a", if index == 0 { b"p" } else { b"s" }])
 }
@@ -273,22 +273,22 @@ pub(crate) fn format() -> Key {
     key(Table::Meta, &[b"format"])
 }
 
-/// Key of the counts that one node publishes to all.
+/// Key of the totals that one node publishes for all.
 pub(crate) fn counts() -> Key {
     key(Table::Meta, &[b"counts"])
 }
 
-/// Key of the number of users by factor, which one node publishes to all.
+/// Key of the number of users by factor that one node publishes for all.
 pub(crate) fn people_count() -> Key {
     key(Table::Meta, &[b"people_count"])
 }
 
-/// Prefix of all processes' reports on their responses to refreshes.
+/// Prefix of the reports of all processes on their answers to refreshes.
 pub(crate) fn all_answers() -> Key {
     key(Table::Meta, &[b"answers/"])
 }
 
-/// Key of a process's report on its responses to refreshes.
+/// Key of a process's report on its answers to refreshes.
 pub(crate) fn answers(process: ProcessId) -> Key {
     key(Table::Meta, &[b"answers/", process.as_bytes()])
 }
@@ -307,12 +307,12 @@ pub(crate) fn relying_party() -> Key {
     key(Table::Meta, &[b"relying_party"])
 }
 
-/// Key of the seed for hashing the keys of rate limits.
+/// Key of the seed with which keys of rate limits are hashed.
 pub(crate) fn limit_seed() -> Key {
     key(Table::Meta, &[b"limit_seed"])
 }
 
-/// Key of the ID of the data key that all nodes of a cluster use for encryption.
+/// Key of the id of the data key with which all nodes encrypt.
 pub(crate) fn data_key_id() -> Key {
     key(Table::Meta, &[b"data_key_id"])
 }
@@ -325,7 +325,7 @@ pub(crate) fn certificate_part(part: CertificatePart<'_>) -> Key {
     }
 }
 
-/// Store key of the record in which a new node requests the data key.
+/// Key of a new node's request for the data key.
 pub(crate) fn node_request(node: &str) -> Key {
     key(Table::Meta, &[b"node_request/", node.as_bytes()])
 }
@@ -344,14 +344,14 @@ pub(crate) fn data_key(wrapping_id: &str) -> Key {
     key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
 }
 
-/// Returns whether a metadata record is included in exports.
+/// Returns whether a metadata record is exported:
 ///
-/// - The key ring: without it, a token with several signing keys is unusable.
-/// - Wrapped data keys: without them, the same token cannot unseal the secrets of authenticator
+/// - The key ring. Without it, a token with several signing keys cannot be used.
+/// - Wrapped data keys. Without them, the same token cannot unseal the secrets of authenticator
 ///   apps.
 /// - The relying party: the host for which security keys are registered.
-/// - Reports on responses to refreshes: without them, a rotated refresh token would be accepted for
-///   a while.
+/// - Reports on answers to refreshes. Without them, a rotated refresh token would be accepted for a
+///   while.
 pub(crate) fn is_meta_that_travels(key: &[u8]) -> bool {
     key == key_ring()
         || key == relying_party()
@@ -376,7 +376,7 @@ pub(crate) fn form_age(expires_at: UnixTime, form: &[u8]) -> Key {
     key(Table::Index, &[b"f", &expires_at.seconds().to_be_bytes(), form])
 }
 
-/// Returns the key of the form and its expiry from an entry of the form age index.
+/// Returns a form's key and expiry from an entry of the index of form ages.
 pub(crate) fn form_of_age(entry: &[u8]) -> Option<(Key, UnixTime)> {
     let (seconds, form) = entry.get(2..)?.split_first_chunk()?;
     Some((form.to_vec(), UnixTime::from_seconds(u64::from_be_bytes(*seconds))))
@@ -402,7 +402,7 @@ pub(crate) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
     key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
 }
 
-/// Key of a submitted form that must take effect only once.
+/// Key of a submitted form that takes effect only once.
 pub(crate) fn submission(id: &SecretHash) -> Key {
     key(Table::Submission, &[id.as_bytes()])
 }
@@ -422,7 +422,7 @@ pub(crate) fn mail_due_at(waiting: &[u8]) -> Option<UnixTime> {
     Some(UnixTime::from_seconds(u64::from_be_bytes(*waiting.get(1..)?.first_chunk()?)))
 }
 
-/// Context to which the sealed text of an e-mail is bound, in all tables. No record has this key.
+/// Context that the sealed text of an e-mail is bound to, in all tables. No record has this key.
 pub(crate) fn mail_text(id: MailId) -> Key {
     key(Table::Outbox, &[id.as_bytes()])
 }
@@ -436,7 +436,7 @@ pub(crate) fn sent_mail(at: UnixTime, id: MailId) -> Key {
     key(Table::SentMail, &[&(!at.seconds()).to_be_bytes(), id.as_bytes()])
 }
 
-/// Table whose records an index refers to.
+/// Table that an index refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Indexed {
@@ -460,19 +460,19 @@ pub(crate) fn pending_sign_in(subject: Subject, created_at: UnixTime, interactio
     key(Table::Index, &[b"u", subject.as_bytes(), b"i", &created_at.seconds().to_be_bytes(), interaction])
 }
 
-/// Returns the key of the interaction to which an entry of the pending sign-ins refers.
+/// Returns the interaction's key from an entry of the index of pending sign-ins.
 pub(crate) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
-    // Skips the table, the kind of index, the user, the kind of record and the time.
+    // Skip the table, the kind of index, the user, the kind of record, and the time.
     entry.get(1 + 1 + 16 + 1 + 8..).map(<[u8]>::to_vec)
 }
 
-/// Prefix of a client's index entries of one kind. The ID ends with a zero byte, so that `wiki`
-/// does not match `wiki2`.
+/// Prefix of a client's index entries of one kind. A zero byte follows the id, so that the entries
+/// of `wiki2` do not match `wiki`.
 pub(crate) fn of_client(client: &ClientId, kind: Indexed) -> Key {
     key(Table::Index, &[b"c", client.as_str().as_bytes(), &[0, kind as u8]])
 }
 
-/// Returns an index entry: the prefix of its user or client, and the ID of the record.
+/// Returns an index entry: the prefix of the user or client, and the id of the record.
 pub(crate) fn entry(mut prefix: Key, id: &[u8; 16]) -> Key {
     prefix.extend_from_slice(id);
     prefix
@@ -483,22 +483,22 @@ pub(crate) fn entry_id(entry: &[u8]) -> Option<[u8; 16]> {
     entry.get(entry.len().checked_sub(16)?..)?.try_into().ok()
 }
 
-/// Key in the expiry index: the minute after which the record may be removed, and the key of the
+/// Key in the expiry index: the minute after which the record may be deleted, and the key of the
 /// record.
 ///
-/// The entry is written once, with the record. If the expiry of the record has moved by then,
-/// garbage collection adds a new entry. So rotations need not rewrite the index.
+/// The entry is written once, together with the record. If the record's expiry is later when the
+/// entry is due, garbage collection adds a new entry. Therefore rotations need not change the
+/// index.
 pub(crate) fn expiry(at: UnixTime, record: &[u8]) -> Key {
     let minute = u32::try_from(at.seconds() / 60 + grace_minutes(record)).unwrap_or(u32::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), record])
 }
 
-/// Returns for how many minutes an expired record is kept.
+/// Returns the number of minutes for which an expired record is kept.
 ///
-/// Clocks differ, and a replayed code should be detected for some time. Records that
-/// unauthenticated clients can create are removed at once, because they use up a limit. A due
-/// revocation must not be delayed.
-/// and is not delayed.
+/// Records are kept because clocks differ, and so that a replayed code is detected. Records that
+/// unauthenticated clients can create are deleted at once, because they use up a limit. A due
+/// revocation is not delayed either.
 fn grace_minutes(record: &[u8]) -> u64 {
     match record.first().copied().and_then(Table::from_byte) {
         Some(
@@ -508,12 +508,12 @@ fn grace_minutes(record: &[u8]) -> u64 {
     }
 }
 
-/// Returns where to continue in the expiry index in order to find only interactions and sign-in
-/// attempts.
+/// Returns the position after this entry of the expiry index from which to search for interactions
+/// and sign-in attempts only.
 pub(crate) fn expiry_skip(minute: u32, record: &[u8]) -> Key {
     let here = record.first().copied().unwrap_or_default();
     let waiting = [Table::Interaction as u8, Table::SignInAttempt as u8];
-    // No record's key is the table byte alone, so this sorts before all records of the table.
+    // The table byte alone is no record's key, and sorts before all keys of the table.
     let next = waiting.into_iter().find(|table| *table > here).unwrap_or(u8::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), &[next]])
 }
@@ -541,7 +541,7 @@ mod tests {
         let late = expiry(UnixTime::from_seconds(180), b"a");
         assert!(soon < late);
         assert_eq!(expiry_of(&soon), Some((12, b"z".as_slice())));
-        // Records that unauthenticated clients can create are removed at once.
+        // Records that unauthenticated clients can create are deleted at once.
         let interaction = [Table::Interaction as u8, 1];
         let entry = expiry(UnixTime::from_seconds(120), &interaction);
         assert_eq!(expiry_of(&entry), Some((2, interaction.as_slice())));

@@ -1,4 +1,4 @@
-//! Export and import of all tables, between stores with any engine. One object per record.
+//! Export and import of all tables, between stores with any engine. Each record is one object.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use sealgate_domain::secret::base64url;
 /// Number of records per commit. The sled engine limits the size of a batch.
 const STEP: usize = 64;
 
-/// Returns the newest format that [`Store::import`] accepts. Older ones are accepted too.
+/// Returns the newest format that [`Store::import`] accepts. It also accepts older formats.
 pub fn export_format() -> u32 {
     format::newest().into()
 }
@@ -22,7 +22,7 @@ pub fn export_format() -> u32 {
 pub struct Position(Option<Key>);
 
 impl Store {
-    /// Returns the records after a position, and the next position. `None` at the end.
+    /// Returns the records after a position, and the next position. Returns `None` at the end.
     ///
     /// The store must be a snapshot, or must not change during the export. Most metadata, stored
     /// forms and e-mails are omitted.
@@ -35,10 +35,10 @@ impl Store {
         Ok(Some((records, position)))
     }
 
-    /// Imports records, converts older ones, and builds the indexes. The store must not be served
-    /// yet.
+    /// Imports records: converts older ones, and builds the indexes. To be called before the store
+    /// is served.
     ///
-    /// Ignores the records that [`Self::export`] omits.
+    /// Ignores records that [`Self::export`] omits.
     ///
     /// # Errors
     /// [`StoreError::Broken`] for a record that this program cannot have written, and for a
@@ -64,7 +64,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the error that names the first record with a key that an earlier commit has used.
+    /// Returns the error for the first record whose keys an earlier commit has used.
     async fn taken(&self, claimants: &[(Key, &ExportRecord)]) -> Result<StoreError, StoreError> {
         for (claim, record) in claimants {
             if self.engine.get(claim).await?.is_some() {
@@ -85,11 +85,11 @@ fn twice(record: &ExportRecord) -> StoreError {
 
 /// Returns whether a record is exported.
 ///
-/// Stored forms are not, because they would expire before a user could fetch them. E-mails are not,
-/// because both stores would send them.
+/// Stored forms are not, because they would expire before their users could fetch them. E-mails are
+/// not, because both stores would send them.
 fn travels(key: &[u8]) -> bool {
     let mails = [Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
-    // Results of submitted forms cannot be unsealed with the new sessions of their users.
+    // Results of submitted forms cannot be unsealed in new sessions.
     let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages(), table::all(Table::Submission)];
     let mut stays = stays.into_iter().chain(mails.map(table::all));
     table::is_meta_that_travels(key) || !stays.any(|prefix| key.starts_with(&prefix))

@@ -1,13 +1,13 @@
 //! Batches of commits, and the SQL statements of the transaction that applies a batch.
 //!
-//! The transaction takes locks, then reads, then writes. It locks hashes of the keys, in one
-//! statement and in one order, so that two transactions cannot deadlock. The next statement has a
-//! newer snapshot, so it sees the writes of the previous holder of the locks. These locks also
-//! cover absent keys, which row locks do not.
+//! The transaction locks keys, then reads, then writes. It locks hashes of the keys, all in one
+//! statement and in ascending order, so that two transactions cannot deadlock. The next statement
+//! has a newer snapshot, so it sees the writes of the previous lock holder. These locks also cover
+//! absent keys, which row locks do not.
 //!
 //! The transaction also inserts a row that identifies the batch. If the outcome is unknown, the
-//! batch is run again under the same number. Then either the row exists, or the batch is applied
-//! now. If the first run is only delayed, it conflicts with the row and fails as a whole.
+//! batch is run again under the same number. Then either the row already exists, or the batch is
+//! applied now. If the first run was only delayed, it conflicts with the row and is rolled back.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -15,33 +15,32 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::{Changes, Counter, Expect, Key, Value};
 
-/// Maximum number of commits in a batch. Their locks use the lock table of the server, which all
+/// Maximum number of commits in a batch. Their locks are in the server's lock table, which all
 /// nodes share.
 pub(super) const BATCH_COMMITS: usize = 128;
-/// Maximum number of keys in a batch, after which no commit is added.
+/// Number of keys at which no further commit is added to a batch.
 pub(super) const BATCH_KEYS: usize = 640;
-/// Maximum number of bytes in a batch, after which no commit is added.
+/// Number of bytes at which no further commit is added to a batch.
 const BATCH_BYTES: usize = 1 << 20;
-/// Number of lock numbers to which keys are hashed. Must be the same in all versions of all nodes.
+/// Number of lock numbers that keys are hashed to. Must be the same in all versions of all nodes.
 pub(super) const STRIPES: u16 = 4096;
-/// First lock number of the counters. Each counter has a separate lock.
+/// First lock number of the counters. Each counter has its own lock.
 const COUNTER_LOCKS: u16 = STRIPES;
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Takes the locks of a batch.
-///
-/// The first lock number is the OID of the store's table `record`, so that stores in different
-/// schemas do not wait for each other. The locks of written keys are exclusive. Keys that must only
-/// stay unchanged have shared locks, because many commits read the same client.
+/// The first number of each lock is the OID of the store's table `record`, so that stores in
+/// different schemas do not wait for each other. Locks of written keys are exclusive. Keys that
+/// only have to remain unchanged have shared locks, because many commits expect the same client.
 pub(super) const LOCK: &str = "SELECT count(CASE \
      WHEN exclusive THEN pg_advisory_xact_lock('record'::regclass::oid::integer, stripe)::text \
      ELSE pg_advisory_xact_lock_shared('record'::regclass::oid::integer, stripe)::text END) \
      FROM unnest($1::integer[], $2::boolean[]) AS s(stripe, exclusive)";
-/// Applies a batch. Refuses each operation whose expectations do not hold. A null value means an
+/// Applies a batch. Refuses each operation whose expectations do not hold. A null value is an
 /// absent record.
 ///
-/// The whole statement uses the tables as they were before. It inserts the row of the batch if a
-/// record is written, and in every repeated run.
+/// The whole statement reads the tables as they were before it. It inserts the row of the batch if
+/// a record is written, and always if the run is a repetition.
 pub(super) const APPLY: &str = "WITH \
      refused AS (SELECT DISTINCT e.operation FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) \
          AS e(operation, key, value) LEFT JOIN record r ON r.key = e.key WHERE r.value IS DISTINCT FROM e.value), \
@@ -59,20 +58,20 @@ pub(super) const APPLY: &str = "WITH \
          WHERE $9::boolean OR EXISTS (SELECT FROM written)), \
      forgotten AS (DELETE FROM batch WHERE writer = $7 AND number = $8 - 1) \
      SELECT coalesce(array_agg(operation), '{}') FROM refused";
-/// Reads the row of a batch. Does so by an update, so that the result waits for the standby.
+/// Reads the row of a batch. The statement is an update, so that its result waits for the standby.
 ///
-/// Otherwise, after a restart of the primary or a cancelled wait, the result could be a commit that
-/// no standby has.
+/// Otherwise the result could be a commit that no standby has, after a restart of the primary or a
+/// cancelled wait.
 pub(super) const LOOK_UP: &str =
     "UPDATE batch SET refused = refused WHERE writer = $1 AND number = $2 RETURNING refused";
-/// Removes the last row of each writer that no longer exists.
+/// Deletes the last row of each writer that no longer exists.
 pub(super) const CLEAN_UP: &str = "DELETE FROM batch WHERE at < now() - interval '1 day'";
 
-/// A commit, with each written key once.
+/// Commit in which each written key occurs once.
 #[derive(Debug, Default)]
 pub(super) struct Operation {
     pub(super) expect: Vec<(Key, Option<Value>)>,
-    /// New value of each written key; `None` if the record is removed.
+    /// New value of each written key. `None` if the record is deleted.
     pub(super) writes: BTreeMap<Key, Option<Value>>,
     pub(super) moves: Vec<Counter>,
 }
@@ -100,12 +99,12 @@ impl Operation {
     }
 }
 
-/// Takes the oldest commits from `waiting` that can be one batch.
+/// Takes the oldest commits from `waiting` that can be in one batch.
 ///
-/// A commit is left for the next batch if it uses a key that the batch writes, or writes a key that
-/// the batch uses: a statement does not see its own writes.
+/// A statement does not see its own writes. Therefore a commit is left for the next batch if it
+/// uses a key that the batch writes, or writes a key that the batch uses.
 pub(super) fn take<T>(waiting: &mut VecDeque<T>, operation: impl Fn(&T) -> &Operation) -> Vec<T> {
-    // Keys that the batch uses, and whether it writes them.
+    // Keys that the batch uses, with whether it writes them.
     let mut touched = HashMap::<Key, bool>::new();
     let (mut batch, mut left) = (Vec::new(), VecDeque::new());
     let (mut keys, mut bytes) = (0, 0);
@@ -145,7 +144,7 @@ fn counter_slot(counter: Counter) -> u16 {
     u16::try_from(counter.slot()).unwrap_or_default()
 }
 
-/// Returns the lock numbers of a batch in ascending order, and whether each lock is exclusive.
+/// Returns the lock numbers of a batch in ascending order, with whether each lock is exclusive.
 pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i32>, Vec<bool>) {
     let mut stripes = BTreeMap::<u16, bool>::new();
     for operation in operations {
@@ -162,7 +161,7 @@ pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec
     stripes.into_iter().map(|(stripe, exclusive)| (i32::from(stripe), exclusive)).unzip()
 }
 
-/// Rows of (operation, key, value), as one array per column.
+/// Rows of (operation, key, value), as one array for each column.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RowColumns<'o> {
     pub(super) operations: Vec<i16>,
@@ -177,7 +176,7 @@ impl<'o> RowColumns<'o> {
         self.values.push(value.map(Vec::as_slice));
     }
 
-    /// Returns the rows that must match and the rows to write.
+    /// Returns the rows that must match, and the rows to write.
     pub(super) fn from_operations(operations: impl Iterator<Item = &'o Operation>) -> (Self, Self) {
         let (mut expected, mut written) = (Self::default(), Self::default());
         for (number, operation) in (0..).zip(operations) {
@@ -192,7 +191,7 @@ impl<'o> RowColumns<'o> {
     }
 }
 
-/// Returns rows of (operation, counter), as one array per column.
+/// Returns the rows of (operation, counter), as one array for each column.
 pub(super) fn moves<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i16>, Vec<i16>) {
     let moves = |(number, operation): (i16, &'o Operation)| {
         operation.moves.iter().map(move |counter| (number, counter_slot(*counter).cast_signed()))
@@ -242,7 +241,7 @@ mod tests {
         let single: Vec<_> = names.iter().map(|name| operation(&[], &[name], &[])).collect();
         assert!(batches(single).iter().take(7).all(|batch| batch.len() == BATCH_COMMITS));
         let many: Vec<&str> = names.iter().take(700).map(String::as_str).collect();
-        // A commit that alone exceeds the limit of keys is a batch of its own.
+        // A single commit that exceeds the number of keys is its own batch.
         assert_eq!(batches(vec![operation(&[], &many, &[]), operation(&[], &["x"], &[])]), [[0], [1]]);
         let large = |name: &[u8]| {
             Operation::from(Changes { put: vec![(name.to_vec(), vec![0; BATCH_BYTES / 2])], ..Changes::default() })
@@ -262,7 +261,7 @@ mod tests {
         assert_eq!(["a", "b", "c", "d"].map(of), [false, true, true, true]);
     }
 
-    /// All nodes must use the same lock numbers, so these must never change.
+    /// All nodes must use the same lock numbers, so the numbers must never change.
     #[test]
     fn the_stripe_of_a_key_never_changes() {
         assert_eq!([&b""[..], b"k", b"\x01abc"].map(stripe), [944, 596, 3608]);

@@ -1,14 +1,14 @@
-//! Heartbeat: a short statement that runs periodically. It writes, and reads the access counters.
+//! Heartbeat: a short statement that runs periodically. It writes, and it reads the access
+//! counters.
 //!
-//! If a heartbeat was answered recently, this process may use its cached records for access
-//! decisions.
+//! If a recent heartbeat was answered, this process may base access decisions on cached records.
 //!
-//! A heartbeat reads the store's state at a moment after the heartbeat began, from the server that
-//! was the primary then: a replaced primary cannot complete a write, because its standby follows
-//! another server. So when a heartbeat is answered, this node has read every change that was
-//! acknowledged before the heartbeat began. No decision uses a heartbeat that began more than
-//! [`PostgresSettings::staleness`] ago. This depends on the length of a second in this process, but
-//! on no clock.
+//! A heartbeat reads the state of the store at a time after its start, from the server that is the
+//! primary at that time. A replaced primary cannot complete a write, because its standby follows
+//! another server. Therefore, when a heartbeat is answered, this node has read every change that
+//! was acknowledged before the heartbeat started. No decision relies on a heartbeat that started
+//! more than [`PostgresSettings::staleness`] ago. This does not depend on the time of any clock,
+//! only on the length of a second in this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -28,32 +28,32 @@ use sealgate_config::BeatDurability;
 
 /// Interval from the start of one heartbeat to the start of the next.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Timeout of a heartbeat. Then the connection is closed.
+/// Timeout of a heartbeat, after which its connection is closed.
 const TIMEOUT: Duration = Duration::from_millis(800);
-/// Stands for a format that cannot be read.
+/// Format number for a format record that cannot be read.
 const UNREADABLE: u32 = u32::MAX;
-/// Maximum difference between the clocks of this machine and of the database. Codes and tokens
-/// expire by the clock.
+/// Maximum difference between the clocks of this machine and of the database, because codes and
+/// tokens expire by the clock.
 pub(super) const MAX_OFFSET: Duration = Duration::from_secs(2);
 
 /// Statement of a node's heartbeat.
 ///
-/// It returns no row if the node was removed, or if another process has entered under its name.
-/// `seen` is before the snapshot of the counters. So a commit after `seen` may be in the counters
-/// or not, which `members::wait_for_beats` takes into account.
+/// Returns no row if the node was removed, or if another process uses its name. `seen` is earlier
+/// than the snapshot of the counters, so a commit after `seen` may or may not be in the counters.
+/// `members::wait_for_beats` takes that into account.
 const BEAT: &str = "UPDATE node SET seen = statement_timestamp() WHERE name = $1 AND incarnation = $2 AND NOT removed \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
-/// Statement of a command's heartbeat. A command is not a node.
+/// Statement of a command's heartbeat, because a command is not a node.
 const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
 
-/// Whether this process may serve, according to the last heartbeat.
+/// Whether this process may serve, as of the last heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum NodeStatus {
@@ -70,14 +70,14 @@ enum NodeStatus {
 pub(super) struct LastBeat {
     started: Instant,
     staleness: Duration,
-    /// When that heartbeat began, in nanoseconds after `started`; 0 before the first heartbeat.
+    /// Start of that heartbeat, in nanoseconds after `started`. 0 before the first heartbeat.
     began: AtomicU64,
     standing: AtomicU8,
-    /// Clock of the database minus clock of this machine, in milliseconds.
+    /// How far the database's clock is ahead of this machine's, in milliseconds.
     clock_offset: AtomicI64,
     /// Number of nodes with a heartbeat in the last five seconds.
     nodes: AtomicU32,
-    /// Format of the store; 0 while it has none.
+    /// Format of the store. 0 if it has none.
     format: AtomicU32,
     served: FormatRange,
     came: watch::Sender<()>,
@@ -98,7 +98,7 @@ impl LastBeat {
         }
     }
 
-    /// Returns the time until which decisions may use the state that this process has read.
+    /// Returns the time until which decisions may be based on the state that this process has read.
     ///
     /// # Errors
     /// `Stale`, with the cause.
@@ -112,7 +112,7 @@ impl LastBeat {
         Ok(current)
     }
 
-    /// Returns an error if waiting for a heartbeat would not help.
+    /// Returns an error if this process must not decide, even if heartbeats are answered.
     pub(super) fn may_go_on(&self) -> Result<(), EngineError> {
         let standing = self.standing.load(Ordering::Acquire);
         if standing == NodeStatus::Removed as u8 {
@@ -131,7 +131,7 @@ impl LastBeat {
         Ok(())
     }
 
-    /// Returns the format of the store, if it is known.
+    /// Returns the format of the store, if known.
     pub(super) fn format(&self) -> Option<u32> {
         Some(self.format.load(Ordering::Acquire)).filter(|format| *format > 0)
     }
@@ -140,10 +140,10 @@ impl LastBeat {
         self.format.store(format, Ordering::Release);
     }
 
-    /// Waits for a recent heartbeat. The caller must set a timeout.
+    /// Waits for a recent heartbeat. The caller must apply a timeout.
     ///
     /// # Errors
-    /// `Stale` if waiting would not help.
+    /// `Stale` if further heartbeats would not help.
     pub(super) async fn wait(&self) -> Result<(), EngineError> {
         let mut came = self.came.subscribe();
         loop {
@@ -169,7 +169,7 @@ impl LastBeat {
         if format == UNREADABLE { Some(UNREADABLE_FORMAT.to_owned()) } else { self.served.fault(format) }
     }
 
-    /// Stores the format that a heartbeat has read. Returns whether this process supports it.
+    /// Records the format that a heartbeat has read. Returns whether this process supports it.
     fn take_in_format(&self, said: Option<&[u8]>) -> bool {
         // An empty store has no format yet.
         let Some(said) = said else { return true };
@@ -209,11 +209,11 @@ pub(super) struct HeartbeatTask {
     durability: BeatDurability,
     formats: FormatRange,
     wall_clock: Option<fn() -> f64>,
-    /// Name and incarnation of the node; `None` for a command.
+    /// Name and incarnation of the node. `None` for a command.
     node: Option<(String, i64)>,
-    /// Counters as the last heartbeat has read them.
+    /// Counters, as read by the last heartbeat.
     known: Vec<i64>,
-    /// Server and timeline from which these counters were read.
+    /// Server and timeline that the counters were read from.
     known_of: (String, u32),
 }
 
@@ -222,7 +222,7 @@ struct BeatLink {
     beat: Statement,
 }
 
-/// Outcome of a heartbeat.
+/// Result of a heartbeat.
 enum Beaten {
     Came,
     Removed,
@@ -252,8 +252,8 @@ impl HeartbeatTask {
         }
     }
 
-    /// Enters the cluster if this process is a node. Must be called only once, at the start: a
-    /// later call could replace another process.
+    /// Enters the cluster if this process is a node. To be called once, at the start, because a
+    /// later call could displace another process.
     ///
     /// # Errors
     /// `Removed`, `Format`, and errors of the connection.
@@ -302,7 +302,7 @@ impl HeartbeatTask {
 
     async fn connect(&mut self) -> Result<BeatLink, PostgresFault> {
         let link = connect(&self.servers, self.durability).await?;
-        // On another server, other increments may have led to the same values.
+        // After a change of the server, equal counters may result from different increments.
         let server = (link.server.clone(), link.timeline);
         if self.known_of != server {
             self.known.clear();
@@ -323,7 +323,7 @@ impl HeartbeatTask {
         };
         let row = match tokio::time::timeout(TIMEOUT, asked).await {
             Ok(Ok(Some(row))) => row,
-            // A command's statement always returns a row.
+            // The statement of a command always returns a row.
             Ok(Ok(None)) => return if self.node.is_some() { Beaten::Removed } else { Beaten::Failed },
             Ok(Err(error)) => {
                 tracing::warn!(%error, server = to.link.server, "a heartbeat failed");
@@ -335,8 +335,7 @@ impl HeartbeatTask {
             }
         };
         let took = began.elapsed();
-        // A cancelled wait for the standby proves nothing, and the answer of a replaced server is
-        // not valid.
+        // A cancelled wait for the standby proves nothing, and a replaced server may have old data.
         if to.link.take_warning() || !self.servers.is_current(&to.link) {
             return Beaten::Failed;
         }
@@ -352,8 +351,8 @@ impl HeartbeatTask {
             tracing::error!(rows = counters.len(), wanted = Counter::COUNT, "the table counter is damaged");
             return Beaten::Failed;
         }
-        // The counters are incremented first. A reader that finds the new heartbeat must find the
-        // new counters.
+        // Increment the counters first. A reader that sees the new heartbeat must see the new
+        // counters.
         self.note_moves(counters);
         let at = clock - took.as_secs_f64() / 2.0;
         let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));
@@ -362,9 +361,9 @@ impl HeartbeatTask {
         Beaten::Came
     }
 
-    /// Increments every counter that differs from the last read.
+    /// Increments every counter that has changed since the last read.
     ///
-    /// A counter may have become smaller: a server may lose an increment that was never
+    /// A counter may have decreased, because a server may lose increments that were not
     /// acknowledged.
     fn note_moves(&mut self, found: Vec<i64>) {
         let is_other = |slot: &usize| self.known.get(*slot) != found.get(*slot);

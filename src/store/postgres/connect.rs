@@ -1,7 +1,8 @@
-//! Connections to the primary. All servers of the URL are tried at once, each with a deadline.
+//! Connections to the primary. All servers in the URL are tried at once, each with a timeout.
 //!
 //! If several servers are primaries, the one on the highest timeline is used. libpq and
-//! tokio-postgres try servers one after another. They would wait for a server that hangs, and would
+//! tokio-postgres try the servers one after another. They would wait for a server that hangs, and
+//! would use an old primary that comes first in the URL.
 //! use an old primary that is listed first.
 
 use std::error::Error;
@@ -21,21 +22,23 @@ use super::PostgresFault;
 use super::requirements::{FACTS, LAYOUT, REVISION, STORE, ServerFacts, VERSION, first_row, is_postgresql};
 use super::settings::DatabaseServer;
 
-/// Timeout of TCP, TLS, login and the first queries together.
+/// Timeout for TCP, TLS, login and the first queries together.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1500);
-/// Timeout of the remaining servers when a primary was found, so that a hanging server does not
-/// delay it.
+/// Timeout for the other servers after a primary was found, so that a hanging server does not delay
+/// the connection.
 const OTHERS_TIMEOUT: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Settings of each session.
 ///
-/// There is no statement timeout: if it ended a commit's wait for the standby, the commit would be
-/// reported as successful. Lookups use the primary key even if the planner's statistics are
-/// outdated. Warnings are enabled, because a warning reports such an unsafe commit.
-/// `synchronous_commit` is fixed at the value that was checked, so that a reload of the server's
-/// configuration does not change it.
+/// - No statement timeout. If it ended a commit's wait for the standby, the commit would be
+///   reported as successful.
+/// - Lookups use the primary key, even if the planner's statistics are outdated.
+/// - Warnings are enabled, because the server reports a cancelled wait for the standby as a
+///   warning.
+/// - `synchronous_commit` is set to the value that was checked, so that a reload of the server's
+///   configuration does not change it.
 const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = '2s'; \
      SET idle_in_transaction_session_timeout = '5s'; SET client_min_messages = 'warning'; \
      SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
@@ -50,13 +53,13 @@ pub(super) enum LinkPurpose {
     Serve,
 }
 
-/// Connection to the primary. Dropping it closes the connection.
+/// Connection to the primary. It is closed on drop.
 pub(super) struct Link {
     pub(super) client: Client,
     pub(super) timeline: u32,
     /// `HOST:PORT`
     pub(super) server: String,
-    /// Random number from the server, which identifies this connection.
+    /// Random number that the server has generated, which identifies this connection.
     pub(super) random: i64,
     warned: Arc<AtomicBool>,
     ended: watch::Receiver<bool>,
@@ -66,13 +69,13 @@ pub(super) struct Link {
 impl Link {
     /// Returns whether the server has sent a warning since the last call.
     ///
-    /// A warning while a commit waits for the standby means that the wait was cancelled. The
-    /// standby may lack the commit.
+    /// During a commit, a warning means that the wait for the standby was cancelled, so the standby
+    /// may not have the commit.
     pub(super) fn take_warning(&self) -> bool {
         self.warned.swap(false, Ordering::AcqRel)
     }
 
-    /// Closes the connection for all users. Their queries fail.
+    /// Closes the connection, even if other owners use it. Their queries fail.
     pub(super) fn abandon(&self) {
         self.driver.abort();
     }
@@ -94,10 +97,10 @@ impl Drop for Link {
 /// Servers of one database.
 pub(super) struct Servers {
     all: Vec<DatabaseServer>,
-    /// Highest timeline that any server has reported. A server on a lower one was replaced by a
-    /// failover.
+    /// Highest timeline that any server has reported. A server on a lower timeline was replaced by
+    /// a failover.
     highest: watch::Sender<u32>,
-    /// ID of the store, as soon as it is known.
+    /// Id of the store, once known.
     store: OnceLock<String>,
 }
 
@@ -106,7 +109,7 @@ impl Servers {
         Self { all: servers, highest: watch::Sender::new(0), store: OnceLock::new() }
     }
 
-    /// Returns whether the server of this connection is not known to be replaced.
+    /// Returns whether the server of this connection is still the primary, as far as is known.
     pub(super) fn is_current(&self, link: &Link) -> bool {
         link.timeline >= *self.highest.borrow()
     }
@@ -114,15 +117,14 @@ impl Servers {
     /// Waits until a server with a higher timeline is found.
     pub(super) async fn superseded(&self, link: &Link) {
         let timeline = link.timeline;
-        // Cannot fail: the sender belongs to `self`.
+        // Cannot fail, because the sender belongs to `self`.
         let _ = self.highest.subscribe().wait_for(|highest| *highest > timeline).await;
     }
 
     /// Connects to the primary.
     ///
     /// # Errors
-    /// If a server reports an error that the operator must correct, this error. Otherwise
-    /// `Unreachable`.
+    /// `Unreachable`, or the error of a server that the operator must correct.
     pub(super) async fn connect(&self, purpose: LinkPurpose) -> Result<Link, PostgresFault> {
         let mut asked = JoinSet::new();
         for server in &self.all {
@@ -134,7 +136,7 @@ impl Servers {
             });
         }
         let (mut best, mut faults) = (None::<(Link, String)>, Vec::new());
-        // All servers are awaited, because the first to answer may be the old primary.
+        // Wait for all servers, because the first one to answer may be an old primary.
         let mut deadline = None::<tokio::time::Instant>;
         loop {
             let answered = match deadline {
@@ -185,11 +187,11 @@ impl Servers {
     }
 }
 
-/// Exponential backoff with random variation, so that nodes do not retry at the same moment.
+/// Exponential backoff with jitter, so that nodes do not retry at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
-    /// Error that was logged last.
+    /// Last logged error.
     said: String,
 }
 
@@ -200,7 +202,7 @@ impl Backoff {
         tokio::time::sleep(jittered(longest)).await;
     }
 
-    /// Pauses like [`Backoff::pause`], and logs the error if it differs from the last one.
+    /// Pauses as [`Backoff::pause`] does, and logs the error unless it equals the last one.
     pub(super) async fn pause_for(&mut self, fault: &PostgresFault) {
         let said = fault.to_string();
         if said != self.said {
@@ -213,7 +215,7 @@ impl Backoff {
 
 /// Returns a random duration between half of `longest` and `longest`.
 pub(super) fn jittered(longest: Duration) -> Duration {
-    // Each `RandomState` has another key. The result need not be unpredictable.
+    // Each `RandomState` has its own keys. The number need not be unpredictable.
     let share = RandomState::new().hash_one(0_u8) % 1024;
     longest / 2 + longest.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 2048.0)
 }
@@ -228,7 +230,7 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
             return unreachable("its tables are locked, for example by a running import");
         }
         let text = format!("{} ({})", said.message(), said.code().code());
-        // The server is starting or stopping, or has no free connection.
+        // The server is starting or stopping, or it has no free connection.
         return match said.code().code().get(..2) {
             Some("57" | "53" | "08") => PostgresFault::Unreachable(text),
             _ => PostgresFault::Refused(text),
@@ -236,7 +238,7 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     }
     let Some(cause) = error.source() else { return PostgresFault::Unreachable(error.to_string()) };
     let io = cause.downcast_ref::<io::Error>();
-    // Distinguishes an untrusted certificate, or a server without TLS, from a broken connection.
+    // Distinguish an untrusted certificate, or a server without TLS, from a broken connection.
     let is_tls = match io {
         Some(io) => io.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>),
         None => error.to_string().contains("TLS"),
@@ -256,7 +258,7 @@ pub(super) async fn within<T>(
     tokio::time::timeout(limit, asked).await.map_err(|_| late)?.map_err(|error| fault_of(&error))
 }
 
-/// Connects to a server and checks it. Also returns the ID of its store, which is empty if the
+/// Connects to a server and checks it. Also returns the id of its store, or an empty id if the
 /// tables need not exist.
 async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, String), PostgresFault> {
     let (client, connection) = server.config.connect(server.tls).await.map_err(|error| fault_of(&error))?;
@@ -275,7 +277,7 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
         answer.map(first_row).map_err(|error| fault_of(&error))
     };
     let version = row(version)?.and_then(|row| row.get(0).map(str::to_owned)).unwrap_or_default();
-    // Checked first, because other database products fail at the other queries.
+    // Check this first, because the other queries fail on other database products.
     if !is_postgresql(&version) {
         return Err(PostgresFault::OtherProduct(version.chars().take(60).collect()));
     }

@@ -1,8 +1,8 @@
-//! Counts that nodes share over one database.
+//! Counts that the nodes share in one database.
 //!
 //! There are two kinds: blocks of rate limits ([`shares`]) and password guesses ([`guesses`]). Each
-//! kind has its own connection, so that it waits neither for commits nor for the second kind.
-//! Without a connection, requests fail immediately, because a late count is useless.
+//! kind has its own connection, so that neither waits for the other or for commits. Without a
+//! connection, requests fail at once, because a late result is useless.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::postgres::{PostgresFault, guesses, shares};
 use sealgate_domain::pace::Pace;
 use sealgate_domain::time::UnixTime;
 
-/// Queues of both kinds of requests.
+/// Queues for both kinds of requests.
 pub(super) struct Counts {
     shares: Sender<ShareJob>,
     guesses: Sender<GuessJob>,
@@ -41,7 +41,7 @@ impl Counts {
     ) -> (Self, [JoinHandle<()>; 2]) {
         let ((shares, share_jobs), (guesses, guess_jobs)) =
             (async_channel::bounded(QUEUE), async_channel::bounded(QUEUE));
-        // Connects before it returns, so that early requests are not rejected.
+        // Connect before returning, so that early requests do not fail.
         let (share_link, guess_link) = tokio::join!(connect::<ShareWork>(&servers), connect::<GuessWork>(&servers));
         let work = ShareWork::new(timeout);
         let sharing = Counting {
@@ -61,7 +61,7 @@ impl Counts {
         (Self { shares, guesses, timeout, last_beat }, [tokio::spawn(sharing.run()), tokio::spawn(guessing.run())])
     }
 
-    /// Accepts no more requests. Queued ones are completed.
+    /// Stops accepting requests. Queued requests are completed.
     pub(super) fn close(&self) {
         self.shares.close();
         self.guesses.close();
@@ -93,12 +93,13 @@ impl SharedCounts for Counts {
 
 /// Maximum number of queued requests of one kind.
 pub(super) const QUEUE: usize = 1024;
-/// Interval between removals of expired rows, and the interval while more rows have expired.
+/// Interval between deletions of expired rows. The second interval applies while more rows have
+/// expired.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
 const SWEEP_ON: Duration = Duration::from_millis(200);
-/// Maximum number of rows that one removal deletes.
+/// Maximum number of rows to delete at once.
 pub(super) const SWEEP_ROWS: i64 = 256;
-/// Timeout of a removal, which may wait for locks.
+/// Timeout of a deletion, which may wait for locks.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Kind of shared counts.
@@ -215,7 +216,7 @@ impl<W: CountWork> Counting<W> {
     }
 }
 
-/// Waits for `work`. Refuses requests during that time, because there is no connection. Returns
+/// Waits for `work`, and refuses requests in the meantime, because there is no connection. Returns
 /// `None` when the queue is closed.
 async fn refusing<W: CountWork, T>(queue: &Receiver<W::Job>, work: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(work);

@@ -1,13 +1,13 @@
-//! Errors of opening a store in a database.
+//! Errors of opening a store in PostgreSQL.
 
 use std::path::PathBuf;
 
 use crate::engine::EngineError;
 
-/// Reason why a database cannot be used. Each message is one line that says what to do.
+/// Reason why a database cannot be used. Each message is one line that includes the remedy.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum PostgresFault {
-    /// The URL cannot be used. The message does not contain it, because it has a password.
+    /// The URL cannot be used. The message does not contain the URL, which has a password.
     #[error("the database's URL is not usable ({0}); write postgres://USER:PASSWORD@HOST/DATABASE into store.url_file")]
     Url(&'static str),
     #[error("store.url_file: {path} {cause}", path = .path.display())]
@@ -23,7 +23,7 @@ pub enum PostgresFault {
     OtherProduct(String),
     #[error("PostgreSQL {0} is too old; use 14 or newer")]
     TooOld(String),
-    /// With this setting of the server or role, acknowledged data can be lost.
+    /// With this setting of the server or the role, acknowledged data can be lost.
     #[error("the database could lose committed data: {setting} is {value}; set it to {wanted}")]
     Careless { setting: &'static str, value: String, wanted: &'static str },
     #[error("the database's encoding is {0}; create a database with ENCODING 'UTF8'")]
@@ -42,7 +42,7 @@ pub enum PostgresFault {
          owner (running nodes are not interrupted)"
     )]
     OlderTables,
-    /// This program does not support the format of the store, or the store has none.
+    /// This program does not support the format of the store, or the store has no format.
     #[error("{0}")]
     Format(String),
     /// The servers in the URL have different stores.
@@ -68,7 +68,7 @@ pub enum PostgresFault {
     NotAcknowledged,
     #[error("the node {0} was removed from the cluster; choose another cluster.node, or run: sealgate node admit {0}")]
     Removed(String),
-    /// The clocks differ too much, or another process has entered under the same name.
+    /// The clocks differ too much, or another process uses the node's name.
     #[error("{0}")]
     Stale(String),
     /// The role lacks privileges that the statements need.
@@ -89,8 +89,8 @@ impl PostgresFault {
         }
     }
 
-    /// Returns whether a retry may succeed without intervention: while a server starts, during a
-    /// failover, or until NTP has set a clock.
+    /// Returns whether a retry may succeed without intervention, for instance while a server
+    /// starts, during a failover, or before NTP has set the clock.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged | Self::Stale(_))
     }

@@ -1,6 +1,6 @@
 //! Import of a store into an empty database, in one transaction.
 //!
-//! No node sees an incomplete store, and an interrupted import leaves nothing.
+//! Nodes never see an incomplete store, and an interrupted import leaves nothing behind.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,29 +18,30 @@ use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
 use super::writer::said;
 use crate::engine::Engine;
 
-/// Prevents nodes from entering, and blocks other writers and imports.
+/// Begins the import, and locks out nodes that enter, other writers and other imports.
 ///
-/// Readers are not blocked and see an empty store. The locks are taken in the order in which a node
+/// Readers are not blocked, and see an empty store. The locks are taken in the same order as a node
 /// takes them.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2); \
      LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
-/// Separate statement, which sees writes that happened while [`BEGIN`] waited for the lock.
+/// A separate statement, so that it sees writes that took place while [`BEGIN`] waited for the
+/// lock.
 const IS_OCCUPIED: &str = "SELECT EXISTS (SELECT FROM record)";
-/// Short timeout, because a process that looks for the outcome of a lost commit waits for this
+/// Short timeout. A process that determines the outcome of a lost commit waits for this
 /// transaction.
 const HURRY: &str = "SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
 /// Timeout of the commit, which waits until the standby has all data.
 const END_TIMEOUT: Duration = Duration::from_mins(2);
-/// Timeout of one query for the outcome of a lost commit. All of them together have
+/// Timeout of one query for the outcome of a lost commit. All queries together may take
 /// [`FIND_OUT_COMMITS`] commit timeouts.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 const FIND_OUT_COMMITS: u32 = 6;
 const ANALYZE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Content of the row that identifies the import: inserted with the records, or inserted afterwards
-/// to prevent a late commit.
+/// Content of the row that identifies the import. [`FILLED`] is inserted together with the records,
+/// [`GIVEN_UP`] afterwards to prevent a late commit.
 const FILLED: &[i16] = &[];
 const GIVEN_UP: &[i16] = &[1];
 
@@ -58,7 +59,7 @@ pub enum NewStoreFault {
          until it ends"
     )]
     InUse,
-    /// The import failed, and no record was imported.
+    /// The import failed. No record was imported.
     #[error("the database did not commit the import ({0}); nothing was imported, repeat the import")]
     NotKept(String),
     /// The outcome of the import is unknown.
@@ -69,8 +70,8 @@ pub enum NewStoreFault {
     Unknown,
 }
 
-/// A store under construction. If it is dropped before [`NewPostgresStore::finish`] returns,
-/// nothing remains.
+/// Store that is being imported. If it is dropped before [`NewPostgresStore::finish`] returns, the
+/// database stays empty.
 pub struct NewPostgresStore {
     servers: Servers,
     engine: Arc<TransactionEngine>,
@@ -78,8 +79,8 @@ pub struct NewPostgresStore {
 }
 
 impl NewPostgresStore {
-    /// Begins a store in the database, which must have no records. Blocks other writers until it
-    /// ends.
+    /// Begins an import into the database, which must have no records. Blocks other writers until
+    /// it ends.
     ///
     /// # Errors
     /// `Occupied`, `InUse`, `Database`.
@@ -87,7 +88,7 @@ impl NewPostgresStore {
         let servers = Servers::new(servers(settings)?);
         let mut engine = TransactionEngine::connect(&servers, settings).await?;
         let client = &engine.connection.link.client;
-        // The lock timeout of the session applies.
+        // The session's lock timeout applies.
         client.batch_execute(BEGIN).await.map_err(|error| match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => NewStoreFault::InUse,
             _ => fault_of(&error).into(),
@@ -107,10 +108,11 @@ impl NewPostgresStore {
         Arc::clone(&self.engine) as _
     }
 
-    /// Commits the store, which is durable and visible then. Its engine cannot be used any more.
+    /// Commits the import, which makes it durable and visible. The engine cannot be used
+    /// afterwards.
     ///
     /// # Errors
-    /// `NotKept`, `Unknown`. Only after `Unknown` the records may have been imported.
+    /// `NotKept`, `Unknown`. Records may have been imported only after `Unknown`.
     pub async fn finish(self) -> Result<(), NewStoreFault> {
         let _alone = self.engine.turn.write().await;
         let link = &self.engine.connection.link;
@@ -146,7 +148,7 @@ impl NewPostgresStore {
                     Ok(Ok(Some(false))) => {
                         return Err(NewStoreFault::NotKept("the connection was lost".to_owned()));
                     }
-                    // The transaction may not have ended yet, so ask again.
+                    // The transaction may still be running, so ask again.
                     _ => {}
                 }
             }
@@ -175,8 +177,8 @@ async fn end(engine: &TransactionEngine) -> Ended {
         client.batch_execute("COMMIT"),
     );
     match (left, ended) {
-        // The server answers the COMMIT of a failed transaction with a rollback, which is reported
-        // as success.
+        // The server answers the COMMIT of a failed transaction with a rollback, which the library
+        // reports as success.
         (Err(error), _) if error.as_db_error().is_some() => Ended::NotKept(said(&error)),
         (Err(error), _) | (_, Err(error)) => Ended::Unknown(said(&error)),
         (Ok(_), Ok(())) if link.take_warning() => Ended::Unknown("the wait for the standby was cancelled".to_owned()),
@@ -184,10 +186,10 @@ async fn end(engine: &TransactionEngine) -> Ended {
     }
 }
 
-/// Returns whether the import's transaction has committed its row. `None` if that is unknown.
+/// Returns whether the import's transaction has committed its row, or `None` if that is unknown.
 ///
-/// If there is no such row, inserts one. That waits for a running transaction and prevents a late
-/// commit.
+/// If there is no row, inserts one. The insertion waits for a running transaction, and prevents a
+/// later commit.
 async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
     link.take_warning();
     match link.client.execute(LEAVE, &[&writer, &GIVEN_UP]).await {
@@ -200,7 +202,7 @@ async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
     Ok(Some(refused == FILLED).filter(|_| !link.take_warning()))
 }
 
-/// Updates the statistics of the planner. Correctness does not depend on them.
+/// Updates the planner's statistics. Correctness does not depend on them.
 async fn analyze(client: &Client) {
     match timeout(ANALYZE_TIMEOUT, client.batch_execute("ANALYZE record")).await {
         Ok(Ok(())) => {}

@@ -1,7 +1,7 @@
-//! Format of a shared store, which all nodes must be able to read.
+//! Format of a shared store, which all its nodes must be able to read.
 //!
-//! A node enters, and the format is raised, under the same lock. So no node enters that cannot read
-//! a new format, and no format is set that a new node cannot read.
+//! Nodes enter, and the format is raised, under the same lock. Therefore a node that cannot read
+//! the format does not enter, and no format is set that a node which has just entered cannot read.
 
 use std::time::Duration;
 
@@ -17,25 +17,24 @@ use super::settings::{PostgresSettings, servers};
 use crate::format;
 use crate::format::FormatRange;
 
-/// Timeout of a transaction, whose commit waits for the standby.
+/// Timeout of a transaction. Its commit waits for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without a heartbeat after which a node no longer prevents a new format.
 ///
-/// A node that is restarted, moved or repaired within a day finds a format that it can read. A node
-/// that starts later is refused. A node that was only partitioned is stopped by its first
-/// heartbeat.
+/// A node that is restarted, moved or repaired within a day can still read the format. If it starts
+/// later, it is refused. A node that was only partitioned stops serving at its next heartbeat.
 const AWAY_FOR_LONG: Duration = Duration::from_hours(24);
 
 /// Reads the format record, and whether the store has records.
 const FORMAT: &str =
     "SELECT (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea), EXISTS (SELECT FROM record)";
-/// Takes the lock in its own statement, so that the next statement sees the writes of the previous
-/// holder.
+/// Takes the lock in a separate statement, so that the next statement sees the writes of the
+/// previous lock holder.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2)";
 const FIRST: &str = "INSERT INTO record (key, value) VALUES ('\\x6d666f726d6174'::bytea, $1)";
 const RAISE: &str = "UPDATE record SET value = $1 WHERE key = '\\x6d666f726d6174'::bytea";
-/// Enters a node under its name. The incarnation distinguishes this process from earlier ones.
+/// Enters a node under its name. The incarnation distinguishes its process from earlier ones.
 const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, reads_to) VALUES ($1, 1, $2, $3, $4) \
      ON CONFLICT (name) DO UPDATE SET incarnation = node.incarnation + 1, version = excluded.version, \
      reads_from = excluded.reads_from, reads_to = excluded.reads_to, \
@@ -62,7 +61,7 @@ async fn nodes(client: &Client) -> Result<Vec<ClusterMember>, PostgresFault> {
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
-/// Returns whether a new format must be readable for this node.
+/// Returns whether this node must be able to read a new format.
 fn counts(node: &ClusterMember) -> bool {
     !node.removed && node.silent < AWAY_FOR_LONG.as_secs_f64()
 }
@@ -105,7 +104,7 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
 /// Sets the format of an empty store to the newest one that all nodes can read. The caller's
 /// transaction must hold the lock.
 ///
-/// Returns the new format, or the existing one.
+/// Returns the new format, or the existing format of a store that has one.
 pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Result<u32, PostgresFault> {
     let format = match look(client).await? {
         (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
@@ -128,7 +127,7 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
     Ok(format)
 }
 
-/// Sets the format of an empty store, in a transaction of its own.
+/// Sets the format of an empty store, in its own transaction.
 pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32, PostgresFault> {
     in_time(async {
         let link = servers.connect(LinkPurpose::Serve).await?;
@@ -139,7 +138,8 @@ pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32
     .await
 }
 
-/// Returns the newest format that all relevant nodes can read. `None` without nodes.
+/// Returns the newest format that all relevant nodes can read. Returns `None` if there are no such
+/// nodes.
 fn least(nodes: &[ClusterMember]) -> Option<u32> {
     nodes.iter().filter(|node| counts(node)).map(|node| node.formats.to).min()
 }
@@ -148,7 +148,7 @@ fn least(nodes: &[ClusterMember]) -> Option<u32> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormatRaise {
     pub from: u32,
-    /// Format of the store now.
+    /// Current format of the store.
     pub to: u32,
     /// Newest format of this program.
     pub newest: u32,
@@ -188,12 +188,12 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
 /// Formats of the store, of its nodes and of this program.
 #[derive(Debug, Clone, Serialize)]
 pub struct FormatSurvey {
-    /// Format of the store; `None` while it has none.
+    /// Format of the store. `None` if it has none.
     pub format: Option<u32>,
-    /// Range of formats that this program supports.
+    /// First and last format that this program supports.
     pub reads_from: u32,
     pub reads_to: u32,
-    /// Newest format that all nodes can read; `None` without nodes.
+    /// Newest format that all nodes can read. `None` if there are no nodes.
     pub nodes_read_to: Option<u32>,
 }
 
@@ -208,13 +208,12 @@ impl FormatSurvey {
         Ok(Self { format, reads_from, reads_to, nodes_read_to: least(&nodes(client).await?) })
     }
 
-    /// Returns the reason why this program does not support the store's format.
+    /// Returns the reason why this program cannot serve a store in this format.
     pub(super) fn fault(&self) -> Option<String> {
         FormatRange { from: self.reads_from, to: self.reads_to }.fault(self.format?)
     }
 
-    /// Returns the format to which the store's format can be raised. `None` if it is the newest
-    /// possible.
+    /// Returns the format that the store can be raised to, or `None` if it has that format already.
     pub fn next(&self) -> Option<u32> {
         let next = self.nodes_read_to.map_or(self.reads_to, |most| most.min(self.reads_to));
         Some(next).filter(|next| self.format.is_some_and(|format| format < *next))

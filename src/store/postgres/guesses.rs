@@ -1,8 +1,8 @@
 //! Counts of password guesses, exact and durable.
 //!
 //! All queued guesses are decided in one transaction. It locks their keys, reads the rows, decides
-//! on the guesses in order, and writes the rows. Like any commit, it is durable before a guess is
-//! allowed.
+//! the guesses in order, and writes the rows. Like a commit, it is durable before any guess is
+//! permitted.
 //!
 //! If the result is lost, the guess is refused, although it may have been counted.
 
@@ -27,14 +27,14 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of guesses in a transaction. Each has up to four keys.
 const GUESSES: usize = 64;
-/// Number of lock numbers to which keys are hashed.
+/// Number of lock numbers that keys are hashed to.
 const STRIPES: u16 = 4096;
-/// The removal time of a row is a multiple of this, in seconds. So most updates do not change the
-/// index on that time.
+/// The expiry of a row is rounded up to a multiple of this number of seconds, so that most updates
+/// do not change its index.
 const COARSE: u64 = 600;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// Takes the locks like a batch of commits, but with the OID of another table.
+/// Takes locks as a batch of commits does, but with the OID of another table.
 const LOCK: &str = "SELECT count(pg_advisory_xact_lock('guess'::regclass::oid::integer, stripe)::text) FROM unnest($1::integer[]) AS s(stripe)";
 const FIND: &str =
     "SELECT key, since, next, failures, free, forgets, at_a_time FROM guess WHERE key = ANY($1::bytea[])";
@@ -44,7 +44,7 @@ const WRITE: &str = "WITH gone AS (DELETE FROM guess WHERE key = ANY($1::bytea[]
          $8::bigint[], $9::bigint[]) \
      ON CONFLICT (key) DO UPDATE SET since = excluded.since, next = excluded.next, failures = excluded.failures, \
          free = excluded.free, forgets = excluded.forgets, at_a_time = excluded.at_a_time, until = excluded.until";
-/// Deletes rows whose failures have all expired according to the database's clock.
+/// Deletes rows whose failures have all expired by the database's clock.
 const SWEEP: &str = "WITH gone AS (DELETE FROM guess WHERE key IN (SELECT key FROM guess \
      WHERE until < extract(epoch FROM now())::bigint ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING key) \
      SELECT count(*) FROM gone";
@@ -87,7 +87,7 @@ pub(super) async fn count(
     }
 }
 
-/// Subtracts a guess from the counts, without waiting.
+/// Subtracts a guess from the counts. Does not wait for the result.
 pub(super) fn give_back(queue: &Sender<GuessJob>, counted: Vec<CountedGuess>, now: UnixTime) {
     if let Err(error) = queue.try_send(GuessJob::GiveBack { counted, now }) {
         tracing::warn!(error = %queue_fault(&error), "a correct password is still counted as a guess");
@@ -108,7 +108,7 @@ impl GuessJob {
     }
 }
 
-/// Rows as read, and the keys of the changed rows.
+/// Failures of each key, and the keys whose failures have changed.
 #[derive(Debug, Default)]
 struct Rows {
     failures: BTreeMap<CountKey, Failures>,
@@ -125,7 +125,7 @@ impl Rows {
         self.changed.insert(key);
     }
 
-    /// Counts a guess under all of these keys, or under none if one of them has reached its limit.
+    /// Counts a guess under all of these keys, or under none if a limit is reached.
     fn count(&mut self, keys: &[(CountKey, Pace)], now: u64) -> Judged {
         let longest = keys.iter().map(|(key, pace)| self.failures(*key, now).wait(*pace, now)).max().unwrap_or(0);
         if longest > 0 {
@@ -153,7 +153,7 @@ impl Rows {
     async fn write(&self, prepared: &GuessLink) -> Result<(), Error> {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let changed = self.changed.iter().filter_map(|key| self.failures.get(key).map(|failures| (key, failures)));
-        // A row without failures is deleted, so that correct passwords do not fill the table.
+        // Delete rows without failures, so that correct passwords do not fill the table.
         let (kept, gone): (Vec<_>, Vec<_>) = changed.partition(|(_, failures)| failures.count > 0);
         let gone: Vec<&[u8]> = gone.iter().map(|(key, _)| key.as_slice()).collect();
         let keys: Vec<&[u8]> = kept.iter().map(|(key, _)| key.as_slice()).collect();
@@ -169,7 +169,7 @@ impl Rows {
 }
 
 impl GuessLink {
-    /// Decides on all jobs in one transaction. Returns their results.
+    /// Decides all jobs in one transaction, and returns their results.
     async fn judge(&self, jobs: &[GuessJob]) -> Result<Vec<Judged>, Error> {
         let keys: BTreeSet<CountKey> = jobs.iter().flat_map(GuessJob::keys).collect();
         let stripes: BTreeSet<u16> = keys.iter().map(|key| u16::from_be_bytes([key[0], key[1]]) % STRIPES).collect();

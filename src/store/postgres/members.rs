@@ -1,4 +1,4 @@
-//! Nodes of a cluster, as commands read them from the database.
+//! Nodes of a cluster, for commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::connect::{Link, LinkPurpose, Servers, fault_of, within};
 use super::settings::{PostgresSettings, servers};
 use crate::format::FormatRange;
 
-/// Time without a heartbeat after which a node is considered not to serve.
+/// Time without a heartbeat after which a node is assumed not to serve.
 const AWAY: Duration = Duration::from_secs(5);
-/// Timeout of a statement. Writing statements wait for the standby.
+/// Timeout of a statement. Writes wait for the standby.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const NODES: &str = "SELECT name, version, incarnation, removed, \
@@ -21,12 +21,12 @@ const REMOVE: &str = "UPDATE node SET removed = true WHERE name = $1";
 const ADMIT: &str = "UPDATE node SET removed = false WHERE name = $1";
 
 const NOW: &str = "SELECT clock_timestamp()::text";
-/// Nodes that serve, their last heartbeat, and whether it was after the moment `$1`.
+/// Serving nodes, with the time of their last heartbeat, and whether it was after the time `$1`.
 const BEATS: &str = "SELECT name, seen::text, seen > $1::text::timestamptz FROM node \
      WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Node that has served at some time.
+/// Node that has entered the cluster at some time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterMember {
     pub name: String,
@@ -75,11 +75,13 @@ pub async fn members(settings: &PostgresSettings) -> Result<Vec<ClusterMember>, 
     rows.iter().map(member).collect::<Result<_, _>>().map_err(|error| fault_of(&error))
 }
 
-/// Removes a node from the cluster, or admits it again. The node's next heartbeat detects that.
+/// Removes a node from the cluster, or admits it again. The node's next heartbeat detects the
+/// change.
 ///
-/// Returns false if no node has this name.
+/// Returns false if there is no node with this name.
 ///
 /// # Errors
+/// Errors of the connection, and `NotAcknowledged` if the change may be lost.
 /// Errors of the connection, and `NotAcknowledged` if the change may be lost.
 pub async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool) -> Result<bool, PostgresFault> {
     let link = link(settings).await?;
@@ -97,12 +99,13 @@ pub async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool)
     Ok(changed > 0)
 }
 
-/// Waits until every serving node has read all commits that were made before the call.
+/// Waits until each serving node has read all commits that were made before the call.
 ///
-/// Returns the nodes whose heartbeats have stopped for five seconds instead. They no longer serve.
+/// Returns the nodes that have instead had no heartbeat for five seconds, and therefore do not
+/// serve.
 ///
-/// A heartbeat that begins after the call reads these commits. Its row in the database does not
-/// prove that the node has received the answer. The following heartbeat of the same process does,
+/// A heartbeat that starts after the call reads these commits, but its row in the database does not
+/// prove that the node has received the answer. The next heartbeat of the same process proves it,
 /// because it is sent afterwards.
 ///
 /// # Errors
@@ -113,7 +116,7 @@ pub async fn wait_for_beats(settings: &PostgresSettings) -> Result<BTreeSet<Stri
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NOW, &[])).await?;
     let asked = text(rows.first().ok_or(PostgresFault::NotAcknowledged)?, 0)?;
     let (mut waited_for, mut first_beats, mut have_read) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
-    // Ends, because a node without heartbeats counts as not serving after five seconds.
+    // Terminates, because a node without a heartbeat for five seconds does not count as serving.
     loop {
         let mut serving = BTreeSet::new();
         let parameters: [&(dyn ToSql + Sync); 1] = [&asked];

@@ -1,4 +1,4 @@
-//! Reads, which all callers send over two shared, pipelined connections.
+//! Reads of all callers, over two shared, pipelined connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,20 +17,20 @@ use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use crate::engine::{EngineError, Key, MAX_KEY_BYTES, Value};
 
 const CONNECTIONS: usize = 2;
-/// Timeout of a read. Then the server is considered unreachable.
+/// Timeout of a read, after which the server is considered unreachable.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 const GET: &str = "SELECT value FROM record WHERE key = $1";
 const GET_MANY: &str = "SELECT r.value FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, number) \
      LEFT JOIN record r ON r.key = k.key ORDER BY k.number";
-/// Reads the records from the key `$1` to the key `$2`, which is excluded.
+/// Reads the records from the key `$1` up to, but not including, the key `$2`.
 const SCAN: &str = "SELECT key, value FROM record WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORDER BY key LIMIT $2";
 
-/// Counts the records in the same range without reading their values.
+/// Counts the records of such a range without reading their values.
 const COUNT: &str = "SELECT count(*) FROM record WHERE key >= $1 AND key < $2";
 
-/// Selects the nodes that the heartbeat counts.
+/// Selects the nodes that a heartbeat counts.
 const NODES: &str = "SELECT name FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
 
 /// Connection with prepared statements for reads.
@@ -93,7 +93,7 @@ pub(super) struct Readers {
     keepers: Vec<JoinHandle<()>>,
 }
 
-/// Keeps one connection open. Reconnects when it has ended or its server was replaced.
+/// Keeps a connection open. Reconnects when it has ended or its server was replaced.
 async fn keep(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>>>) {
     let mut backoff = Backoff::default();
     loop {
@@ -131,7 +131,7 @@ impl Readers {
         }
     }
 
-    /// Returns a usable connection: the next in turn, or the first that becomes usable.
+    /// Returns the next connection in turn. If it is not usable, waits for the first that is.
     async fn link(&self) -> Result<Arc<ReadLink>, EngineError> {
         let usable = |link: &Option<Arc<ReadLink>>| {
             link.clone().filter(|link| !link.link.client.is_closed() && self.servers.is_current(&link.link))
@@ -167,10 +167,11 @@ impl Readers {
 }
 
 impl ReadQueries for Readers {
-    /// Repeats a query until a valid server answers or the timeout has passed. Reads have no side
-    /// effects.
+    /// Repeats a query until the answer is valid or the timeout has passed. Repetition is safe,
+    /// because reads have no effects.
     ///
-    /// A replaced primary answers too, with outdated data, but cannot complete a heartbeat.
+    /// A replaced primary still answers queries, with outdated data, but it cannot complete a
+    /// heartbeat.
     async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
         let deadline = Instant::now() + READ_TIMEOUT;
         let unreached = |_| EngineError::Unavailable("the database cannot be reached".to_owned());
@@ -178,12 +179,12 @@ impl ReadQueries for Readers {
             tokio::time::timeout_at(deadline, self.last_beat.wait()).await.map_err(unreached)??;
             let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
             match tokio::time::timeout_at(deadline, question.put_to(&link)).await {
-                // The heartbeat is checked before the server. Otherwise a heartbeat of the new
-                // primary could make the answer of the old one look valid.
+                // Check the heartbeat before the server. Otherwise a heartbeat of the new primary
+                // could make an answer of the old one look valid.
                 Ok(Ok(rows)) => match (self.last_beat.check(), self.servers.is_current(&link.link)) {
                     (Ok(_), true) => return Ok(rows),
                     (Err(_), true) => continue,
-                    // A server that has been replaced may have answered.
+                    // The answer may be from a server that has been replaced.
                     (_, false) => link.link.abandon(),
                 },
                 Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {
@@ -201,7 +202,7 @@ impl ReadQueries for Readers {
     }
 }
 
-/// Runs queries. The default methods interpret the answers.
+/// Runs queries. The default methods parse the answers.
 pub(super) trait ReadQueries {
     fn ask(&self, question: Question<'_>) -> impl Future<Output = Result<Vec<Row>, EngineError>> + Send;
 
@@ -217,7 +218,7 @@ pub(super) trait ReadQueries {
 
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
         let from = match after {
-            // The smallest key greater than `after`.
+            // The smallest key that is greater than `after`.
             Some(after) if after >= prefix => [after, &[0]].concat(),
             _ => prefix.to_vec(),
         };
@@ -227,7 +228,7 @@ pub(super) trait ReadQueries {
     }
 
     async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
-        // Greater than every key, because no key is that long.
+        // Longer than any key, so it is greater than all keys.
         let end = end_of(prefix).unwrap_or_else(|| vec![u8::MAX; MAX_KEY_BYTES + 1]);
         let rows = self.ask(Question::Count { from: prefix, end: &end }).await?;
         let count: i64 = rows.first().map(|row| column(row, 0)).transpose()?.unwrap_or_default();
@@ -248,7 +249,8 @@ fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, index: usize)
     row.try_get(index).map_err(|error| EngineError::Unavailable(error.to_string()))
 }
 
-/// Returns the smallest key greater than all keys with this prefix. `None` if there is none.
+/// Returns the smallest key that is greater than all keys with this prefix, or `None` if there is
+/// none.
 fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix.get(..=last)?.to_vec();

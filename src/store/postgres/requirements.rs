@@ -1,14 +1,14 @@
-//! Requirements that a server must meet so that acknowledged data is durable.
+//! What a server must fulfil so that acknowledged data is durable.
 //!
-//! This module also parses `synchronous_standby_names`: the number of standbys that a commit waits
-//! for, and the list of standbys.
+//! Also parses `synchronous_standby_names`: how many standbys a commit waits for, and how many are
+//! listed.
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use crate::postgres::PostgresFault;
 
-/// Properties of the server. Read for each connection, because settings of a role change without a
-/// restart.
+/// Properties of the server. Read for each connection, because settings of a role can change
+/// without a restart.
 pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline, \
      current_setting('server_version_num') AS version, current_setting('server_version') AS version_name, \
@@ -17,28 +17,27 @@ pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      current_setting('server_encoding') AS encoding, \
      ('x' || left(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint AS random";
 pub(super) const VERSION: &str = "SELECT version() AS version";
-/// The store, and one of its tables that is unlogged, if any. The first revision had no column
+/// The store's row, and one of its tables that is unlogged, if any. Revision 1 has no column
 /// `revision`.
 pub(super) const STORE: &str = "SELECT id, layout, coalesce(to_jsonb(store) ->> 'revision', '1') AS revision, (SELECT min(relname) FROM pg_class \
      WHERE oid IN ('record'::regclass, 'batch'::regclass, 'counter'::regclass, 'node'::regclass, 'guess'::regclass) \
      AND relpersistence <> 'p') AS unlogged FROM store";
 
-/// Oldest version with all features that are used: PostgreSQL 14.
+/// Oldest supported version, PostgreSQL 14.
 const OLDEST: u32 = 140_000;
 /// Layout of the tables that [`super::schema`] creates.
 ///
-/// A program can only use tables of its own layout, and of its own or a newer revision. What a
-/// revision adds must not affect programs that do not know it.
+/// A program can use only tables of its own layout, and of its own or a newer revision. The
+/// additions of a revision must not affect programs that do not know them.
 pub(super) const LAYOUT: &str = "1";
 pub(super) const REVISION: usize = ADDITIONS.len() + 1;
 
-/// Statements that raise the tables from each revision to the next. May only be appended.
+/// Statements that raise the tables from each revision to the next. May only be appended to.
 ///
-/// Nodes of older versions run at the same time. So a new column needs a default, and must not
-/// change the meaning of their statements. Each statement must be idempotent.
+/// Nodes of older versions are running at the same time. Therefore a new column needs a default,
+/// and must not change the meaning of their statements. Each statement must be idempotent.
 pub(super) const ADDITIONS: &[&str] = &[
-    // Nodes report which store formats they support. A node that does not report it supports format
-    // 7.
+    // Nodes report which formats of the store they support. A node that does not supports format 7.
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS revision integer NOT NULL DEFAULT 1; \
      ALTER TABLE node ADD COLUMN IF NOT EXISTS reads_from integer NOT NULL DEFAULT 7, \
      ADD COLUMN IF NOT EXISTS reads_to integer NOT NULL DEFAULT 7",
@@ -54,7 +53,7 @@ pub(super) struct ServerFacts {
     full_page_writes: String,
     synchronous_commit: String,
     encoding: String,
-    /// Random number from the server, for this connection.
+    /// Random number that the server has generated for this connection.
     pub(super) random: i64,
 }
 
@@ -65,8 +64,8 @@ pub(super) fn first_row(answer: Vec<SimpleQueryMessage>) -> Option<SimpleQueryRo
     })
 }
 
-/// Returns whether the product is PostgreSQL itself. Compatible products lack advisory locks or the
-/// required snapshots.
+/// Returns whether the product is PostgreSQL itself. Compatible products have no advisory locks, or
+/// other snapshots.
 pub(super) fn is_postgresql(version: &str) -> bool {
     let others = ["CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
     version.starts_with("PostgreSQL ") && !others.iter().any(|other| version.contains(other))
@@ -79,7 +78,7 @@ impl ServerFacts {
         let word = |name: &str| text(name).ok_or_else(wrong);
         let is_standby = word("recovery")? == "t";
         let timeline = match text("timeline") {
-            // The first eight hexadecimal digits of the name of a WAL file are its timeline.
+            // The name of a WAL file begins with its timeline, as eight hexadecimal digits.
             Some(timeline) => u32::from_str_radix(&timeline, 16).map_err(|_| wrong())?,
             None => 0,
         };
@@ -108,7 +107,7 @@ impl ServerFacts {
         if self.full_page_writes != "on" {
             return careless("full_page_writes", &self.full_page_writes, "on");
         }
-        // `off` acknowledges a commit before it is on the disk, `local` before the standby has it.
+        // `off` acknowledges a commit before it is on disk, `local` before the standby has it.
         if matches!(self.synchronous_commit.as_str(), "off" | "local") {
             return careless("synchronous_commit", &self.synchronous_commit, "on");
         }
@@ -124,21 +123,21 @@ impl ServerFacts {
 pub(super) struct StandbyRule {
     /// Number of standbys that must have a commit before it is acknowledged.
     pub(super) needed: usize,
-    /// Number of names in the list; `None` for `*`, which means any standby.
+    /// Number of listed names. `None` for `*`, which means any standby.
     named: Option<usize>,
 }
 
 impl StandbyRule {
     /// Parses `[FIRST] N (a, b)`, `ANY N (a, b)` or `a, b`, as the server does.
     ///
-    /// `None` if commits wait for no standby.
+    /// Returns `None` if commits do not wait for standbys.
     pub(super) fn parse(setting: &str) -> Option<Self> {
         let setting = setting.trim();
         if setting.is_empty() {
             return None;
         }
         let counted = setting.strip_suffix(')').and_then(|setting| setting.split_once('('));
-        // Names with a parenthesis are quoted, but the number is not.
+        // A name with a parenthesis is quoted, whereas the number is not.
         let counted = counted.filter(|(before, _)| !before.contains('"')).and_then(|(before, names)| {
             let number = before.trim_start_matches(|char: char| char.is_ascii_alphabetic() || char.is_whitespace());
             Some((number.trim().parse().ok()?, names))
@@ -147,9 +146,9 @@ impl StandbyRule {
         Some(Self { needed, named: count(names) })
     }
 
-    /// Returns whether the loss of one standby would stop all commits.
+    /// Returns whether all commits would stop if one standby is lost.
     ///
-    /// `there` is the number of listed standbys that replicate now, if known.
+    /// `there` is the number of listed standbys that currently replicate, if known.
     pub(super) fn has_no_spare(&self, there: Option<usize>) -> bool {
         self.named.is_some_and(|named| named <= self.needed) || there.is_some_and(|there| there <= self.needed)
     }

@@ -1,5 +1,5 @@
-//! Tables of the store. A privileged role creates them once; serving needs no right to create
-//! tables.
+//! Tables of the store. A privileged role creates them once, so that serving needs no privilege to
+//! create tables.
 
 use std::time::{Duration, Instant};
 
@@ -11,28 +11,28 @@ use super::connect::{LinkPurpose, Servers, fault_of, jittered};
 use super::requirements::{ADDITIONS, LAYOUT, REVISION};
 use super::settings::{PostgresSettings, servers};
 
-/// Begins a change of the schema, possibly while nodes are running.
+/// Begins a change of the schema. Nodes may be running.
 ///
-/// A statement that waits for a lock on a table blocks all later ones. Nodes tolerate that only as
-/// long as an old heartbeat is valid. So the lock timeout is short, and the change is retried.
-/// Concurrent changes wait for each other.
+/// A statement that waits for a table lock blocks all later statements on the table. Nodes tolerate
+/// that only as long as their last heartbeat is valid. Therefore the lock timeout is short, and the
+/// change is retried. Concurrent changes wait for each other.
 const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '300ms'; SELECT pg_advisory_xact_lock(1399153516, -1)";
-/// Maximum time for retries.
+/// Time for which the change is retried.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Returns whether all tables of the first revision exist.
+/// Whether all tables of revision 1 exist.
 const IS_WHOLE: &str = "SELECT bool_and(to_regclass(name) IS NOT NULL) FROM unnest(ARRAY['store', 'record', 'batch', \
      'counter', 'node', 'guess', 'share']) AS t(name)";
 const REVISIONS: &str = "SELECT layout, coalesce((to_jsonb(store) ->> 'revision')::integer, 1) FROM store";
 
-/// Tables of the first revision.
+/// Tables of revision 1.
 ///
-/// Their pages have free space, so that an updated record remains in its page and the index need
-/// not change. Values are not compressed, because sealed values cannot be.
+/// Pages have free space, so that an updated record stays in its page and its index entry need not
+/// change. Values are not compressed, because encrypted values are incompressible.
 ///
-/// `guess` and `share` contain counts by hashed keys. `guess` has failed guesses, as durable as
-/// records. `share` has the requests of the current windows, which a crash may lose.
+/// `guess` and `share` have counts by hashed keys. `guess` has failed guesses, which are as durable
+/// as records. `share` has the requests of the current windows, which may be lost in a crash.
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS store (
     only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),
@@ -85,11 +85,11 @@ CREATE UNLOGGED TABLE IF NOT EXISTS share (
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 INSERT INTO store (id, layout) VALUES (gen_random_uuid(), 1) ON CONFLICT DO NOTHING";
 
-/// Creates missing tables and upgrades those of an older version. Idempotent, even while nodes are
+/// Creates missing tables, and upgrades tables of older revisions. Idempotent. Nodes may be
 /// running.
 ///
 /// # Errors
-/// If the database rejects the change, is unsuitable, or cannot be reached.
+/// Returns an error if the database rejects the change, is unsuitable, or cannot be reached.
 pub async fn initialise(settings: &PostgresSettings) -> Result<(), PostgresFault> {
     let link = Servers::new(servers(settings)?).connect(LinkPurpose::Initialise).await?;
     let started = Instant::now();

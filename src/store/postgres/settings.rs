@@ -24,17 +24,17 @@ const MAX_URL_LENGTH: usize = 4096;
 pub struct PostgresSettings {
     /// `postgres://USER:PASSWORD@HOST[:PORT][,HOST…]/DATABASE`. All hosts are tried at once.
     pub url: SecretString,
-    /// CA certificates for the servers. `None` is allowed only if every host is this machine.
+    /// CA certificates of the servers. `None` is permitted only if all hosts are this machine.
     pub ca_file: Option<PathBuf>,
-    /// Name of the node, which only one process may use. `None` for a command, which is not a node.
+    /// Name of the node, which must be unique. `None` for a command, which is not a node.
     pub node: Option<String>,
     /// Store formats that this program supports.
     pub formats: FormatRange,
     /// Whether heartbeats wait for the standby.
     pub beat: BeatDurability,
-    /// Maximum age of the heartbeat that a decision uses.
+    /// Maximum age of the heartbeat that a decision relies on.
     pub staleness: Duration,
-    /// Returns the time of this machine in seconds since 1970, for comparison with the database's
+    /// Returns the time of this machine in seconds since 1970, to compare it with the database's
     /// clock. `None` disables the comparison.
     pub wall_clock: Option<fn() -> f64>,
     /// Whether the operator accepts a database without a standby.
@@ -43,19 +43,19 @@ pub struct PostgresSettings {
     pub writers: usize,
     /// Maximum number of queued commits.
     pub queue: usize,
-    /// Maximum time of a commit in the queue, and the same time again in the database.
+    /// Maximum time of a commit in the queue. The database has the same time again to complete it.
     pub commit_timeout: Duration,
-    /// Maximum time for which a request waits for the counts of rate limits.
+    /// Maximum time that a request waits for counts of rate limits.
     pub count_timeout: Duration,
 }
 
 impl PostgresSettings {
-    /// Returns the settings for a configuration. Reads the file with the URL.
+    /// Returns the settings of a configuration. Reads the file that contains the URL.
     ///
     /// `cluster` is `None` for a command, which is not a node.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn from_config(config: &PostgresConfig, cluster: Option<&ClusterConfig>) -> Result<Self, PostgresFault> {
         let url = read_longer_secret_file(&config.url_file, "the database's URL", MAX_URL_LENGTH);
         let url = url.map_err(|cause| PostgresFault::UrlFile { path: config.url_file.clone(), cause })?;
@@ -91,7 +91,7 @@ impl PostgresSettings {
     }
 }
 
-/// Server of the URL, with all settings for a connection.
+/// Server in the URL, with all settings of a connection.
 #[derive(Clone)]
 pub(super) struct DatabaseServer {
     /// `HOST:PORT`, for logs.
@@ -109,13 +109,13 @@ impl fmt::Debug for DatabaseServer {
 /// Returns the servers in the URL of `settings`.
 ///
 /// # Errors
-/// `Url`, `Ca`, `Unprotected`. Their messages contain nothing of the URL except hosts.
+/// `Url`, `Ca`, `Unprotected`. Their messages contain only hosts of the URL.
 pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>, PostgresFault> {
     let url = settings.url.expose_secret().trim();
     if url.len() > MAX_URL_LENGTH {
         return Err(PostgresFault::Url("it is too long"));
     }
-    // The parser's error is dropped, because it might contain a part of the URL.
+    // Discard the parser's error, because it may contain part of the URL.
     let given = tokio_postgres::Config::from_str(url).map_err(|_| PostgresFault::Url("it cannot be parsed"))?;
     if !given.get_hostaddrs().is_empty() {
         return Err(PostgresFault::Url("hostaddr is not supported; write the addresses as hosts"));
@@ -132,7 +132,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
         let Host::Tcp(host) = host else {
             return Err(PostgresFault::Url("it names a Unix socket; write 127.0.0.1"));
         };
-        // A single port applies to all hosts, as in libpq.
+        // As in libpq, a single port applies to all hosts.
         let ports = given.get_ports();
         let port = ports.get(index).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
         let name = format!("{host}:{port}");
@@ -150,7 +150,7 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
     Ok(servers)
 }
 
-/// Requires TLS, even if the URL disables it. Plain text is allowed only on this machine.
+/// Requires TLS even if the URL disables it, except for servers on this machine.
 fn protection(
     host: &str,
     client: Option<&ClientConfig>,
@@ -164,7 +164,7 @@ fn protection(
         config.ssl_mode(SslMode::Disable);
         return Ok(TlsChoice::none());
     };
-    // With the default, the connection would continue in plain text if the server has no TLS.
+    // The default would continue in plain text if the server has no TLS.
     config.ssl_mode(SslMode::Require);
     Ok(TlsChoice::new(client.clone()))
 }

@@ -1,7 +1,7 @@
 //! Shared rate limits: reserves blocks of the requests that a key may make in a window.
 //!
-//! One statement reserves the blocks of a whole batch, and never exceeds a limit. The table is
-//! unlogged. A crash or a failover empties it, and the current windows start again.
+//! One statement reserves the blocks for a batch of requests, and never exceeds a limit. The table
+//! is unlogged, so a crash or a failover empties it, and the current windows start again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::cluster::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
 use crate::postgres::counts::{CountWork, SWEEP_ROWS};
 
 const KEYS: usize = 256;
-/// Number of sweeps after which the next sweep starts at the first row again.
+/// Number of sweeps after which a sweep starts at the first row again.
 const LOOKS_A_ROUND: u32 = 1800;
 
-/// Reserves blocks. `got` is the size of the last block that was reserved.
+/// Reserves blocks. `got` is the size of the block that was reserved last.
 ///
-/// A request gets a whole block. Near the limit, it gets only what it needs. Rows are inserted in
-/// the order of their keys, so that two of these statements cannot deadlock.
+/// Normally a whole block is reserved, but near the limit only as many requests as are needed. Rows
+/// are inserted in the order of their keys, so that two of these statements cannot deadlock.
 const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, needed) \
      SELECT ends, key, got, got, most, block, needed \
      FROM unnest($1::bigint[], $2::bytea[], $3::integer[], $4::integer[], $5::integer[], $6::integer[]) \
@@ -34,14 +34,15 @@ const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, n
          got = greatest(0, least(excluded.most - s.n, CASE WHEN excluded.most - s.n < $7 * excluded.block \
              THEN excluded.needed ELSE greatest(excluded.needed, excluded.block) END)) \
      RETURNING ends, key, n, got";
-/// Deletes windows that ended more than a minute ago by the database's clock. No node is that late.
+/// Deletes windows that ended more than a minute ago by the database's clock. No node's clock is
+/// that late.
 ///
-/// It starts where the last sweep has ended, because deleted rows remain in the table until a
-/// vacuum.
+/// Starts where the last sweep ended, because a scan also reads deleted rows until they are
+/// vacuumed.
 const SWEEP: &str = "WITH gone AS (DELETE FROM share WHERE (ends, key) IN (SELECT ends, key FROM share \
      WHERE ends >= $1 AND ends < extract(epoch FROM now())::bigint - 60 ORDER BY ends LIMIT $2 \
      FOR UPDATE SKIP LOCKED) RETURNING ends) SELECT count(*), max(ends) FROM gone";
-/// The rows need not be durable, so commits do not wait for the disk or the standby.
+/// The rows need not be durable, so commits wait for neither the disk nor the standby.
 const SESSION: &str = "SET synchronous_commit = off";
 
 /// Request for a block, with the channel for its result.
@@ -85,13 +86,14 @@ fn no_answer() -> NotCounted {
     NotCounted("the database does not answer in time")
 }
 
-/// Returns how much a request gets. It needs `needed`, and `left` is what remains of the limit.
+/// Returns the number of requests to reserve, if `needed` are needed and `left` are left of the
+/// limit.
 fn granted(left: u32, block: u32, needed: u32, nodes: u32) -> u32 {
     let wanted = if left < nodes.saturating_mul(block) { needed } else { needed.max(block) };
     wanted.min(left)
 }
 
-/// Divides a block among concurrent requests: one for each, and the rest for the first.
+/// Divides a block among concurrent requests. Each gets one, and the first also gets the rest.
 fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
     let asking = u32::try_from(askers).unwrap_or(u32::MAX);
     (0..asking).map(move |number| match number {
@@ -101,7 +103,7 @@ fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
 }
 
 impl ShareWork {
-    /// Creates the state. `timeout` applies to each statement.
+    /// Creates the state. `timeout` is the timeout of each statement.
     pub(super) fn new(timeout: Duration) -> Self {
         Self { timeout, swept_to: 0, looks: 0 }
     }
@@ -167,7 +169,7 @@ impl CountWork for ShareWork {
 
     async fn run(&mut self, prepared: &ShareLink, jobs: Vec<ShareJob>) -> bool {
         let mut groups = HashMap::<_, Vec<ShareJob>>::new();
-        // Skips requests whose callers have stopped waiting.
+        // Skip requests whose callers have stopped waiting.
         for job in jobs.into_iter().filter(|job| !job.reply.is_closed()) {
             groups.entry((job.wanted.ends, job.wanted.key)).or_default().push(job);
         }

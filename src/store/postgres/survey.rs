@@ -22,7 +22,7 @@ const SETUP: &str = "SELECT current_user::text, current_setting('server_version'
      current_setting('synchronous_standby_names'), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), \
      current_setting('max_locks_per_transaction')::bigint, current_setting('max_connections')::bigint \
      + current_setting('max_prepared_transactions')::bigint, (SELECT count(*) FROM node WHERE NOT removed)";
-/// Standbys. Without privileges, the role sees only their names. A base backup is not a standby.
+/// Standbys. A role without privileges sees only their names. A base backup is not a standby.
 const STANDBYS: &str = "SELECT application_name, host(client_addr), state, sync_state FROM pg_stat_replication \
      WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid";
 /// Privileges that nodes and commands need on each table.
@@ -42,9 +42,9 @@ const CLOCK: &str = "SELECT extract(epoch FROM clock_timestamp())::double precis
 pub struct Standby {
     pub name: String,
     pub address: Option<String>,
-    /// `streaming` if the standby keeps up. `None` if the role may not see it.
+    /// `streaming` if the standby keeps up. `None` if the role may not read it.
     pub state: Option<String>,
-    /// `sync`, `quorum`, `potential` or `async`. `None` if the role may not see it.
+    /// `sync`, `quorum`, `potential` or `async`. `None` if the role may not read it.
     pub sync_state: Option<String>,
 }
 
@@ -54,10 +54,10 @@ pub struct Setup {
     pub version: String,
     pub role: String,
     pub synchronous_standby_names: String,
-    /// Whether the role may see the state of the standbys.
+    /// Whether the role may read the state of the standbys.
     pub sees_standbys: bool,
     pub standbys: Vec<Standby>,
-    /// Number of nodes that have ever served and were not removed, at least one.
+    /// Number of nodes that have entered and were not removed, at least one.
     pub nodes: i64,
     pub lock_slots: i64,
     pub lock_slots_needed: i64,
@@ -79,8 +79,8 @@ pub struct Survey {
     pub formats: FormatSurvey,
     /// Whether the role owns a table, which is not necessary.
     pub owns_tables: bool,
-    /// Difference of the database's clock from this machine's in seconds, positive if the
-    /// database's clock is ahead. `None` if the clocks were not compared.
+    /// How far the database's clock is ahead of this machine's, in seconds. `None` if they were not
+    /// compared.
     pub clock_offset_seconds: Option<f64>,
     /// Median of twenty round trips, in seconds.
     pub round_trip_seconds: f64,
@@ -120,8 +120,8 @@ impl Setup {
         })
     }
 
-    /// Returns the number of standbys that can acknowledge commits. `None` if the role may not see
-    /// it.
+    /// Returns the number of standbys that can acknowledge commits, or `None` if the role may not
+    /// read it.
     fn acknowledging(&self) -> Option<usize> {
         let acknowledges = |standby: &&Standby| {
             standby.state.as_deref() == Some("streaming")
@@ -130,7 +130,7 @@ impl Setup {
         self.sees_standbys.then(|| self.standbys.iter().filter(acknowledges).count())
     }
 
-    /// Returns the reason why no commit would be acknowledged now.
+    /// Returns the reason why commits are currently not acknowledged, if any.
     fn fault(&self) -> Option<String> {
         let rule = StandbyRule::parse(&self.synchronous_standby_names)?;
         let there = self.acknowledging().filter(|there| *there < rule.needed)?;
@@ -141,7 +141,7 @@ impl Setup {
         ))
     }
 
-    /// Returns risks for later operation, each with what to do.
+    /// Returns risks for later operation, each with the remedy.
     pub fn warnings(&self) -> Vec<String> {
         let standby = match StandbyRule::parse(&self.synchronous_standby_names) {
             None if self.durability == Durability::External => None,
@@ -169,7 +169,7 @@ impl Setup {
                 self.lock_slots,
                 self.nodes,
                 self.lock_slots_needed,
-                // Division rounded up.
+                // Rounded up.
                 (self.lock_slots_needed - 1) / self.connections.max(1) + 1
             )
         });
@@ -194,7 +194,7 @@ impl Survey {
 /// Errors of the connection, and `Rights`.
 pub async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
-    // Connects without reading the tables first, because the role may lack privileges to read them.
+    // Do not read the tables on this connection, because the role may lack the privileges.
     let owns_tables = answered(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
     let link = servers.connect(LinkPurpose::Serve).await?;
     let setup = Setup::ask(&link.client, settings).await?;
@@ -215,7 +215,7 @@ async fn answered<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error
     within(TIMEOUT, PostgresFault::Unreachable("it does not answer".to_owned()), asked).await
 }
 
-/// Returns whether the role owns a table, or the error that names its missing privileges.
+/// Returns whether the role owns a table, or an error with its missing privileges.
 async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgres::Error> {
     let (mut owns, mut lacks, mut role, mut schema) = (false, Vec::new(), String::new(), String::new());
     for row in link.client.query(RIGHTS, &[]).await? {
@@ -235,7 +235,7 @@ async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgr
     Ok(Err(PostgresFault::Rights { lacks: lacks.join("; "), role, schema }))
 }
 
-/// Returns the median round trip, and the clock offset as measured by the fastest one.
+/// Returns the median round trip, and the clock offset of the fastest one.
 async fn round_trips(
     client: &Client,
     wall_clock: Option<fn() -> f64>,
@@ -295,7 +295,7 @@ mod tests {
         let of = |names: &str| survey(names, 0.0);
         assert_eq!(of("ANY 1 (a, b)").setup.warnings(), Vec::<String>::new());
         assert_eq!(of("FIRST 2 (a, b)").setup.warnings().len(), 1);
-        // The role cannot see that no standby replicates.
+        // The role cannot read that no standby replicates.
         assert_eq!(of("a").faults(), Vec::<String>::new());
     }
 

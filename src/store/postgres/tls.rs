@@ -1,4 +1,4 @@
-//! TLS to the database. The certificate is always verified, and SCRAM is bound to the connection.
+//! TLS to the database. The certificate is always verified, and SCRAM is bound to the channel.
 
 use std::future::Future;
 use std::io;
@@ -19,10 +19,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::PostgresFault;
 use sealgate_system::named_certificate::NamedOrIssued;
 
-/// Creates the TLS configuration. It trusts the CA certificates in the file, which a server may
-/// also present itself.
+/// Creates the TLS configuration. Trusts the CA certificates in the file, which may also be a
+/// server's own certificate.
 ///
-/// Public web authorities are not trusted, because they seldom sign the certificate of a database.
+/// Public web authorities are not trusted, because they seldom issue certificates for databases.
 ///
 /// # Errors
 /// `Ca`.
@@ -45,7 +45,7 @@ pub(super) fn client_config(ca_file: &Path) -> Result<ClientConfig, PostgresFaul
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// TLS settings of a server; empty for a server on this machine without TLS.
+/// TLS settings of a server. Empty for a server on this machine without TLS.
 #[derive(Clone)]
 pub(super) struct TlsChoice(Option<Arc<ClientConfig>>);
 
@@ -91,8 +91,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Named
 pub(super) struct DatabaseTls<S>(Box<client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for DatabaseTls<S> {
-    /// Returns the `tls-server-end-point` binding (RFC 5929 §4.1): the certificate's digest by the
-    /// hash function of its signature. SHA-256 replaces weaker functions.
+    /// Returns the channel binding `tls-server-end-point` (RFC 5929 §4.1): the certificate's digest
+    /// by the hash function of its signature, or SHA-256 if that function is weaker.
     fn channel_binding(&self) -> ChannelBinding {
         let certificates = self.0.get_ref().1.peer_certificates();
         let digest = certificates.and_then(<[_]>::first).and_then(|certificate| end_point(certificate));
@@ -111,8 +111,8 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
         "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => Sha384::digest(certificate).to_vec(),
         // RSA and ECDSA with SHA-512.
         "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => Sha512::digest(certificate).to_vec(),
-        // RSA-PSS names its hash function elsewhere, and Ed25519 has none. The RFC and the server
-        // define no binding for these.
+        // RSA-PSS names its hash function elsewhere, and Ed25519 has none. Neither the RFC nor the
+        // server defines a binding for them.
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
-//! Engine that works within one transaction, on its own connection.
+//! Engine whose operations are all in one transaction, on its own connection.
 //!
-//! A read transaction sees one snapshot of the store, however long it takes, and blocks no one. A
+//! A read transaction sees one snapshot of the store, however long it takes, and blocks no other. A
 //! write transaction is invisible until it is committed ([`super::filling`]).
 
 use std::pin::pin;
@@ -25,36 +25,36 @@ use super::{PostgresFault, formats};
 use crate::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
 use crate::format::FormatRange;
 
-/// Timeout of a statement. Then the server is considered unreachable.
+/// Timeout of a statement, after which the server is considered unreachable.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Settings of the session. The receiver of an export may pause for long. But an open snapshot
-/// prevents vacuuming, and a locked table blocks all nodes. So the server must soon detect if this
-/// machine is gone.
+/// Settings of the session. The reader of an export may pause for a long time. But the snapshot
+/// prevents vacuuming, and a table lock blocks all nodes, so the server must detect soon when this
+/// machine is lost.
 const SESSION: &str = "SET idle_in_transaction_session_timeout = '10min'; SET tcp_keepalives_idle = 10; \
      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
-/// The snapshot is that of the first statement.
+/// The first statement determines the snapshot.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
-/// Inserts a row that shows the outcome of a commit. The number of the row is 0, because batches
-/// start at 1.
+/// Inserts a row from which the outcome of a commit can be determined. Its number is 0, because
+/// numbers of batches start at 1.
 pub(super) const LEAVE: &str = "INSERT INTO batch (writer, number, refused) VALUES ($1, 0, $2)";
 
 const REMOVE: &str = "DELETE FROM record WHERE key = ANY($1)";
 const COPY: &str = "COPY record (key, value) FROM STDIN (FORMAT binary)";
 
-/// Engine that works within one transaction. Dropping it rolls the transaction back.
+/// Engine whose operations are all in one transaction, which is rolled back on drop.
 pub(super) struct TransactionEngine {
     pub(super) connection: ReadLink,
-    /// [`LEAVE`], prepared in advance so that the commit needs one round trip.
+    /// [`LEAVE`], prepared in advance, so that the commit takes one round trip.
     pub(super) leave: Statement,
     /// `None` in a read transaction.
     pub(super) writes: Option<WriteStatements>,
     counters: Counters,
     formats: FormatRange,
-    /// Format of a store under construction; 0 while it has none.
+    /// Format of a store that is being imported. 0 if it has none.
     format: AtomicU32,
-    /// Locked for writing while records are compared and written. A transaction does not isolate
-    /// its own statements from each other.
+    /// Locked for writing while records are compared and written, because the statements of a
+    /// transaction are not isolated from each other.
     pub(super) turn: RwLock<()>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct WriteStatements {
 }
 
 impl WriteStatements {
-    /// Prepares the statements. Must be called when the table is locked, because preparing waits
+    /// Prepares the statements. To be called after the table was locked, because preparing waits
     /// for the lock.
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         let (remove, copy) = tokio::try_join!(client.prepare(REMOVE), client.prepare(COPY))?;
@@ -72,7 +72,7 @@ impl WriteStatements {
     }
 
     async fn write(&self, client: &Client, operation: &Operation) -> Result<(), Error> {
-        // COPY can only insert, so existing records are deleted first.
+        // COPY can only insert, so delete existing records first.
         let keys: Vec<&[u8]> = operation.writes.keys().map(Vec::as_slice).collect();
         client.execute(&self.remove, &[&keys]).await?;
         let puts = operation.writes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
@@ -85,7 +85,7 @@ impl WriteStatements {
 }
 
 impl TransactionEngine {
-    /// Connects, but begins no transaction yet.
+    /// Connects, without beginning a transaction.
     pub(super) async fn connect(servers: &Servers, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
         let connection = ReadLink::connect(servers).await?;
         let client = &connection.link.client;
@@ -108,16 +108,16 @@ impl TransactionEngine {
     }
 }
 
-/// Returns an engine for a snapshot of the store in the database. It accepts no commits.
+/// Returns an engine for a snapshot of the store in the database. It refuses commits.
 ///
 /// # Errors
-/// See [`PostgresFault`]. Also `Unreachable` if the standby of the server does not respond.
+/// See [`PostgresFault`]. `Unreachable` also if the server's standby does not respond.
 pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, PostgresFault> {
     let engine = TransactionEngine::connect(&Servers::new(servers(settings)?), settings).await?;
     let link = &engine.connection.link;
     let begun = async {
-        // A replaced primary still answers reads. Its standbys follow another server, so this write
-        // is never acknowledged there.
+        // A replaced primary still answers reads, but its standbys follow another server, so this
+        // write is not acknowledged there.
         link.client.execute(&engine.leave, &[&link.random, &[0_i16; 0].as_slice()]).await?;
         link.client.batch_execute(BEGIN_SNAPSHOT).await
     };

@@ -1,6 +1,7 @@
-//! Writer: sends each batch of queued commits as one pipelined transaction, on one connection.
+//! Writer: sends each batch of queued commits as a pipelined transaction, on one connection.
 //!
-//! It returns the results when the server reports that the transaction is durable. If the answer
+//! Returns the results when the server reports that the transaction is durable. If the answer is
+//! lost, determines the outcome.
 //! was lost, it determines the outcome.
 
 use std::collections::VecDeque;
@@ -19,9 +20,9 @@ use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of, jittered};
 use crate::commit_turn::CommitTurn;
 use crate::engine::{CommitObserver, Counters, EngineError, Outcome, RerunCause};
 
-/// Timeout of one run of a batch. Then the server may have been replaced.
+/// Timeout of one run of a batch, after which the server may have been replaced.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum number of retries after rollbacks by the server.
+/// Maximum number of retries after the server rolled a batch back.
 const RETRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// Interval at which withdrawn commits are dropped while there is no heartbeat.
@@ -40,10 +41,10 @@ pub(super) struct BatchWriter {
     pub(super) observer: Arc<dyn CommitObserver>,
     pub(super) counters: Arc<Counters>,
     pub(super) last_beat: Arc<LastBeat>,
-    /// Maximum time of a batch, for all runs together.
+    /// Maximum time of a batch, for all its runs together.
     pub(super) timeout: Duration,
     pub(super) link: Option<WriteLink>,
-    /// Commits that were taken from the queue but not started.
+    /// Commits that were taken from the queue but have not been started.
     pub(super) waiting: VecDeque<PendingCommit>,
 }
 
@@ -53,20 +54,20 @@ pub(super) struct WriteLink {
     lock: Statement,
     apply: Statement,
     look_up: Statement,
-    /// Number of the last batch that was started on this connection.
+    /// Number of the last batch on this connection.
     number: i64,
 }
 
-/// Returns the outcome of a run whose answer was lost.
+/// Returns the result of a run whose answer was lost.
 fn unknown(said: String) -> Ran {
     Ran::Unknown(RerunCause::Unknown, said)
 }
 
-/// Outcome of one run of a batch.
+/// Result of one run of a batch.
 enum Ran {
-    /// The batch is durable, except for these operations, which were refused.
+    /// The batch is durable, except for these refused operations.
     Done(Vec<i16>),
-    /// An earlier run, whose answer was lost, has already applied the batch.
+    /// The batch was already applied by an earlier run, whose answer was lost.
     Earlier,
     /// The server rolled the batch back because of a concurrent transaction.
     Again,
@@ -76,7 +77,7 @@ enum Ran {
     Unknown(RerunCause, String),
 }
 
-/// Batch, with writer and number, which identify it in all runs.
+/// Batch, with the writer and the number that identify it in all its runs.
 struct Batch {
     commits: Vec<PendingCommit>,
     writer: i64,
@@ -103,7 +104,7 @@ impl WriteLink {
         );
         let refused = |error: Error| fault_of(&error);
         let (lock, apply, look_up) = (prepared.0, prepared.1, prepared.2);
-        // Remaining rows do no harm.
+        // The remaining rows do no harm.
         if let Err(error) = prepared.3 {
             tracing::warn!(%error, "cannot delete old rows of the table batch");
         }
@@ -121,7 +122,7 @@ impl BatchWriter {
                 let Ok(first) = self.queue.recv().await else { return };
                 self.waiting.push_back(first);
             }
-            // Waits before any commit is started. Until then, callers can withdraw their commits.
+            // Wait before any commit is started. Until then, callers can withdraw their commits.
             self.ready().await;
             while self.waiting.len() < BATCH_COMMITS
                 && let Ok(next) = self.queue.try_recv()
@@ -129,8 +130,8 @@ impl BatchWriter {
                 self.waiting.push_back(next);
             }
             let mut commits = batch::take(&mut self.waiting, |commit| &commit.operation);
-            // Drops commits whose callers have stopped waiting. They got an error that says that
-            // nothing happened.
+            // Drop the commits whose callers have stopped waiting and were told that nothing
+            // happened.
             commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
             if !commits.is_empty() {
                 self.write(commits).await;
@@ -141,7 +142,7 @@ impl BatchWriter {
 
     /// Waits until there is a connection on which a commit can complete.
     ///
-    /// Without a standby, there is no heartbeat, and a commit would only occupy a server process.
+    /// Without a standby there is no heartbeat, and a commit would only occupy a server process.
     async fn ready(&mut self) {
         loop {
             self.connected().await;
@@ -149,8 +150,8 @@ impl BatchWriter {
                 return;
             }
             let beat = async {
-                // No heartbeat helps in this case, but an operator may, for example by correcting a
-                // clock.
+                // No heartbeat helps now, but the operator may resolve the cause, for instance by
+                // setting a clock.
                 if self.last_beat.wait().await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -196,8 +197,8 @@ impl BatchWriter {
         link.number += 1;
         let batch = Batch { commits, writer: link.link.random, number: link.number };
         let ended = self.run_to_the_end(&batch, started + self.timeout).await;
-        // Incremented before the results are sent, even if the outcome is unknown: an unnecessary
-        // increment does no harm.
+        // Increment the counters before the results are sent, even if the outcome is unknown. An
+        // unnecessary increment does no harm.
         let refused = |number: usize| match &ended {
             Ok(refused) => refused.iter().any(|one| usize::try_from(*one) == Ok(number)),
             Err(error) => !matches!(error, EngineError::Unknown),
@@ -221,7 +222,7 @@ impl BatchWriter {
         }
     }
 
-    /// Executes one run, as long as its server may still answer.
+    /// Executes one run. Stops waiting when the server is replaced.
     async fn attempt(&self, link: &WriteLink, run: impl Future<Output = Ran>, deadline: Instant) -> Ran {
         let replaced = || unknown("another server was promoted".to_owned());
         let limit = deadline.min(Instant::now() + ATTEMPT_TIMEOUT);
@@ -232,12 +233,13 @@ impl BatchWriter {
                 Ok(_) => replaced(),
                 Err(_) => unknown("the server did not answer in time".to_owned()),
             },
-            // A server that hangs does not even close the connection.
+            // A hanging server does not close the connection.
             () = self.servers.superseded(&link.link) => replaced(),
         }
     }
 
-    /// Runs a batch until its outcome is known or its time is over. Returns the refused operations.
+    /// Runs a batch until its outcome is known or the deadline has passed. Returns the refused
+    /// operations.
     async fn run_to_the_end(&mut self, batch: &Batch, deadline: Instant) -> Result<Vec<i16>, EngineError> {
         let (mut is_uncertain, mut was_applied, mut retries) = (false, false, 0);
         let out_of_time = |is_uncertain: bool| if is_uncertain { EngineError::Unknown } else { EngineError::Timeout };
@@ -259,8 +261,8 @@ impl BatchWriter {
                 }
                 Ran::Again => return Err(out_of_time(is_uncertain)),
                 Ran::Failed(error) => {
-                    // The state of the server may have caused the error, so the next batch uses a
-                    // new connection.
+                    // The server's state may have caused the error, so use a new connection for the
+                    // next batch.
                     self.link = None;
                     return Err(if is_uncertain { EngineError::Unknown } else { error });
                 }
@@ -279,8 +281,8 @@ impl BatchWriter {
 }
 
 impl WriteLink {
-    /// Executes one run in one round trip. `leave` says whether to insert the row of the batch even
-    /// if nothing is written.
+    /// Executes one run in one round trip. `leave` determines whether the row of the batch is
+    /// inserted even if nothing is written.
     async fn run(&self, batch: &Batch, leave: bool) -> Ran {
         let operations = || batch.commits.iter().map(|commit| &commit.operation);
         let (stripes, exclusive) = batch::locks(operations());
@@ -354,14 +356,14 @@ fn judge(error: &Error) -> Ran {
     if again.contains(&code) {
         return Ran::Again;
     }
-    // The row of the batch already exists. In other tables, the locks prevent duplicate keys.
+    // The row of the batch exists. The locks prevent duplicate keys in other tables.
     if *code == SqlState::UNIQUE_VIOLATION {
         return Ran::Earlier;
     }
     if *code == SqlState::DISK_FULL || *code == SqlState::READ_ONLY_SQL_TRANSACTION {
         return Ran::Failed(EngineError::Unwritable(said(error)));
     }
-    // The server or the connection has stopped. The commit may have been applied.
+    // The server or the connection has stopped, so the commit may have been applied.
     if matches!(code.code().get(..2), Some("57" | "08")) {
         return unknown(said(error));
     }

@@ -1,4 +1,4 @@
-//! Copies of a store's files, for backups. A copy is complete, or it does not exist.
+//! Copies of a store's files, for backups. A copy is either complete or absent.
 //!
 //! Before a copy is reported, all its entries are compared with the stored digest
 //! ([`super::watermark`]).
@@ -25,27 +25,27 @@ const CACHE_BYTES: u64 = 16 << 20;
 /// Timeout of the process that verifies a copy.
 const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// File in the store's directory whose modification time is that of the last verified backup.
+/// File in the store's directory. Its modification time is the time of the last verified backup.
 const LAST_BACKUP: &str = "last-backup";
 
-/// Command that runs [`look_through`] in a separate process. It prints one line.
+/// Command that runs [`look_through`] in a separate process and prints one line.
 pub(super) const VERIFY_COPY: &str = "verify-copy";
 
 /// Copies the files of the store in `from` to `to`. Nothing may write to `from`, and `to` must not
 /// exist.
 ///
-/// `reserve` bytes remain free on the disk of `to`, which may also be the store's disk. The copy is
-/// durable when this returns.
+/// At least `reserve` bytes remain free on the disk of `to`, which may also be the store's disk.
+/// The copy is durable when this returns.
 ///
 /// # Errors
-/// One line. Nothing remains at `to`.
+/// One line. `to` does not exist then.
 pub(super) fn copy(from: &Path, to: &Path, reserve: u64) -> io::Result<()> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", to.display()));
     let files = files(from)?;
     DirBuilder::new().mode(0o700).create(to).map_err(named)?;
     let copied = copy_files(&files, from, to, reserve);
     if copied.is_err() {
-        // The directory contains only files that were created above.
+        // All files in the directory were created above.
         let _ = fs::remove_dir_all(to);
     }
     copied.map_err(named)
@@ -79,7 +79,7 @@ fn copy_files(files: &[PathBuf], from: &Path, to: &Path, reserve: u64) -> io::Re
     Ok(())
 }
 
-/// Returns the names of a store's files, without lock files, sockets and unfinished files of sled.
+/// Returns the names of a store's files, except lock files, sockets and unfinished files of sled.
 fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(store)? {
@@ -97,24 +97,24 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns whether a file concerns this store only, so that copies must not contain it.
+/// Returns whether a file belongs to this store only, so that copies do not contain it.
 fn is_of_this_store(name: &Path) -> bool {
     name == Path::new("lock") || name == Path::new(LAST_BACKUP)
 }
 
-/// Records that the store in `store` has just been copied to `to`.
+/// Records that a copy of `store` has just been made in `to`.
 pub(super) fn record(store: &Path, to: &Path) -> io::Result<()> {
-    // Only the modification time matters, so that other tools can set it with `touch`.
+    // Only the modification time counts, so that other tools can use `touch`.
     let mut file = OpenOptions::new();
     let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(store.join(LAST_BACKUP))?;
     writeln!(file, "{}", to.display())?;
     file.sync_all()
 }
 
-/// Returns the time of the last verified backup of the store in this directory, if there is one.
+/// Returns the time of the last verified backup of the store in this directory, if any.
 ///
 /// # Errors
-/// Those of the operating system, such as a missing permission.
+/// Errors of the operating system, such as a missing permission.
 pub fn last_backup(store: &Path) -> io::Result<Option<SystemTime>> {
     match fs::metadata(store.join(LAST_BACKUP)) {
         Ok(metadata) => metadata.modified().map(Some),
@@ -125,7 +125,7 @@ pub fn last_backup(store: &Path) -> io::Result<Option<SystemTime>> {
 
 /// Opens a copy, which must have been made after batch `sequence`, and verifies its digest.
 ///
-/// Returns the number of records. Removes the copy if the verification fails.
+/// Returns the number of records. Deletes the copy if the verification fails.
 pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Result<usize, EngineError> {
     let verified = match process {
         CopyVerifier::Here => look_through(copy, sequence),
@@ -137,11 +137,11 @@ pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Resul
     verified.map_err(EngineError::NoCopy)
 }
 
-/// Verifies a copy in a separate process. sled reads a copy into memory, and a server would not
-/// release that memory.
+/// Verifies a copy in a separate process, because sled reads a copy into memory that a server would
+/// not release.
 fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
     let fault = |error: io::Error| format!("the verification process failed: {error}");
-    // The running program, even if its file was replaced by a newer version.
+    // The running program, even if its file has been replaced with a newer version.
     let mut process = Command::new("/proc/self/exe")
         .args([VERIFY_COPY, "--sequence", &sequence.to_string(), "--directory"])
         .arg(copy)
@@ -152,10 +152,10 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
         .spawn()
         .map_err(fault)?;
     let started = Instant::now();
-    // The process prints one line, which fits into the buffer of the pipe.
+    // The process prints one line, which fits in the buffer of the pipe.
     while process.try_wait().map_err(fault)?.is_none() {
         if started.elapsed() > VERIFY_TIMEOUT {
-            // The process may have ended just now.
+            // The process may just have ended.
             let _ = process.kill();
             let _ = process.wait();
             return Err(format!("its verification took longer than {} s", VERIFY_TIMEOUT.as_secs()));
@@ -171,10 +171,10 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
     }
 }
 
-/// Verifies the digest of a copy and returns the number of records.
+/// Verifies the digest of a copy, and returns the number of records.
 pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
     let store = SledConfig { path: copy.to_owned(), cache_bytes: CACHE_BYTES, reserve_bytes: 0, queue: 1 };
-    // Operators choose where backups are stored. That file system may be volatile.
+    // Operators choose the file system of backups, which may be volatile.
     let options = Options { allow_volatile: true, ..Options::default() };
     let opened = opening::open(&store, options).map_err(|error| error.to_string())?;
     let found = opened.progress.sequence;

@@ -13,7 +13,7 @@ use crate::engine::EngineError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DiskDurability {
     Kept,
-    /// Depends on another file system below. The text is the name of this one.
+    /// Depends on the file system below. The text is the name of this file system.
     Doubtful(&'static str),
     /// The file system is volatile, or acknowledges a sync too early. The text is its name.
     Lost(&'static str),
@@ -31,7 +31,7 @@ pub(super) fn keeping(directory: &File) -> io::Result<DiskDurability> {
     Ok(keeping_of(magic))
 }
 
-/// Uses the magic numbers of linux/magic.h and statfs(2).
+/// Magic numbers are from linux/magic.h and statfs(2).
 fn keeping_of(magic: u32) -> DiskDurability {
     match magic {
         0x0102_1994 => DiskDurability::Lost("tmpfs"),
@@ -61,14 +61,14 @@ pub struct DiskState {
     /// Number of files that can still be created. `None` if the file system has no limit.
     pub free_files: Option<u64>,
     pub is_read_only: bool,
-    /// Name of the file system, such as `tmpfs`, if it does not keep acknowledged data.
+    /// Name of the file system, such as `tmpfs`, if it may lose acknowledged data.
     pub loses_data: Option<&'static str>,
 }
 
-/// Returns the state of the disk on which this directory is.
+/// Returns the state of the disk of this directory.
 ///
 /// # Errors
-/// Those of the operating system.
+/// Errors of the operating system.
 pub fn disk_state(directory: &Path) -> io::Result<DiskState> {
     let directory = File::open(directory)?;
     let room = fstatvfs(&directory)?;
@@ -95,21 +95,20 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Creates the checks for the disk of `directory`. `reserve_bytes` must remain free there.
+    /// Creates the checks for the disk of `directory`, where `reserve_bytes` must remain free.
     ///
-    /// sled does not survive a failed write, so no write may fail because the disk is full.
+    /// sled cannot recover from a failed write, so no write may fail because the disk is full.
     pub(super) fn new(directory: File, reserve_bytes: u64) -> Self {
         Self { directory, reserve_bytes }
     }
 
-    /// Returns how many bytes must remain free.
+    /// Returns the number of bytes that must remain free.
     pub(super) fn reserve_bytes(&self) -> u64 {
         self.reserve_bytes
     }
 
     /// Checks whether a batch may be written now.
     ///
-    /// # Errors
     /// `Unwritable` if too little space is free or the disk is read-only. `Unavailable` if the
     /// operating system reports an error.
     pub(super) fn writable(&self) -> Result<(), EngineError> {
@@ -118,10 +117,10 @@ impl Disk {
         if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
         }
-        // After a device error, ext4 refuses writes but does not report itself as read-only (Linux
-        // 6.18). Then no file can be opened for writing, which this tests. A sync of the directory
-        // would fail too, but costs a barrier. Other errors, such as too many open files, do not
-        // concern the disk.
+        // After a device error, ext4 refuses writes but does not report that it is read-only (Linux
+        // 6.18). Opening a file for writing detects that, because it fails. A sync of the directory
+        // would fail too, but costs a disk barrier. Other errors, such as too many open files, do
+        // not concern the disk.
         if openat(&self.directory, PROBE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).err() == Some(Errno::ROFS) {
             let cause = "its disk became read-only, possibly after a device error; stop sealgate and check the disk";
             return Err(EngineError::Unwritable(cause.to_owned()));
@@ -138,7 +137,7 @@ impl Disk {
     }
 }
 
-/// Makes a file, or the names in a directory, durable.
+/// Makes a file durable, or the names in a directory.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

@@ -1,7 +1,8 @@
 //! Opening of the store, with the checks before the first record is read.
 //!
-//! The order matters. The lock comes first, so that nothing is removed while another process runs.
-//! Then follow the cleanup after a crash, sled, and the proof that a flush reaches the disk.
+//! The order matters. First, the lock ensures that nothing is deleted while another process is
+//! running. Then come the cleanup after a crash, opening sled, and the check that a flush reaches
+//! the disk.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -20,13 +21,13 @@ use crate::barrier;
 use crate::sled::Options;
 use sealgate_config as config;
 
-/// Layout of the tree that `records` describes, with the state for verification.
+/// Layout of the tree as described in `records`, with the state for verification.
 const FORMAT: &[u8] = &[2];
-/// Layout like [`FORMAT`], without the state for verification.
+/// Layout like [`FORMAT`], but without the state for verification.
 const OLDER_FORMAT: &[u8] = &[1];
-/// Maximum time to wait until another process releases the store.
+/// Maximum time to wait for another process to release the store.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
-/// Maximum time to wait until sled's threads in this process have closed an earlier database.
+/// Maximum time to wait for sled's threads in this process to close an earlier database.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Error of opening the store.
@@ -35,14 +36,14 @@ pub enum OpenError {
     /// The directory or a file in it cannot be created, read or written.
     #[error("cannot use the store's directory {path}: {error}")]
     Directory { path: PathBuf, error: io::Error },
-    /// Users other than the owner can enter the directory.
+    /// Users other than the owner have access to the directory.
     #[error("other users can read the store's directory {path} (mode {mode:o}); run: chmod 700 {path}")]
     Exposed {
         path: PathBuf,
         /// Permission bits of the directory.
         mode: u32,
     },
-    /// The file system could lose acknowledged records.
+    /// The file system may lose acknowledged records.
     #[error(
         "the store's directory {path} is on {file_system}, which may lose committed data; set store.path to \
          a local disk"
@@ -51,13 +52,13 @@ pub enum OpenError {
     #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
     Locked {
         path: PathBuf,
-        /// ID of the process that has the lock, from the lock file.
+        /// Id of the process that has the lock, according to the lock file.
         process: Option<u32>,
     },
     /// The files are not a complete database.
     #[error("the store {path} is damaged ({cause}); restore a backup, and keep a copy of the directory as it is")]
     Damaged { path: PathBuf, cause: String },
-    /// The database can be opened, but has lost acknowledged changes.
+    /// The database can be opened, but acknowledged changes are missing.
     #[error(
         "the store {path} has lost committed changes ({loss}) and is not opened, because revoked or disabled \
          items could be active again; restore a backup, or move the directory away and keep the rest with: \
@@ -70,7 +71,7 @@ pub enum OpenError {
     /// The directory for a new store is not empty.
     #[error("the store's directory {path} is not empty; move it away first")]
     Occupied { path: PathBuf },
-    /// The source of a restore has no store.
+    /// The source of a restore contains no store.
     #[error("{path} has no backup of a store")]
     NoBackup { path: PathBuf },
     /// A flush did not reach the disk.
@@ -84,7 +85,7 @@ pub enum OpenError {
     Thread { error: io::Error },
 }
 
-/// Evidence that a store has lost acknowledged changes.
+/// Evidence that acknowledged changes of a store are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// The end of sled's log is missing.
@@ -92,12 +93,12 @@ pub enum Loss {
     Older {
         /// Number of the newest change in the store.
         found: u64,
-        /// Number of the newest change that was acknowledged.
+        /// Number of the newest acknowledged change.
         saved: u64,
     },
     #[error("the {found} entries that can be read differ from the {saved} entries that were saved")]
     Altered { found: u64, saved: u64 },
-    /// The digest for comparing the entries is missing.
+    /// The digest with which the entries are compared is missing.
     #[error("its digest is missing")]
     Stateless,
     /// The watermark file is missing, or both of its entries are damaged.
@@ -113,9 +114,9 @@ pub(super) struct Opened {
     pub(super) database: Db,
     pub(super) directory: File,
     pub(super) progress: WriterProgress,
-    /// Whether the content was verified. False if verification has only been set up now.
+    /// Whether the content was verified. False if verification has only just been set up.
     pub(super) is_proven: bool,
-    /// Held as long as the database is open.
+    /// Held while the database is open.
     pub(super) lock: File,
 }
 
@@ -132,8 +133,8 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
     check_file_system(path, &directory, options)?;
     let lock = take_lock(path)?;
     remove_unfinished_snapshots(path).map_err(fault)?;
-    // Some damage makes sled panic. A separate thread is used, because a panic of the main thread
-    // ends the server.
+    // Some damage causes a panic in sled. Open it on a separate thread, because a panic of the main
+    // thread would end the server.
     let (database, progress, is_proven) = thread::scope(|scope| {
         let thread = thread::Builder::new().name("store-opening".to_owned());
         let opening = thread.spawn_scoped(scope, || take_up(path, store.cache_bytes, options.accept_loss));
@@ -146,16 +147,16 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
 
 /// Opens the database, verifies its content, and checks that a flush reaches the disk.
 ///
-/// Also returns whether the previous content was verified.
+/// Also returns whether the existing content was verified.
 fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, WriterProgress, bool), OpenError> {
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
     let mark = Watermark::read(path).map_err(fault)?;
     let database = open_database(path, cache_bytes)?;
-    // sled does not sync the files that it creates. A power failure in the first minutes would
-    // leave a `conf` file that sled refuses.
+    // sled does not sync the files that it creates. After a power failure in the first minutes,
+    // sled would refuse the `conf` file.
     sync(&path.join("conf")).and_then(|()| sync(&path.join("db"))).and_then(|()| sync(path)).map_err(fault)?;
     let layout = layout(path, &database)?;
-    // Reads every entry, so that unreadable ones are found now and not by a later request.
+    // Read every entry, so that unreadable ones are detected now and not by a later request.
     let found = Records::new(&database).digest().map_err(|error| fault_of(path, error))?;
     let known = state(path, &database)?;
     let judged = judge(layout, found, known, mark);
@@ -175,7 +176,7 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Writ
     Ok((database, WriterProgress { sequence, digest: found, watermark }, is_proven))
 }
 
-/// Creates the directory and missing parents, and makes their names durable.
+/// Creates the directory and its missing parents, and makes their names durable.
 pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     let missing: Vec<_> = path.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -230,11 +231,11 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
     Ok(lock)
 }
 
-/// Removes unfinished snapshots.
+/// Deletes unfinished snapshots.
 ///
-/// If a process is killed while sled writes a snapshot, `snap.….generating` remains. sled takes it
-/// for the newest snapshot and reports corruption every time. Without it, sled reads the last
-/// finished snapshot and the log.
+/// If a process is killed while sled writes a snapshot, `snap.….generating` remains. sled would use
+/// it as the newest snapshot, and report corruption at each start. Without it, sled reads the last
+/// complete snapshot and the log.
 fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -254,8 +255,8 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
     loop {
         match config.open() {
             Ok(database) => return Ok(database),
-            // This process has the store's lock, so the threads of an earlier database in this
-            // process are still closing.
+            // This process has the store's lock, so only threads of an earlier database in this
+            // process can hold sled's lock. They are still closing it.
             Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
                 if started.elapsed() > RELEASE_TIMEOUT {
                     return Err(OpenError::Locked { path: path.to_owned(), process: None });
@@ -270,7 +271,7 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Empty,
-    /// Written by a program without verification.
+    /// Written by an older program, which did not support verification.
     Older,
     Current,
 }
@@ -290,11 +291,11 @@ fn state(path: &Path, database: &Db) -> Result<Option<State>, OpenError> {
     Ok(state.and_then(|bytes| State::read(&bytes)))
 }
 
-/// Returns the number of the newest batch, if no acknowledged change is missing.
+/// Returns the number of the newest batch, unless acknowledged changes are missing.
 fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Result<u64, Loss> {
     let sequence = match (layout, state) {
         (Layout::Empty | Layout::Older, _) if mark == Mark::Absent => return Ok(0),
-        // The process was killed while it set up verification. Otherwise, all data since then is
+        // The process was killed while it set up verification. If not, all data since then is
         // missing.
         (Layout::Empty | Layout::Older, _) => 0,
         (Layout::Current, None) => return Err(Loss::Stateless),
@@ -316,10 +317,10 @@ fn beyond(state: Option<State>, mark: Mark) -> u64 {
     state.map_or(0, |state| state.sequence).max(acknowledged).saturating_add(1)
 }
 
-/// Writes a record and checks that the flush has reached the disk barrier.
+/// Writes a record and checks that the flush has executed the disk barrier.
 ///
-/// The flush also makes durable what a killed process has written without a sync. Such data can be
-/// read from now on, so it must not disappear later.
+/// The flush also makes durable what a killed process wrote without a sync. Such data can be read
+/// from now on, so it must not be lost later.
 fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
     let fault = |error| fault_of(path, error);
     let openings = database.get(own_key("openings")).map_err(fault)?;
@@ -333,7 +334,7 @@ fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Converts an error of sled. A full disk or a missing permission is not reported as damage.
+/// Converts an error of sled. A full disk or a missing permission is not damage.
 fn fault_of(path: &Path, error: sled::Error) -> OpenError {
     let path = path.to_owned();
     match error {

@@ -2,6 +2,7 @@
 //!
 //! The store is built in another directory and then renamed, so that no server opens an incomplete
 //! store.
+//! store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -12,7 +13,7 @@ use super::disk::sync;
 use super::opening::{self, OpenError};
 use sealgate_config as config;
 
-/// A store under construction. If it is dropped before [`NewStore::finish`], it is removed.
+/// Store that is being built. Dropping it before [`NewStore::finish`] deletes it.
 #[derive(Debug)]
 pub struct NewStore {
     place: PathBuf,
@@ -21,7 +22,7 @@ pub struct NewStore {
 }
 
 impl NewStore {
-    /// Begins an empty store for `store.path`, which must not exist or be empty.
+    /// Begins an empty store for `store.path`, which must be absent or empty.
     ///
     /// # Errors
     /// `Occupied`, `Directory`, and `Locked` if another process is building a store there.
@@ -38,7 +39,7 @@ impl NewStore {
         name.push(".new");
         let path = place.with_file_name(name);
         if path.exists() {
-            // A killed process has left this directory, or the process still runs.
+            // A killed process has left this directory, or a running process uses it.
             let _lock = opening::take_lock(&path)?;
             fs::remove_dir_all(&path).map_err(fault(&path))?;
         }
@@ -51,14 +52,14 @@ impl NewStore {
     /// Begins a store with the records of the backup in `from`.
     ///
     /// # Errors
-    /// As [`NewStore::begin`], and `NoBackup`, and `Locked` if a process has opened `from`.
+    /// As [`NewStore::begin`]. Also `NoBackup`, and `Locked` if a process has opened `from`.
     pub fn copy_of(from: &Path, store: &config::SledConfig) -> Result<Self, OpenError> {
         if !from.join("db").is_file() || !from.join("conf").is_file() {
             return Err(OpenError::NoBackup { path: from.to_owned() });
         }
         let fault = |error| OpenError::Directory { path: from.to_owned(), error };
-        // A store in use cannot be copied. A backup may be read-only, so the lock is tested but not
-        // taken.
+        // A store in use cannot be copied. Test its lock without taking it, because a backup may be
+        // read-only.
         let lock = match File::open(from.join("lock")) {
             Ok(lock) => Some(lock),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -77,7 +78,7 @@ impl NewStore {
         Ok(new)
     }
 
-    /// Returns the settings for opening the store while it is built.
+    /// Returns the settings with which to open the store while it is being built.
     pub fn settings(&self) -> &config::SledConfig {
         &self.building
     }
@@ -85,7 +86,7 @@ impl NewStore {
     /// Moves the store to its final path. Its engine must be closed.
     ///
     /// # Errors
-    /// `Occupied` if something was created at that path meanwhile, `Directory`.
+    /// `Occupied` if that path was created in the meantime, `Directory`.
     pub fn finish(mut self) -> Result<(), OpenError> {
         let placed = sync(&self.building.path).and_then(|()| fs::rename(&self.building.path, &self.place));
         match placed {
@@ -104,13 +105,13 @@ impl NewStore {
 impl Drop for NewStore {
     fn drop(&mut self) {
         if !self.finished {
-            // If this fails, the next attempt removes the rest.
+            // If this fails, the next attempt deletes the rest.
             let _ = fs::remove_dir_all(&self.building.path);
         }
     }
 }
 
-/// Returns whether the path does not exist or is an empty directory.
+/// Returns whether the path is absent or an empty directory.
 fn is_vacant(path: &Path) -> io::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none()),

@@ -1,12 +1,12 @@
 //! Layout of records in sled's only tree.
 //!
-//! sled moves a page longer than 128 KiB to a separate file, which it never syncs. A power failure
+//! sled moves a page of more than 128 KiB to a separate file, which it never syncs. A power failure
 //! would lose that page with all its records. A page has about 16 records, sometimes a few more, so
 //! each entry must be short.
 //!
 //! A longer value is split into pieces. Their keys contain a hash of the record's key and value, so
-//! pieces of two versions never mix. If a reader does not find a piece, the record was rewritten
-//! meanwhile, and the reader starts again.
+//! pieces of different versions never mix. If a piece is missing, the record was rewritten during
+//! the read, and the reader starts again.
 
 use std::collections::HashMap;
 
@@ -20,24 +20,24 @@ use crate::engine::{EngineError, Key, Value};
 const RECORD: u8 = 0;
 /// First byte of the tree's keys for pieces. The hash and the number of the piece follow.
 const PIECE: u8 = 1;
-/// First byte of the engine's own keys, which sort after all others.
+/// First byte of the engine's own keys, which sort after all other keys.
 const OWN: u8 = 2;
 
 /// First byte of an unsplit value. The value follows.
 const WHOLE: u8 = 0;
-/// First byte of a split value. Its length and the hash in the keys of its pieces follow.
+/// First byte of a split value. Its length follows, and the hash that is in the keys of its pieces.
 const CUT: u8 = 1;
 
 /// Maximum length of an unsplit value and of a piece, in bytes.
 const PIECE_BYTES: usize = 2048;
 /// Maximum number of attempts to read a record that is being rewritten. Each rewrite includes a
-/// flush to disk, so more attempts mean an error.
+/// flush to disk, so if more attempts fail, this is an error.
 const READ_ATTEMPTS: usize = 8;
 
-/// Keys of the tree and their new values. `None` removes the key.
+/// Keys of the tree and their new values. `None` deletes the key.
 pub(super) type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// Records in the tree. Cheap to clone.
+/// Records in the tree. A clone is cheap.
 #[derive(Clone)]
 pub(super) struct Records {
     tree: Tree,
@@ -68,14 +68,14 @@ impl Records {
     ) -> Result<Vec<(Key, Value)>, EngineError> {
         let prefix = record_key(prefix);
         let start = match after.map(record_key) {
-            // The smallest key greater than `after`.
+            // The smallest key that is greater than `after`.
             Some(mut after) if after >= prefix => {
                 after.push(0);
                 after
             }
             _ => prefix.clone(),
         };
-        // Calls to sled during the iteration could deadlock, so pieces are read afterwards.
+        // Calling sled during the iteration could deadlock, so read pieces afterwards.
         let mut rows = Vec::new();
         for row in self.tree.range(start..).take(limit) {
             let (key, stored) = row.map_err(unreadable)?;
@@ -91,7 +91,7 @@ impl Records {
                 Some(value) => Some(value),
                 None => self.get(&key)?,
             };
-            // A record that was removed since the scan is omitted.
+            // Omit a record that was deleted since the scan.
             records.extend(value.map(|value| (key, value)));
         }
         Ok(records)
@@ -107,7 +107,7 @@ impl Records {
         Ok(count)
     }
 
-    /// Adds the writes that replace the value of `key`, or that remove the record.
+    /// Adds the writes that replace the value of `key`, or that delete the record.
     pub(super) fn replace(&self, writes: &mut Writes, key: &[u8], value: Option<&Value>) -> Result<(), EngineError> {
         let record = record_key(key);
         let old = self.tree.get(&record).map_err(unreadable)?;
@@ -127,10 +127,10 @@ impl Records {
         Ok(())
     }
 
-    /// Returns the digest of all entries except the engine's own. Reads all of them.
+    /// Returns the digest of all entries except the engine's own. Reads all entries.
     ///
     /// # Errors
-    /// An error of sled if an entry cannot be read.
+    /// The error of sled if an entry cannot be read.
     pub(super) fn digest(&self) -> Result<Digest, sled::Error> {
         let mut digest = Digest::default();
         for entry in self.tree.range(..[OWN]) {
@@ -140,9 +140,9 @@ impl Records {
         Ok(digest)
     }
 
-    /// Returns the digest after these writes. `before` is the digest without them.
+    /// Returns the digest after these writes. `before` is the digest before them.
     pub(super) fn digest_after(&self, before: Digest, writes: &Writes) -> Result<Digest, EngineError> {
-        // A piece may be removed and written again. Only the last write counts.
+        // A piece may be deleted and written again. The last write counts.
         let last: HashMap<&[u8], Option<&Vec<u8>>> =
             writes.iter().map(|(key, value)| (key.as_slice(), value.as_ref())).collect();
         let mut digest = before;
@@ -161,15 +161,15 @@ impl Records {
     /// flush.
     ///
     /// # Errors
-    /// `Unavailable`. The content of the tree is unknown then.
+    /// `Unavailable`. The content of the tree is then unknown.
     pub(super) fn write(&self, mut writes: Writes, state: State) -> Result<(), EngineError> {
         let keys: Vec<_> = writes.iter().map(|(key, _)| key.clone()).collect();
         if writes.len() == 1
             && let Some((key, value)) = writes.pop()
         {
-            // A single write is atomic by itself. It costs one disk barrier, and a batch costs two.
-            // sled's log keeps the order: if the write survives a crash, so does the state. If only
-            // the state survives, it describes the previous content.
+            // A single write is atomic in itself. It takes one disk barrier, whereas a batch takes
+            // two. sled's log keeps the order. If the write survives a crash, so does the state. If
+            // only the state survives, it describes the previous content.
             self.tree.insert(own_key("state"), state.to_bytes()).map_err(unwritable)?;
             match value {
                 Some(value) => self.tree.insert(key, value),
@@ -187,15 +187,15 @@ impl Records {
             }
             self.tree.apply_batch(batch).map_err(unwritable)?;
         }
-        // sled splits an overfull page at its next read, which is a write. Reading the keys now
-        // makes the next flush include the split.
+        // sled splits an overfull page when it is next read, which is a write. Read the keys now,
+        // so that the next flush includes the split.
         for key in keys {
             self.tree.contains_key(key).map_err(unreadable)?;
         }
         Ok(())
     }
 
-    /// Returns the value of a stored entry. `None` if one of its pieces is missing.
+    /// Returns the value of a stored entry, or `None` if one of its pieces is missing.
     fn assemble(&self, stored: &IVec) -> Result<Option<Value>, EngineError> {
         match stored.split_first() {
             Some((&WHOLE, value)) => Ok(Some(value.to_vec())),
@@ -248,7 +248,7 @@ impl Cut {
     }
 }
 
-/// Other code limits keys and values to far less than 4 GiB.
+/// Keys and values are limited to far less than 4 GiB elsewhere.
 fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }

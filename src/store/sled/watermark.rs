@@ -1,17 +1,18 @@
 //! Verification that a store has lost no data.
 //!
-//! sled takes damage in its log for the end of the log after a crash. It then opens an earlier
-//! state, or omits a part, without an error. A revoked token would be valid again. So the writer
-//! numbers its batches and maintains a digest of all entries, in two places:
+//! When sled finds damage in its log, it assumes that the log ends there because of a crash. It
+//! then opens an earlier state, or omits a part, without an error. A revoked token could become
+//! valid again. Therefore the writer numbers its batches and maintains a digest of all entries, in
+//! two places:
 //!
 //! - [`State`], in the tree: the number of the newest batch, and the digests before and after it.
-//!   It is logged before the batch or within it. So the entries have one of the two digests,
-//!   wherever a crash truncates the log.
-//! - [`Watermark`], in a file of its own: the number of the newest batch that may have been
+//!   sled logs it before the batch or as part of it. Therefore the entries have one of the two
+//!   digests, wherever a crash truncates the log.
+//! - [`Watermark`], in its own file: the number of the newest batch that may have been
 //!   acknowledged. It is written after the flush, and before the results are sent.
 //!
-//! When a store is opened, every entry is read. If the digest differs, entries are missing or
-//! altered. If the number is smaller than the watermark, acknowledged changes are lost.
+//! Opening a store reads every entry. If the digest is different, entries are missing or altered.
+//! If the number is smaller than the watermark, acknowledged changes are missing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -24,14 +25,14 @@ use super::disk::sync;
 
 /// Name of the watermark file in the store's directory.
 const FILE: &str = "watermark";
-/// Size of an entry in bytes. Disks write that much atomically.
+/// Size of an entry in bytes. Disks write that many bytes atomically.
 const SLOT_BYTES: usize = 512;
-/// Distance between the two entries, in bytes. Each has its own page.
+/// Distance between the two entries in bytes, so that each has its own page.
 const SLOT_DISTANCE: u64 = 4096;
 /// First line of an entry.
 const TITLE: &str = "sealgate watermark 1";
 
-/// Number of entries and sum of their hashes. Independent of their order.
+/// Number of entries and sum of their hashes, independent of their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Digest {
     entries: u64,
@@ -44,7 +45,7 @@ impl Digest {
         self.sum = self.sum.wrapping_add(hash(key, value));
     }
 
-    /// Removes an entry that was added before.
+    /// Removes an entry that was added.
     pub(super) fn remove(&mut self, key: &[u8], value: &[u8]) {
         self.entries = self.entries.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(hash(key, value));
@@ -103,8 +104,8 @@ impl State {
         rest.is_empty().then_some(Self { sequence: u64::from_be_bytes(*sequence), before, after })
     }
 
-    /// Returns the number of the batch after which the digest was `found`. `None` if the state has
-    /// no such digest.
+    /// Returns the number of the batch after which the digest was `found`, or `None` if neither
+    /// digest matches.
     pub(super) fn sequence_of(&self, found: Digest) -> Option<u64> {
         if found == self.after {
             return Some(self.sequence);
@@ -122,8 +123,8 @@ pub(super) enum Mark {
     Acknowledged(u64),
 }
 
-/// Watermark file. Its two entries are written in turn, so that an interrupted write can only
-/// damage the older one.
+/// Watermark file. Its two entries are written in turn, so that an interrupted write can damage
+/// only the older one.
 #[derive(Debug)]
 pub(super) struct Watermark {
     file: File,
@@ -147,7 +148,7 @@ impl Watermark {
         Ok(slots.into_iter().flatten().max().map_or(Mark::Unreadable, Mark::Acknowledged))
     }
 
-    /// Opens the file for writing. If there is no valid file, creates it atomically.
+    /// Opens the file for writing. If it is missing or invalid, creates it atomically.
     pub(super) fn open(directory: &Path, mark: Mark) -> io::Result<Self> {
         let path = directory.join(FILE);
         if !matches!(mark, Mark::Acknowledged(_)) {
@@ -168,16 +169,16 @@ impl Watermark {
     /// Records that this batch may be acknowledged. Durable when this returns.
     ///
     /// # Errors
-    /// Those of the operating system. The content of the file is unknown then.
+    /// Errors of the operating system. The content of the file is then unknown.
     pub(super) fn raise(&mut self, sequence: u64) -> io::Result<()> {
         self.file.write_all_at(&line(sequence), self.older)?;
         self.older = SLOT_DISTANCE - self.older;
-        // The length of the file is unchanged, so only this page is written.
+        // The length of the file does not change, so only this page is written.
         self.file.sync_data()
     }
 }
 
-/// Reads both entries. `None` means an unreadable entry.
+/// Reads both entries. `None` is an unreadable entry.
 fn slots(file: &File) -> io::Result<[Option<u64>; 2]> {
     let mut slots = [None; 2];
     for (slot, at) in slots.iter_mut().zip([0, SLOT_DISTANCE]) {
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Absent);
         let mut watermark = Watermark::open(directory.path(), Mark::Absent).unwrap();
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(0));
-        // The entries are written alternately, independent of their numbers.
+        // The entries are written in turn, independent of their numbers.
         for sequence in [1, 3, 5] {
             watermark.raise(sequence).unwrap();
             assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(sequence));

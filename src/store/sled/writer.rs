@@ -1,9 +1,9 @@
 //! Thread that changes the database.
 //!
-//! It takes the queued commits, decides on each in turn, writes one batch, flushes once, and then
-//! sends all results. A decision uses the tree and the changes of earlier commits in the batch. The
-//! flush is shared because it is expensive. A refusal waits for it too, because it may depend on a
-//! change that is not durable yet.
+//! The thread takes the queued commits, decides each in turn, writes one batch, flushes once, and
+//! then sends all results. A decision is based on the tree and on earlier commits of the batch. The
+//! commits share the flush, because it is expensive. A refusal also waits for the flush, because it
+//! may depend on a change that is not durable yet.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,15 +28,15 @@ use sealgate_system::log;
 const BATCH_COMMITS: usize = 256;
 /// Maximum number of single-record commits that are written without a batch of sled.
 ///
-/// A batch of sled costs a second disk barrier and some 12 KiB on ext4. But without a batch, each
-/// commit writes the state again. So for many commits, a batch is cheaper.
+/// On ext4, a batch of sled costs a second disk barrier and about 12 KiB. Without a batch, each
+/// commit writes the state again, so a batch is cheaper for many commits.
 const LONE_COMMITS: usize = 16;
-/// Maximum number of records in a batch, after which no commit is added. It limits the memory that
-/// sled uses.
+/// Number of records at which no further commit is added to a batch. It limits the memory that sled
+/// uses.
 const BATCH_RECORDS: usize = 512;
-/// Maximum number of value bytes in a batch, after which no commit is added.
+/// Number of value bytes at which no further commit is added to a batch.
 const BATCH_BYTES: usize = 1 << 20;
-/// Exit status of the process if the disk fails.
+/// Exit status of the process after the disk failed.
 const EXIT_DISK_FAILED: i32 = 70;
 
 /// Queued commit, with the channel for its result.
@@ -67,7 +67,7 @@ pub(super) struct Writer {
     pub(super) jobs: Receiver<Job>,
     pub(super) observer: Arc<dyn CommitObserver>,
     pub(super) counters: Arc<Counters>,
-    /// Whether a failure removes the files, because the store is under construction.
+    /// Whether the files are deleted after a failure, because the store is being built.
     pub(super) discard: bool,
 }
 
@@ -100,8 +100,8 @@ impl Writer {
         stop(cause, self.discard.then_some(self.path.as_path()))
     }
 
-    /// Returns `first` and more queued commits, within the limits of a batch. Also returns a job of
-    /// another kind, if that has ended the batch.
+    /// Returns `first` and further queued commits, up to the limits of a batch. If a job of another
+    /// kind ends the batch, returns it too.
     fn drain(&self, first: Commit) -> (Vec<Commit>, Option<Job>) {
         let (mut records, mut bytes) = weight(&first.changes);
         let (mut commits, mut following) = (vec![first], None);
@@ -119,16 +119,15 @@ impl Writer {
             bytes += more_bytes;
             commits.push(next);
         }
-        // Drops commits whose callers have stopped waiting. They got an error that says that
-        // nothing happened.
+        // Drop the commits whose callers have stopped waiting and were told that nothing happened.
         commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
         (commits, following)
     }
 
-    /// Copies the files. No commit is written during the copy.
+    /// Copies the files. No commit is written in the meantime.
     ///
-    /// A reader may still make sled rewrite a page at the end of the log. A copy with a part of
-    /// that page looks like a store after a crash, and can be opened.
+    /// A reader may cause sled to rewrite a page at the end of the log. A copy with a part of that
+    /// page looks like a store after a crash, and can be opened.
     fn copy(&self, copy: Copy) {
         if copy.reply.is_closed() {
             return;
@@ -157,7 +156,8 @@ impl Writer {
             Step { records: &self.records, overlay: HashMap::new(), lone: Some(Vec::new()), moves: Vec::new() };
         let answers: Vec<_> = commits.into_iter().map(|commit| (commit.reply, step.decide(commit.changes))).collect();
         let Step { overlay, lone, moves, .. } = step;
-        // Without changes there is nothing to flush. The tree was durable before this batch.
+        // Without changes there is nothing to flush, because the tree was durable before this
+        // batch.
         if !overlay.is_empty()
             && let Err(error) = self.apply(&overlay, lone, &moves)
         {
@@ -177,16 +177,17 @@ impl Writer {
         moves: &[Counter],
     ) -> Result<(), EngineError> {
         if let Some(lone) = lone.filter(|lone| lone.len() <= LONE_COMMITS) {
-            // Written one after another, because each is atomic and may depend on the previous one.
+            // Write these one after another, because each is atomic and may depend on the previous
+            // one.
             for (key, value) in lone {
                 self.write_down([(&key, &value)])?;
             }
         } else {
             self.write_down(overlay)?;
         }
-        // After this call, readers see the changes. An earlier call could let a reader cache old
-        // records with the new counters. A call after the flush would be too late: while a disk
-        // hangs, revoked access would remain cached.
+        // Readers see the changes from now on. If the counters were incremented earlier, a reader
+        // could cache old records with the new counters. If they were incremented after the flush,
+        // revoked access would stay cached while the disk hangs.
         self.counters.advance(moves);
         self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
         // After the flush, because the tree must never be older than the watermark.
@@ -211,11 +212,11 @@ impl Writer {
     }
 }
 
-/// Batch under construction. Later commits see the changes of earlier ones.
+/// Batch in progress. Later commits see the changes of earlier ones.
 struct Step<'a> {
     records: &'a Records,
     overlay: HashMap<Key, Option<Value>>,
-    /// Changes in order, as long as no commit has changed more than one record. Otherwise `None`.
+    /// Changes in order. `None` once a commit has changed more than one record.
     lone: Option<Vec<(Key, Option<Value>)>>,
     moves: Vec<Counter>,
 }
@@ -250,16 +251,16 @@ impl Step<'_> {
     }
 }
 
-/// Returns the numbers of records and of value bytes that `changes` writes.
+/// Returns the number of records and the number of value bytes that `changes` writes.
 fn weight(changes: &Changes) -> (usize, usize) {
     (changes.put.len() + changes.delete.len(), changes.put.iter().map(|(_, value)| value.len()).sum())
 }
 
 /// Ends the process after a failed write or flush.
 ///
-/// The content of the disk is unknown. The kernel may have dropped the data, and would report
-/// success for another flush. Only opening the files again shows their content. A store under
-/// construction is removed.
+/// The content of the disk is unknown: the kernel may have dropped the data, and would report
+/// success for another flush. The content is known only after the files are opened again. A store
+/// that is being built is deleted.
 fn stop(cause: &str, discarded: Option<&Path>) -> ! {
     if let Some(path) = discarded {
         let _ = fs::remove_dir_all(path);

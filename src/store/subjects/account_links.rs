@@ -1,4 +1,4 @@
-//! Links and codes that were e-mailed to users: one record per user.
+//! Links and codes that are e-mailed to users: one record per user.
 
 use crate::engine::{Changes, Expect, Key};
 use crate::format::record::Loaded;
@@ -13,7 +13,7 @@ use sealgate_domain::factors::Factors;
 use sealgate_domain::mail::WaitingMail;
 use sealgate_domain::user::{Subject, User};
 
-/// Further changes of a commit that changes a user's e-mail address.
+/// Further changes in the commit that changes a user's e-mail address.
 #[derive(Debug)]
 pub struct AddressLeft {
     pub mails: Vec<WaitingMail>,
@@ -26,7 +26,7 @@ impl Store {
         self.load(table::account_links(subject)).await
     }
 
-    /// Changes the e-mailed links of a user and queues the e-mails that contain them, in one
+    /// Changes the e-mailed links of a user, and queues the e-mails that contain them, in one
     /// commit. Retries on conflicts.
     pub async fn change_account_links<T: Send>(
         &self,
@@ -47,10 +47,9 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Replaces an e-mail by the e-mails in `others`, and changes the links that they contain, in
-    /// one commit.
+    /// Replaces an e-mail with `others`, and changes the links that they contain, in one commit.
     ///
-    /// Returns `Conflict` if another sender has taken the e-mail.
+    /// Returns `Conflict` if another sender has leased the e-mail.
     pub async fn replace_mail_and_change_links(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -76,10 +75,11 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Replaces a user and their e-mailed links in one commit, with index entries and
+    /// Replaces a user and the user's e-mailed links, in one commit with index entries and
     /// notifications.
     ///
     /// Returns `Conflict` if another request used the link first, or if the e-mail address or
+    /// username is taken. If there is a revocation, the same commit opens it.
     /// username is taken. If there is a revocation, the same commit opens it.
     pub async fn put_user_and_links(
         &self,
@@ -92,7 +92,7 @@ impl Store {
         self.commit_user_and_links(changes, mails, revocation).await
     }
 
-    /// Does the same as [`Store::put_user_and_links`], if the factors are unchanged.
+    /// As [`Store::put_user_and_links`], and also conflicts if the factors have changed.
     pub async fn put_user_and_links_beside(
         &self,
         factors: Option<&Loaded<Factors>>,
@@ -118,9 +118,9 @@ impl Store {
         self.commit_with_mails(opened(changes, revocation)?, mails).await
     }
 
-    /// Renames a user like [`Store::rename_user`], with further changes in the same commit.
+    /// Changes a user as [`Store::rename_user`] does, with further changes in the same commit.
     ///
-    /// `left` returns these changes, if there are any, for the old and the new user.
+    /// `left` returns the further changes, if any, for the old and the new user.
     pub async fn rename_user_and_tell(
         &self,
         subject: Subject,
@@ -153,7 +153,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Adds all invited users with their e-mailed links, or none of them.
+    /// Adds all invited users with their e-mailed links, or none.
     pub async fn add_invited(
         &self,
         invited: &[(User, AccountLinks)],
@@ -171,10 +171,9 @@ impl Store {
         })
     }
 
-    /// Stores that a user has accepted the invitation, and the passkey if the user has registered
-    /// one.
+    /// Stores that a user has accepted the invitation, with the passkey if the user registered one.
     ///
-    /// If two requests do that at once, one gets `Conflict`.
+    /// Returns `Conflict` if another request accepted it first.
     pub async fn accept_invitation(
         &self,
         (user, next_user): (&Loaded<User>, &User),
@@ -196,7 +195,8 @@ impl Store {
 
     /// Returns the changes that invalidate a user's e-mailed links.
     ///
-    /// No link works with an unreadable record. Such a record must not prevent a revocation.
+    /// An unreadable record is left alone. No link is valid with it, and it must not prevent a
+    /// revocation.
     pub(crate) async fn links_taken_back(&self, subject: Subject) -> Result<Changes, StoreError> {
         let loaded = match self.account_links(subject).await {
             Ok(Some(loaded)) => loaded,
@@ -235,7 +235,7 @@ fn user_and_links_changes(
     Ok(changes)
 }
 
-/// Returns the changes that replace the record by `next`. An empty record is removed.
+/// Returns the changes that replace the record with `next`. An empty record is deleted.
 fn links_changes(loaded: Option<&Loaded<AccountLinks>>, next: &AccountLinks) -> Result<Changes, StoreError> {
     Ok(match loaded {
         Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },

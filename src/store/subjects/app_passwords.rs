@@ -12,12 +12,12 @@ use sealgate_domain::user::Subject;
 #[must_use]
 pub enum AppPasswordAdded {
     Yes,
-    /// The user already has the maximum number of application passwords.
+    /// The user has the maximum number of application passwords.
     Full,
 }
 
 impl Store {
-    /// Returns the user's application passwords. None if there is no such user.
+    /// Returns the user's application passwords. The set is empty if there is no such user.
     pub async fn app_passwords(&self, subject: Subject) -> Result<AppPasswords, StoreError> {
         let loaded = self.load(table::app_passwords(subject)).await?;
         Ok(loaded.map_or_else(|| AppPasswords::none(subject), |loaded| loaded.value))
@@ -48,7 +48,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Revokes an application password and returns it. The next request with it is refused.
+    /// Revokes an application password and returns it. Later requests with it are refused.
     pub async fn revoke_app_password(&self, subject: Subject, id: &str) -> Result<Option<AppPassword>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(None) };
@@ -75,7 +75,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Records the use of the application password with this hash.
+    /// Records that the application password with this hash was used.
     pub async fn note_app_password(&self, subject: Subject, hash: &[u8; 32], now: UnixTime) -> Result<(), StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };

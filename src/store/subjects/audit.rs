@@ -1,9 +1,8 @@
-//! Records of the audit log. They are written in batches and read newest first. The oldest are
-//! removed.
+//! Records of the audit log. They are written in batches, read newest first, and the oldest are
+//! deleted.
 //!
 //! Each record has index entries by user, client and age. Events that unauthenticated clients can
-//! cause have an age index of their own, so that a flood of them only removes events of the same
-//! kind.
+//! cause have their own age index, so that a flood of them displaces only events of the same kind.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -20,21 +19,20 @@ use sealgate_domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Number of events in a commit. With index entries, that is about half of a batch of the sled
-/// engine.
+/// Number of events in a commit. With their index entries, this is about half of a batch of the
+/// sled engine.
 const STEP: usize = 64;
 
 /// Maximum number of records that are read for one page, whether they match or not.
 const MAX_EXAMINED: usize = 4096;
 
-/// Maximum number of a user's newest records that are read to find a sign-in.
+/// Maximum number of a user's newest records that are read to find the last sign-in.
 const MAX_FOR_SIGN_IN: usize = 64;
 
-/// Events that unauthenticated clients can cause may use at most this fraction of the records:
-/// 1/10.
+/// Events that unauthenticated clients can cause may use a tenth of the maximum number of records.
 const ANYBODYS_SHARE: usize = 10;
 
-/// Time for which a count is valid if other nodes add records too.
+/// Time for which a count is valid if other nodes also add records.
 const COUNT: Duration = Duration::from_mins(5);
 
 /// Event of the audit log, with its ID.
@@ -48,9 +46,9 @@ pub struct AuditRecord {
 /// Page of events, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
-    /// May be empty although there are more events, if few of them match the filter.
+    /// May be empty although there are more events, if few match the filter.
     pub records: Vec<AuditRecord>,
-    /// Event after which the next page starts; `None` on the last page.
+    /// Event after which the next page starts. `None` on the last page.
     pub next: Option<AuditId>,
 }
 
@@ -58,7 +56,7 @@ impl Store {
     /// Stores these events durably. Storing an event again has no effect.
     ///
     /// # Errors
-    /// If the store fails. Some of the events may have been stored.
+    /// Returns the store's error. Some of the events may have been stored.
     pub async fn keep_audit(&self, events: &[AuditRecord]) -> Result<(), StoreError> {
         for events in events.chunks(STEP) {
             let mut changes = Changes::default();
@@ -66,10 +64,10 @@ impl Store {
                 changes.put.push((table::audit(*id), record::encode(event)?));
                 changes.put.extend(entries(*id, event).map(|entry| (entry, Vec::new())));
             }
-            // Stored as the server's own work, even if the session of the event has ended.
+            // Store them as the server's own work, because the session of an event may have ended.
             self.for_server().write(changes).await?;
             for AuditRecord { event, .. } in events {
-                self.trail.kept[usize::from(event.is_anybodys())].fetch_add(1, Ordering::Relaxed);
+                self.trail.kept[usize::from(event.is_unauthenticated())].fetch_add(1, Ordering::Relaxed);
             }
         }
         Ok(())
@@ -77,11 +75,11 @@ impl Store {
 
     /// Returns up to `limit` events that match the filter and are older than `after`, newest first.
     ///
-    /// Reads a limited number of records. So a page may have fewer than `limit` events although
-    /// there are more.
+    /// Reads a limited number of records, so a page may have fewer than `limit` events although
+    /// there are more. Unreadable records are omitted.
     ///
     /// # Errors
-    /// If the store fails. Unreadable records are omitted.
+    /// Returns the store's error.
     pub async fn audit_page(
         &self,
         filter: &AuditFilter,
@@ -93,7 +91,7 @@ impl Store {
             (None, Some(client)) => table::of_client(client, Indexed::Audit),
             (None, None) => table::all(Table::Audit),
         };
-        // Newer events are skipped without reading them, because newer IDs sort first.
+        // Skip newer events without reading them. Ids sort newest first.
         let oldest_unwanted = filter.until.map(|until| AuditId::new(until, 0));
         let (mut records, mut last, mut looked_at) = (Vec::new(), after.max(oldest_unwanted), 0);
         while looked_at < MAX_EXAMINED {
@@ -105,7 +103,7 @@ impl Store {
             looked_at += rows.len();
             let ids: Vec<AuditId> =
                 rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes).collect();
-            // Reads at most as many records at once as are requested.
+            // Read at most as many records at once as are requested.
             for ids in ids.chunks(limit.clamp(1, PAGE)) {
                 for (id, event) in ids.iter().copied().zip(self.audit_events(ids).await?) {
                     if filter.since.is_some_and(|since| id.at() < since) {
@@ -124,7 +122,7 @@ impl Store {
         Ok(AuditPage { records, next: last })
     }
 
-    /// Returns the time of a user's last sign-in, if it is among their newest events.
+    /// Returns the time of a user's last sign-in, if it is among the user's newest events.
     pub async fn last_sign_in(&self, subject: Subject) -> Result<Option<UnixTime>, StoreError> {
         let prefix = table::of_user(subject, Indexed::Audit);
         let rows = self.engine.scan(&prefix, None, MAX_FOR_SIGN_IN).await?;
@@ -139,7 +137,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Returns the events with these IDs. `None` means that the event was removed or is damaged.
+    /// Returns the events with these ids. `None` is a deleted or damaged event.
     async fn audit_events(&self, ids: &[AuditId]) -> Result<Vec<Option<AuditEvent>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::audit(*id)).collect();
         let found = self.engine.get_many(&keys).await?;
@@ -155,12 +153,12 @@ impl Store {
         Ok(events.collect())
     }
 
-    /// Removes up to `most` events: those older than `keep`, and the oldest ones above `most_kept`.
+    /// Deletes up to `most` events: those older than `keep`, and the oldest ones above `most_kept`.
     ///
-    /// Returns the number of removed events. If it is `most`, there may be more.
+    /// Returns the number of deleted events. If it equals `most`, there may be more to delete.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn trim_audit(
         &self,
         fence: &Fence,
@@ -179,8 +177,8 @@ impl Store {
 
     /// Counts the audit log if the count is unknown or outdated.
     ///
-    /// That does not happen at the start, because it would delay the start. Other nodes add records
-    /// too, so a count is valid only for a short time.
+    /// This is not done at the start, which it would delay. Other nodes also add records, so a
+    /// count soon becomes outdated.
     async fn count_trail(&self) -> Result<(), StoreError> {
         let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT;
         let known = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,7 +226,7 @@ impl Store {
                 changes.delete.extend([table::audit(id), age]);
             }
             if self.commit(fence.around(changes)).await? == Committed::Conflict {
-                // Another node has acquired the lease and does this now.
+                // Another node has acquired the lease and continues.
                 return Ok(removed);
             }
             let kept = &self.trail.kept[index];
@@ -243,7 +241,7 @@ impl Store {
 pub(crate) fn entries(id: AuditId, event: &AuditEvent) -> impl Iterator<Item = Key> {
     let of_user = event.subject.map(|subject| table::of_user(subject, Indexed::Audit));
     let of_client = event.client.as_ref().map(|client| table::of_client(client, Indexed::Audit));
-    let age = table::entry(table::audit_ages(usize::from(event.is_anybodys())), &id.reversed());
+    let age = table::entry(table::audit_ages(usize::from(event.is_unauthenticated())), &id.reversed());
     let named = of_user.into_iter().chain(of_client).map(move |prefix| table::entry(prefix, id.as_bytes()));
     named.chain([age])
 }

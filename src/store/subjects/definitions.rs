@@ -1,7 +1,8 @@
-//! Clients of the configuration file.
+//! Clients that the configuration file defines.
 //!
-//! One commit creates, changes and removes all of them. It expects every record that was compared,
-//! so nodes with the same file agree: the second one finds no difference and writes nothing.
+//! One commit creates, changes and deletes all of them. It expects every record that was compared.
+//! Therefore nodes with the same file do not conflict: the second node finds no difference and
+//! writes nothing.
 
 use std::collections::HashSet;
 
@@ -19,7 +20,7 @@ use sealgate_domain::time::UnixTime;
 pub struct ClientDefinition<'a> {
     /// Record without times and incarnation.
     pub client: &'a Client,
-    /// Whether it may replace a client that was registered in another way.
+    /// Whether it may replace a client with the same id that was registered otherwise.
     pub adopt: bool,
 }
 
@@ -29,37 +30,37 @@ pub struct ClientDefinition<'a> {
 pub enum DefineOutcome {
     /// The stored clients equal their definitions.
     Defined(ClientsDefined),
-    /// These clients were registered in another way and are not adopted. Nothing was written.
+    /// These clients were registered otherwise and are not adopted. Nothing was written.
     Taken(Vec<ClientId>),
 }
 
-/// Changes that one commit made.
+/// Changes that the commit made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientsDefined {
     pub created: Vec<ClientId>,
-    /// Each with the names of the changed settings.
+    /// Clients with the names of their changed settings.
     pub changed: Vec<(ClientId, Vec<&'static str>)>,
-    /// Removed clients. The caller must end their grants.
+    /// Deleted clients. The caller must end their grants.
     pub removed: Vec<ClientId>,
 }
 
-/// Changes under construction.
+/// Changes that are being collected.
 #[derive(Default)]
 struct Plan {
     commit: Changes,
     defined: ClientsDefined,
     taken: Vec<ClientId>,
-    /// Adopted clients, as they were.
+    /// Adopted clients, as they were before.
     adopted: Vec<Client>,
 }
 
 impl Store {
-    /// Makes the stored clients of the configuration file equal to these definitions, in one commit.
+    /// Changes the stored clients of the configuration file to these definitions, in one commit.
     ///
-    /// The configuration limits their number. New clients get `incarnation`.
+    /// The configuration limits the number of definitions. New clients get `incarnation`.
     ///
     /// # Errors
-    /// When the store fails. Either all changes were committed or none.
+    /// Returns the store's error. Either all changes were committed or none.
     pub async fn define_clients(
         &self,
         definitions: &[ClientDefinition<'_>],
@@ -89,10 +90,10 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns which of these clients were registered in another way than by the configuration file.
+    /// Returns which of these clients were registered otherwise than by the configuration file.
     ///
     /// # Errors
-    /// When the store fails.
+    /// Returns the store's error.
     pub async fn clients_not_defined(&self, ids: impl Iterator<Item = &ClientId>) -> Result<Vec<ClientId>, StoreError> {
         let mut found = Vec::new();
         for id in ids {
@@ -102,7 +103,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes the clients whose definition is no longer in the file.
+    /// Deletes the clients that the file no longer defines.
     async fn plan_removals(&self, definitions: &[ClientDefinition<'_>], plan: &mut Plan) -> Result<(), StoreError> {
         let kept: HashSet<&ClientId> = definitions.iter().map(|definition| &definition.client.id).collect();
         let mut after = None;
@@ -110,7 +111,7 @@ impl Store {
             let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), PAGE).await?;
             let Some((last, _)) = rows.last() else { return Ok(()) };
             after = Some(last.clone());
-            // An unreadable client does not affect others; the start has logged it.
+            // Ignore unreadable clients, which the start has logged.
             let clients = rows.into_iter().filter_map(|(key, bytes)| record::decode::<Client>(&key, bytes).ok());
             for loaded in clients.filter(|loaded| loaded.value.from_configuration) {
                 if !kept.contains(&loaded.value.id) {

@@ -1,11 +1,10 @@
 //! Second factors and passkeys: one record per user, and an index from credentials to users.
 //!
 //! Secrets of authenticator apps are sealed. Each is bound to its user and app, so it cannot be
-//! unsealed from another record. The key of the recovery codes' hashes is derived from the data
-//! key.
+//! unsealed in another record. The key of recovery code hashes is derived from the data key.
 //!
-//! Also the relying party ID of WebAuthn: the host for which keys are registered. Browsers offer
-//! keys only for that host.
+//! This module also stores the relying party id of WebAuthn, which is the host that keys are
+//! registered for. Browsers offer keys only to that host.
 
 use zeroize::Zeroizing;
 
@@ -32,17 +31,17 @@ use sealgate_domain::webauthn::{CredentialId, UserHandle};
 pub enum FactorsChanged<T> {
     /// The result of the change, and the new record.
     Yes(T, Box<Factors>),
-    /// A credential to be added already belongs to a user. Nothing was changed.
+    /// A credential to add already belongs to a user. Nothing was changed.
     CredentialTaken,
 }
 
 impl Store {
-    /// Returns the factors of a user, if there ever were any.
+    /// Returns the factors of a user, if there has ever been one.
     pub async fn factors(&self, subject: Subject) -> Result<Option<Loaded<Factors>>, StoreError> {
         self.load(table::factors(subject)).await
     }
 
-    /// Returns the user to whom a credential belongs.
+    /// Returns the user that a credential belongs to.
     pub async fn owner_of_credential(&self, id: &CredentialId) -> Result<Option<Subject>, StoreError> {
         let found = self.load::<Subject>(credential_key(id)).await?;
         Ok(found.map(|found| found.value))
@@ -50,7 +49,7 @@ impl Store {
 
     /// Changes a user's factors. Repeats `change` on conflicts.
     ///
-    /// An unchanged record is not written. `handle` must be random. It is used for a new record.
+    /// An unchanged record is not written. `handle` is used for a new record, and must be random.
     pub async fn change_factors<T: Send>(
         &self,
         subject: Subject,
@@ -60,7 +59,7 @@ impl Store {
         self.change_factors_and(subject, handle, None, change).await
     }
 
-    /// Changes a user's factors like [`Store::change_factors`], and opens the revocation in the
+    /// Changes a user's factors as [`Store::change_factors`] does, and opens the revocation in the
     /// same commit.
     pub async fn change_factors_with<T: Send>(
         &self,
@@ -100,7 +99,7 @@ impl Store {
 
     /// Replaces a user's factors and the progress of a pending request, in one commit.
     ///
-    /// If two requests contain the same code or WebAuthn response, one gets a conflict.
+    /// If two requests contain the same code or WebAuthn answer, one of them gets a conflict.
     pub async fn put_factors(
         &self,
         before: Option<&Loaded<Factors>>,
@@ -121,7 +120,7 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Removes the factors and the credential index entries of a user who is being deleted.
+    /// Deletes the factors and credential index entries of a user who is being deleted.
     pub(crate) async fn remove_factors(&self, subject: Subject) -> Result<(), StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.factors(subject).await? else { return Ok(()) };
@@ -143,7 +142,7 @@ impl Store {
     }
 }
 
-/// Returns the changes that replace the record by `next`, with the credential index.
+/// Returns the changes that replace the record with `next`, and update the credential index.
 pub(crate) fn factors_changes(before: Option<&Loaded<Factors>>, next: &Factors) -> Result<Changes, StoreError> {
     let mut changes = match before {
         Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
@@ -171,15 +170,15 @@ pub(crate) fn credential_keys(factors: &Factors) -> Vec<Key> {
     factors.keys.iter().map(|key| credential_key(&key.credential.id)).collect()
 }
 
-/// Returns the keys of the entries that `next` has and `before` has not.
+/// Returns the keys of the credential index entries that `next` has and `before` does not.
 fn added(before: Option<&Factors>, next: &Factors) -> Vec<Key> {
     let known = before.map(credential_keys).unwrap_or_default();
     credential_keys(next).into_iter().filter(|key| !known.contains(key)).collect()
 }
 
 impl Store {
-    /// Seals the secret of an authenticator app of this user. `nonce` must be random and never used
-    /// again.
+    /// Seals the secret of an authenticator app of this user. `nonce` must be random and never
+    /// reused.
     ///
     /// # Errors
     /// [`SealError::NoKey`] if there is no data key.
@@ -194,7 +193,7 @@ impl Store {
         sealing.sealer.seal(&table::factor_secret(subject, factor), nonce, secret)
     }
 
-    /// Unseals the secret of an authenticator app of this user. After an error, the user needs
+    /// Unseals the secret of an authenticator app of this user. If that fails, the user needs
     /// another factor.
     ///
     /// # Errors
@@ -210,9 +209,9 @@ impl Store {
         sealing.sealer.open(&table::factor_secret(subject, factor), sealed)
     }
 
-    /// Returns the key of the recovery codes' hashes. `None` if there is no data key.
+    /// Returns the key of recovery code hashes, or `None` if there is no data key.
     ///
-    /// The key is derived from the data key. Codes that were created under another data key do not
+    /// It is derived from the data key, so codes that were created with another data key do not
     /// match.
     pub fn recovery_key(&self) -> Option<&RecoveryKey> {
         self.sealing.as_ref().map(|sealing| sealing.sealer.recovery_key())
@@ -224,7 +223,7 @@ impl Store {
     }
 }
 
-/// Security key or passkey that was removed from a user's factors.
+/// Security key or passkey that was deleted from a user's factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyAbandoned {
     pub subject: Subject,
@@ -233,12 +232,13 @@ pub struct KeyAbandoned {
 }
 
 impl Store {
-    /// Returns the host for which keys are registered. `None` before the first start of a server.
+    /// Returns the host that keys are registered for. Returns `None` before the first start of a
+    /// server.
     pub async fn relying_party(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::relying_party()).await?.map(|loaded| loaded.value))
     }
 
-    /// Returns the host for which keys are registered. `None` if no user has a key.
+    /// Returns the host that keys are registered for. Returns `None` if no user has a key.
     pub async fn keys_of(&self) -> Result<Option<String>, StoreError> {
         if self.engine.scan(&table::all(Table::Credential), None, 1).await?.is_empty() {
             return Ok(None);
@@ -246,7 +246,7 @@ impl Store {
         self.relying_party().await
     }
 
-    /// Sets the host for which keys are registered. Must be called before any registration.
+    /// Sets the host that keys are registered for. To be called before any registration.
     pub async fn set_relying_party(&self, host: &str) -> Result<(), StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let next = host.to_owned();
@@ -262,8 +262,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Counts the users with a security key or passkey. Reads all records, so requests must not use
-    /// it.
+    /// Counts the users with a security key or passkey. Reads all records, so requests must not
+    /// call it.
     pub async fn people_with_keys(&self) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None);
         loop {
@@ -274,9 +274,10 @@ impl Store {
         }
     }
 
-    /// Removes the security keys and passkeys of all users, a page of users in each call.
+    /// Deletes the security keys and passkeys of all users. Each call processes one page of users.
     ///
-    /// Returns the removed keys, and an empty list at the end. The store must not be served yet.
+    /// Returns the deleted keys, or an empty list at the end. To be called before the store is
+    /// served.
     pub async fn abandon_keys(&self) -> Result<Vec<KeyAbandoned>, StoreError> {
         let mut after = None;
         loop {
@@ -361,7 +362,8 @@ mod tests {
             RecoveryCodes::new(store_7.recovery_key().unwrap(), anna(), &random, UnixTime::from_seconds(1));
         assert!(kept.without(again.recovery_key().unwrap(), anna(), &codes[0]).is_some());
         assert!(kept.without(store_8.recovery_key().unwrap(), anna(), &codes[0]).is_none());
-        // The key of the codes' hashes is derived from the data key and differs from it.
+        // The key of recovery code hashes is derived from the data key, and is not the data key
+        // itself.
         assert!(kept.without(&RecoveryKey::new(&[7; 32]), anna(), &codes[0]).is_none());
     }
 }

@@ -1,8 +1,8 @@
-//! Forms that a user submitted after the sign-in had ended. They are stored until the user has
+//! Forms that users submitted after their sign-in had ended. They are stored until the user has
 //! signed in.
 //!
-//! Forms can contain anything, so they are sealed. Unauthenticated clients can create them, so
-//! their number is limited, and old forms are evicted.
+//! A form can contain anything, so it is sealed. Unauthenticated clients can create forms, so their
+//! number is limited, and old forms are evicted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use sealgate_domain::user::Subject;
 /// Maximum size of a stored form's body, in bytes.
 pub const MAX_FORM_BYTES: usize = 64 * 1024;
 
-/// Maximum length of a target in bytes: the gateway's limit for path and query.
+/// Maximum length of a target in bytes. This is the gateway's limit for path and query.
 const MAX_TARGET_BYTES: usize = 8 * 1024;
 
-/// Maximum number of oldest forms from which one is chosen for eviction.
+/// Number of oldest forms from which one is chosen for eviction.
 ///
-/// If only the oldest one could be evicted, concurrent evictions would conflict.
+/// If the oldest were always evicted, concurrent evictions would conflict.
 const CANDIDATES: usize = 32;
 
 /// Form that a user has submitted to an application.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Form {
-    /// User who submitted the form, if known. No other user gets the form.
+    /// User who submitted the form, if known. Only this user can fetch it.
     pub person: Option<Subject>,
     pub app: String,
     /// Path and query of the request, unchanged.
@@ -64,7 +64,8 @@ struct FormRecord {
     form: Sealed,
 }
 
-/// Parts of a form except the body. They are written before the body, so that it needs no escaping.
+/// Parts of a form except the body. They are written before the body, so that the body needs no
+/// escaping.
 #[derive(Serialize, Deserialize)]
 struct Head {
     person: Option<Subject>,
@@ -82,7 +83,7 @@ impl Store {
         Ok(self)
     }
 
-    /// Returns whether forms can be stored: there is a data key, and the limit is not zero.
+    /// Returns whether forms can be stored: there is a data key and the maximum is not zero.
     pub fn keeps_forms(&self) -> bool {
         self.sealing.as_ref().is_some_and(|sealing| sealing.most_forms > 0)
     }
@@ -92,7 +93,7 @@ impl Store {
         self.forms.known()
     }
 
-    /// Stores a form for the browser with this binding.
+    /// Stores a form for the browser with this id.
     ///
     /// `id` is the hash of the token with which the browser can fetch the form. `nonce` must be
     /// random. Returns false if the form is too long, or if forms cannot be stored.
@@ -114,8 +115,7 @@ impl Store {
         }
         let key = table::form(browser, id);
         let sealed = sealing.sealer.seal(&key, nonce, &plain(form)?)?;
-        // Incremented before writing. Otherwise, concurrent requests could all see the last free
-        // place.
+        // Increment before writing. Otherwise concurrent requests could all pass the limit.
         let begun = self.forms.begin(1);
         if begun.before >= sealing.most_forms
             && let Err(error) = self.drop_an_old_form(sealing.most_forms, usize::from(nonce[0])).await
@@ -135,12 +135,12 @@ impl Store {
         written.map(|()| true)
     }
 
-    /// Returns and removes the form that was stored for this browser under this ID.
+    /// Returns and deletes the form that was stored for this browser under this id.
     ///
-    /// If two requests do that at once, only one gets the form.
+    /// Of two concurrent requests, only one gets the form.
     ///
     /// # Errors
-    /// [`StoreError::Sealed`] if the form cannot be unsealed. It is removed nevertheless. Other
+    /// [`StoreError::Sealed`] if the form cannot be unsealed; it is deleted nevertheless. Other
     /// errors if the store fails.
     pub async fn take_form(
         &self,
@@ -170,10 +170,10 @@ impl Store {
         Ok(Some(Form { person, app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
     }
 
-    /// Removes all forms of a browser.
+    /// Deletes all forms of a browser.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn drop_forms(&self, browser: &SecretHash) -> Result<(), StoreError> {
         if self.sealing.is_none() {
             return Ok(());
@@ -187,7 +187,7 @@ impl Store {
                 let mut delete = vec![loaded.key().clone()];
                 delete.extend(entries(loaded.value.expires_at, loaded.key()));
                 let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-                // A conflict means that another request has fetched the form, because forms never
+                // A conflict means that another request has fetched the form, because forms do not
                 // change.
                 if self.commit(changes).await? == Committed::Yes {
                     self.form_gone();
@@ -204,8 +204,8 @@ impl Store {
         for (age, _) in ages.iter().cycle().skip(start).take(ages.len()) {
             let Some((key, expires_at)) = table::form_of_age(age) else { continue };
             let Some(loaded) = self.load::<FormRecord>(key.clone()).await? else {
-                // The form was fetched since, or its entry remained by mistake. The entry must not
-                // prevent evictions.
+                // The form has been fetched, or its index entry was left over by mistake. Delete
+                // the entry, so that it does not prevent evictions.
                 self.write(Changes { delete: vec![age.clone()], ..Changes::default() }).await?;
                 continue;
             };

@@ -1,6 +1,5 @@
-//! Authorization codes, consents, grants and revoked access tokens.
-//!
-//! Also the reports of processes on their responses to refreshes: one record per process.
+//! Authorization codes, consents, grants and revoked access tokens, and the processes' reports on
+//! their answers to refreshes.
 
 use std::fmt;
 
@@ -19,7 +18,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Filter of grants. All fields that are set must match.
+/// Filter for grants. A grant must match all fields that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantFilter {
     pub subject: Option<Subject>,
@@ -37,13 +36,13 @@ impl GrantFilter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantPage {
-    /// May be empty although there are more grants, if few of them match the filter.
+    /// May be empty although there are more grants, if few match the filter.
     pub grants: Vec<Grant>,
-    /// Grant after which the next page starts; `None` on the last page.
+    /// Grant after which the next page starts. `None` on the last page.
     pub next: Option<GrantId>,
 }
 
-/// Numbers of sessions and grants that were ended.
+/// Numbers of ended sessions and grants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     pub sessions: usize,
@@ -78,10 +77,10 @@ impl Store {
         self.load(table::code(hash)).await
     }
 
-    /// Marks a code as used and stores its grant, in one commit.
+    /// Marks a code as redeemed and stores its grant, in one commit.
     ///
-    /// So two redemptions of one code cannot both succeed. The code is kept until it expires, so
-    /// that a replay is detected.
+    /// Therefore two redemptions of a code cannot both succeed. The code is kept until it expires,
+    /// so that a replay is detected.
     pub async fn redeem_code(&self, code: &Loaded<Code>, grant: &Grant) -> Result<Committed, StoreError> {
         let used = Code { state: CodeState::Redeemed { grant: grant.id }, ..code.value.clone() };
         let mut changes = record::replace(code, &used)?;
@@ -93,9 +92,9 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Removes a code for which the gateway starts a session, without tokens.
+    /// Deletes a code that the gateway redeems for a session without tokens.
     ///
-    /// So two redemptions cannot both succeed, and a replay finds no code.
+    /// Therefore two redemptions of a code cannot both succeed, and a replay finds no code.
     pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
         let delete = vec![code.key().clone(), table::expiry(code.value.expires_at, code.key())];
         self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete, ..Changes::default() }).await
@@ -125,18 +124,18 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Ends all grants of a user. Returns how many were active.
+    /// Ends all grants of a user. Returns the number of grants that were active.
     ///
     /// # Errors
-    /// If the store fails. Grants that were ended remain so, and the call can be repeated.
+    /// Returns the store's error. Some grants may have ended. The call can be repeated.
     pub async fn end_grants_of_user(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
         self.end_grants(&GrantFilter { subject: Some(user), ..GrantFilter::default() }, why, now).await
     }
 
-    /// Ends all grants of a client. Returns how many were active.
+    /// Ends all grants of a client. Returns the number of grants that were active.
     ///
     /// # Errors
-    /// If the store fails. Grants that were ended remain so, and the call can be repeated.
+    /// Returns the store's error. Some grants may have ended. The call can be repeated.
     pub async fn end_grants_of_client(
         &self,
         client: &ClientId,
@@ -146,21 +145,21 @@ impl Store {
         self.end_grants(&GrantFilter { client: Some(client.clone()), ..GrantFilter::default() }, why, now).await
     }
 
-    /// Removes a user's consent to a client and ends the grants of that user and client. Returns
-    /// how many were active.
+    /// Deletes a user's consent to a client, and ends the grants of that user and client. Returns
+    /// the number of grants that were active.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn withdraw_consent(&self, user: Subject, client: &ClientId, now: UnixTime) -> Result<usize, StoreError> {
         self.write(Changes { delete: vec![table::consent(user, client)], ..Changes::default() }).await?;
         let filter = GrantFilter { subject: Some(user), client: Some(client.clone()), session: None };
         self.end_grants(&filter, EndReason::ConsentWithdrawn, now).await
     }
 
-    /// Ends all grants that match the filter. Returns how many were active.
+    /// Ends all grants that match the filter. Returns the number of grants that were active.
     ///
     /// # Errors
-    /// If the store fails. Grants that were ended remain so, and the call can be repeated.
+    /// Returns the store's error. Some grants may have ended. The call can be repeated.
     pub async fn end_grants(&self, filter: &GrantFilter, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
         let (mut ended, mut after) = (0, None);
         loop {
@@ -175,8 +174,8 @@ impl Store {
         }
     }
 
-    /// Reads `limit` grants after `after`, in order of their IDs. Returns the active grants among
-    /// them that match the filter.
+    /// Reads `limit` grants after `after`, in the order of their ids. Returns those that are active
+    /// and match the filter.
     pub async fn grants(
         &self,
         filter: &GrantFilter,
@@ -186,8 +185,8 @@ impl Store {
         let prefix = match (filter.subject, &filter.client) {
             (Some(subject), _) => table::of_user(subject, Indexed::Grant),
             (None, Some(client)) => table::of_client(client, Indexed::Grant),
-            // There is no index by session, because every refresh would have to write it and
-            // operators rarely need it.
+            // There is no index by session. Every refresh would have to write it, and operators
+            // rarely need it.
             (None, None) => table::all(Table::Grant),
         };
         let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
@@ -201,7 +200,7 @@ impl Store {
         Ok(GrantPage { grants, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
-    /// Returns up to `limit` consents of a user to clients whose ID is greater than `after`, in
+    /// Returns up to `limit` consents of a user to clients whose id is greater than `after`, in
     /// order.
     pub async fn consents_page(
         &self,
@@ -243,7 +242,7 @@ pub(crate) fn entries(grant: &Grant) -> impl Iterator<Item = Key> {
 }
 
 impl Store {
-    /// Replaces the report of a process. `is_listed` says that the expiry index already has it.
+    /// Replaces the report of a process. `is_listed` means that the expiry index already has it.
     pub async fn report_answers(
         &self,
         process: ProcessId,

@@ -1,10 +1,10 @@
 //! Pending requests of users at the provider (interactions), and sign-ins that the gateway has
 //! started.
 //!
-//! Unauthenticated clients can create both. So both are limited: in total, per browser, and per
+//! Unauthenticated clients can create both, so both are limited: in total, per browser, and per
 //! user who has signed in or chosen an account. At the total limit, the oldest one without progress
-//! is evicted, or else the oldest. So a flood shortens the time for typing a password, but blocks
-//! no one.
+//! is evicted, or else the oldest. A flood therefore shortens the time to type a password, but does
+//! not block users.
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Maximum number of open sign-ins of a browser, one for each tab. The oldest is evicted.
+/// Maximum number of pending sign-ins of a browser, one for each tab. The oldest is evicted.
 ///
-/// Interactions at the provider and sign-ins at the gateway count separately.
+/// Interactions at the provider and sign-ins at the gateway are counted separately.
 const MAX_TABS: usize = 8;
 
-/// Maximum number of pending sign-ins of a user in all browsers. Otherwise, one account could use
-/// up the total.
+/// Maximum number of pending sign-ins of a user in all browsers. Without it, a single account could
+/// use up the total.
 const MAX_PENDING_OF_USER: usize = 32;
 
 /// Time for which a request is kept after it has expired.
 ///
-/// If a sign-in page was left open overnight, the user's destination is still known and a new
-/// request is started. Kept records count towards the limits.
+/// When a user returns to a sign-in page that was open overnight, the destination is still known
+/// and a new request is started. Expired requests count towards the limits.
 const LINGER: Duration = Duration::from_hours(12);
 
 /// Returns the time until which a request with this expiry is kept.
@@ -40,12 +40,12 @@ pub(crate) fn kept_until(expires_at: UnixTime) -> UnixTime {
     expires_at.plus(LINGER)
 }
 
-/// Maximum number of entries of the expiry index that are read to find one for eviction.
+/// Maximum number of entries of the expiry index that are read to find a record to evict.
 const MAX_EXAMINED: usize = 256;
 
-/// Maximum number of oldest records from which one is chosen for eviction.
+/// Number of oldest records from which one is chosen for eviction.
 ///
-/// If only the oldest one could be evicted, concurrent evictions would conflict.
+/// If the oldest were always evicted, concurrent evictions would conflict.
 const CANDIDATES: usize = 32;
 
 /// Sign-in that the gateway has started for a browser that requested a page of an application.
@@ -56,15 +56,15 @@ pub struct SignInAttempt {
     pub app: String,
     /// Requested path and query, unchanged.
     pub wanted: String,
-    /// PKCE verifier (RFC 7636). It is useless without the code, which only the browser gets.
+    /// PKCE verifier (RFC 7636). It is useless without the code, which only the browser receives.
     pub verifier: String,
     pub expires_at: UnixTime,
-    /// Context classes. The sign-in must reach one of them. If empty, every level is sufficient.
+    /// Context classes of which the sign-in must reach one. If empty, every level suffices.
     pub acr: Vec<String>,
     /// Token of the form that was stored for this sign-in. Only this browser can use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
-    /// Sequence number within the browser, which the store sets. The lowest is evicted first.
+    /// Sequence number within the browser, assigned by the store. The lowest is evicted first.
     #[serde(default)]
     pub number: u32,
 }
@@ -79,11 +79,10 @@ impl Store {
     pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
         let prefix = table::interactions(&interaction.browser);
         let mut open: Vec<Loaded<Interaction>> = self.page(&prefix, None, MAX_TABS * 2).await?;
-        // Not sorted by time, because after a clock was set back, the newest would look like the
-        // oldest.
+        // Do not sort by time. After the clock was set back, the newest would look like the oldest.
         open.sort_by_key(|loaded| loaded.value.number);
         for oldest in open.iter().take((open.len() + 1).saturating_sub(MAX_TABS)) {
-            // A conflict means that another tab has just completed this request, which removes it
+            // A conflict means that another tab has just completed this request, which deletes it
             // too.
             let _ = self.drop_interaction(oldest).await?;
         }
@@ -97,7 +96,8 @@ impl Store {
         self.begin_waiting(key, &interaction, interaction.expires_at, entry, interaction.created_at).await
     }
 
-    /// Stores a sign-in that the gateway has started. It counts like an interaction in the total.
+    /// Stores a sign-in that the gateway has started. It counts towards the same total as
+    /// interactions.
     ///
     /// Evicts the oldest ones of the browser if it has too many.
     ///
@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// Increments the total and then writes the record. In the other order, concurrent requests
-    /// could all see the last free place.
+    /// could all pass the limit.
     async fn begin_waiting(
         &self,
         key: Key,
@@ -152,7 +152,7 @@ impl Store {
         written
     }
 
-    /// Evicts one of the oldest records, preferably one without progress.
+    /// Evicts one of the oldest records, if possible one without progress.
     async fn make_room(&self, choice: u8, now: UnixTime) -> Result<(), StoreError> {
         let candidates = self.oldest(now).await?;
         let start = usize::from(choice) % candidates.len().max(1);
@@ -165,11 +165,11 @@ impl Store {
         Err(StoreError::TooManyInteractions)
     }
 
-    /// Returns the changes that remove each of the oldest records, provided that the record has
-    /// made no progress.
+    /// Returns the changes to delete each of the oldest records. Each change fails if the record
+    /// has progressed since.
     ///
-    /// The expiry index has the records in the order of minute and table. Entries of other tables
-    /// are skipped without reading their records.
+    /// The expiry index is ordered by minute and table. Entries of other tables are skipped without
+    /// reading their records.
     async fn oldest(&self, now: UnixTime) -> Result<Vec<Changes>, StoreError> {
         let (mut idle, mut pending, mut after) = (Vec::new(), Vec::new(), None::<Key>);
         for _ in 0..MAX_EXAMINED {
@@ -193,8 +193,8 @@ impl Store {
         Ok(if idle.is_empty() { pending } else { idle })
     }
 
-    /// Returns the changes that remove the record of this expiry entry, and whether the record has
-    /// no progress or has expired.
+    /// Returns the changes to delete the record of this expiry entry, and whether the record has no
+    /// progress or has expired.
     async fn removal_of_waiting(
         &self,
         entry: &Key,
@@ -216,7 +216,7 @@ impl Store {
         Ok(found.map(|(is_idle, expect)| (is_idle, Changes { expect: vec![expect], delete, ..Changes::default() })))
     }
 
-    /// Evicts the oldest pending sign-ins of a user until one more is allowed.
+    /// Evicts the oldest pending sign-ins of a user until one more is permitted.
     async fn make_room_for_user(&self, user: Subject) -> Result<(), StoreError> {
         let entries = self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await?;
         let superfluous = (entries.len() + 1).saturating_sub(MAX_PENDING_OF_USER);
@@ -228,17 +228,18 @@ impl Store {
             match found {
                 // A conflict means that the request has just progressed or was completed.
                 Some(oldest) => drop(self.drop_interaction(&oldest).await?),
-                // A node of an older version does not maintain these entries.
+                // Nodes of an older version do not maintain these entries.
                 None => self.write(Changes { delete: vec![entry], ..Changes::default() }).await?,
             }
         }
         Ok(())
     }
 
-    /// Discards what a user has proved in pending sign-ins. They start again with the password.
+    /// Discards the completed steps of a user's pending sign-ins, which then start again with the
+    /// password.
     ///
-    /// A sign-in that waits for its second step is not a session. So it could otherwise be
-    /// completed after all sessions were ended.
+    /// A sign-in that waits for its second step is not a session. Otherwise it could be completed
+    /// after all sessions were ended.
     pub async fn end_partial_sign_ins(&self, user: Subject) -> Result<(), StoreError> {
         for (entry, _) in self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await? {
             let Some(key) = table::interaction_of_pending(&entry) else { continue };
@@ -279,7 +280,7 @@ impl Store {
         self.commit(progress_changes(loaded, next)?).await
     }
 
-    /// Removes a request that was answered. If two answers arrive at once, only one succeeds.
+    /// Deletes a request that was answered. Of two concurrent answers, only one succeeds.
     pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at, pending_entry(loaded.key(), &loaded.value)).await
     }
@@ -293,7 +294,7 @@ impl Store {
         self.load(table::sign_in_attempt(browser, state)).await
     }
 
-    /// Removes a sign-in that was completed. If two callbacks arrive at once, only one succeeds.
+    /// Deletes a completed sign-in. Of two concurrent callbacks, only one succeeds.
     pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at, None).await
     }
@@ -319,7 +320,7 @@ impl Store {
         self.interactions.gone();
     }
 
-    /// Counts interactions and started sign-ins together, because they share one total.
+    /// Counts interactions and started sign-ins, which share one total.
     pub(crate) async fn count_interactions(&self) -> Result<usize, StoreError> {
         Ok(self.count(Table::Interaction).await? + self.count(Table::SignInAttempt).await?)
     }
@@ -330,18 +331,18 @@ impl Store {
     }
 }
 
-/// Returns the user who has signed in to a request or was chosen for it.
+/// Returns the user who has signed in to a request, or was chosen for it.
 fn user_of(progress: &Progress) -> Option<Subject> {
     progress.partial.as_ref().map(|partial| partial.subject).or(progress.account)
 }
 
-/// Returns the index entry of a user's pending sign-in. `None` if there is no user yet.
+/// Returns the index entry of a user's pending sign-in, or `None` if its user is not known yet.
 pub(crate) fn pending_entry(key: &Key, interaction: &Interaction) -> Option<Key> {
     let user = user_of(&interaction.progress)?;
     Some(table::pending_sign_in(user, interaction.created_at, key))
 }
 
-/// Returns the changes that replace the interaction by `next`, with its index entry.
+/// Returns the changes that replace the interaction with `next`, and update its index entry.
 pub(crate) fn progress_changes(loaded: &Loaded<Interaction>, next: &Interaction) -> Result<Changes, StoreError> {
     let mut changes = record::replace(loaded, next)?;
     let (before, after) = (pending_entry(loaded.key(), &loaded.value), pending_entry(loaded.key(), next));

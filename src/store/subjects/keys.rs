@@ -1,12 +1,12 @@
-//! Signing keys, data keys and the admission of new nodes.
+//! Signing keys, data keys and the admission of new nodes:
 //!
-//! - The key ring: states of the signing keys, in one record, because a rotation changes two keys
-//!   atomically.
-//! - The data keys that seal records, as wrapped by tokens. Without such a token they are useless.
-//!   Exports include them. If several nodes share a store, it also has the ID of the data key that
-//!   they use: the first one that a node generated.
-//! - Requests of new nodes for the data key, and the encrypted data keys for them. Both are kept
-//!   for minutes, and are useless in another store.
+//! - The key ring, with the states of the signing keys. It is one record, because a rotation
+//!   changes two keys atomically.
+//! - The data keys that seal records, each wrapped by a token. Without that token they are useless,
+//!   and exports include them. A store that nodes share also has the id of the data key that they
+//!   use, the first one that a node generated.
+//! - Requests of new nodes for the data key, and the data keys encrypted for them. Both are kept
+//!   for minutes and are useless in another store.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,24 +20,24 @@ use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use sealgate_domain::secret::{base64url, from_base64url};
 
 impl Store {
-    /// Returns the key ring as this node sees it. Empty before the first start.
+    /// Returns the key ring as read by this node. Empty before the first start.
     pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
         let ring: Option<KeyRing> = self.load(table::key_ring()).await?.map(|loaded| loaded.value);
         Ok(ring.unwrap_or_default().of_node(self.node.as_deref()))
     }
 
-    /// Returns a number that grows when the key ring changes. Read it before the key ring.
+    /// Returns a number that increases when the key ring changes. Read it before the key ring.
     pub fn keys_counter(&self) -> u64 {
         self.engine.counters().value(Counter::Keys)
     }
 
-    /// Returns the names of the nodes that serve now.
+    /// Returns the names of the nodes that currently serve.
     pub async fn live_nodes(&self) -> Result<Vec<String>, StoreError> {
         Ok(self.engine.live_nodes().await?)
     }
 
     /// Changes the key ring. Retries on conflicts. Returns the new ring, or the error of `change`,
-    /// after which the ring is unchanged.
+    /// which leaves the ring unchanged.
     pub async fn change_key_ring(
         &self,
         change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
@@ -50,7 +50,7 @@ impl Store {
             if let Err(fault) = change(&mut next) {
                 return Ok(Err(fault));
             }
-            // The stored ring contains the keys of all nodes.
+            // The stored ring has the keys of all nodes.
             let kept = next.clone().of_node(None);
             let changes = match &loaded {
                 Some(_) if before == next => return Ok(Ok(next)),
@@ -65,7 +65,7 @@ impl Store {
     }
 }
 
-/// Maximum number of wrapping keys. A token is replaced only a few times.
+/// Maximum number of wrapping keys. Tokens are rarely replaced.
 const MAX_DATA_KEYS: usize = 256;
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl WrappedRecord {
 }
 
 impl Store {
-    /// Returns the wrapped data keys, each with the ID of its wrapping key.
+    /// Returns the wrapped data keys, each with the id of its wrapping key.
     pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MAX_DATA_KEYS).await?;
         rows.into_iter()
@@ -94,25 +94,26 @@ impl Store {
             .collect()
     }
 
-    /// Stores a data key that this wrapping key has wrapped. Those of other wrapping keys remain.
+    /// Stores a data key that was wrapped by this wrapping key. Data keys wrapped by other keys are
+    /// kept.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] if this wrapping key already has one. Other errors if the store
-    /// fails.
+    /// [`StoreError::Contended`] if there is already one for this wrapping key. Other errors if the
+    /// store fails.
     pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         self.write(record::create(table::data_key(wrapping_id), &record)?).await
     }
 
-    /// Returns the ID of the cluster's data key. `None` if it was not generated yet.
+    /// Returns the id of the cluster's data key, or `None` before it is generated.
     pub async fn cluster_data_key(&self) -> Result<Option<String>, StoreError> {
         Ok(self.load(table::data_key_id()).await?.map(|loaded| loaded.value))
     }
 
-    /// Stores the first data key of the cluster, wrapped, and its ID.
+    /// Stores the first data key of the cluster, wrapped, and its id.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] if there already is one. Other errors if the store fails.
+    /// [`StoreError::Contended`] if there is one already. Other errors if the store fails.
     pub async fn keep_first_data_key(&self, wrapping_id: &str, wrapped: &[u8], id: &str) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         let mut changes = record::create(table::data_key_id(), &id.to_owned())?;
@@ -120,10 +121,10 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Records the ID of the cluster's data key, in a store that an import has filled.
+    /// Stores the id of the cluster's data key after an import.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] if an ID was already recorded. Other errors if the store fails.
+    /// [`StoreError::Contended`] if an id is stored already. Other errors if the store fails.
     pub async fn note_cluster_data_key(&self, id: &str) -> Result<(), StoreError> {
         self.write(record::create(table::data_key_id(), &id.to_owned())?).await
     }
@@ -135,7 +136,7 @@ impl Store {
         Ok(self.load(table::node_request(node)).await?.map(|loaded| loaded.value))
     }
 
-    /// Stores the request of a new node. Replaces its previous request.
+    /// Stores the request of a new node, and replaces its previous request.
     pub async fn keep_node_request(&self, request: &NodeRequest) -> Result<(), StoreError> {
         let put = vec![(table::node_request(&request.node), record::encode(request)?)];
         let delete = vec![table::data_key_envelope(&request.node)];
@@ -157,11 +158,11 @@ impl Store {
             == Committed::Yes)
     }
 
-    /// Stores the data key as wrapped by the new node's own token, and removes the request.
+    /// Stores the data key as wrapped by the new node's token, and deletes the request.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] if this wrapping key already has one. Other errors if the store
-    /// fails.
+    /// [`StoreError::Contended`] if there is already one for this wrapping key. Other errors if the
+    /// store fails.
     pub async fn keep_received_data_key(
         &self,
         node: &str,
@@ -174,8 +175,8 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Returns the ID of this store's data key, and the data key encrypted for this public key.
-    /// `None` if there is no data key.
+    /// Returns the id of this store's data key, and the data key encrypted with this public key.
+    /// Returns `None` if there is no data key.
     ///
     /// # Errors
     /// [`NotEncrypted`] if the public key is invalid.

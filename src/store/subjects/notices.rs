@@ -1,4 +1,4 @@
-//! Rate limit of notifications: the first is sent at once, then at most one an hour with a count.
+//! Rate limit of notifications: the first is sent at once, then at most one per hour with a count.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ struct NoticeCount {
     notice: Notice,
     /// Earliest time of the next e-mail.
     next_at: UnixTime,
-    /// The e-mail that is queued for that time, and the number of events that it reports.
+    /// E-mail that is queued for that time, and the number of events that it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting: Option<(MailId, u32)>,
     expires_at: UnixTime,
@@ -31,11 +31,11 @@ struct NoticeCount {
 impl Store {
     /// Queues a notification to a user. Returns false if the outbox is full.
     ///
-    /// `mail` creates the e-mail. Its arguments are the ID of the e-mail to replace, if any, the
-    /// due time and the number of events.
+    /// `mail` creates the e-mail. Its arguments are the id of the queued e-mail to replace, if any,
+    /// the due time and the number of events.
     ///
     /// # Errors
-    /// If the store fails, and the errors of `mail`.
+    /// The store's error, or the error of `mail`.
     pub async fn add_notice(
         &self,
         (subject, notice): (Subject, Notice),
@@ -57,7 +57,7 @@ impl Store {
                 (record::replace(waiting, &mail(Some(id), next_at, count)?)?, None, Some((id, count)))
             } else {
                 if known.is_some() {
-                    // The queued e-mail was sent.
+                    // The queued e-mail has been sent.
                     next_at = next_at.plus(APART);
                 }
                 let is_first = now >= next_at;
@@ -138,7 +138,7 @@ mod tests {
             told(&store, now, number).await;
         }
         assert_eq!(waiting(&store).await, [(1000, 1), (4600, 3)]);
-        // Both were sent. The next hour begins with the second one.
+        // Both have been sent. The next hour begins with the second one.
         for mail in store.waiting_mails(None, 10).await.unwrap() {
             assert_eq!(store.replace_mail(&mail, &[]).await.unwrap(), Committed::Yes);
         }

@@ -1,8 +1,8 @@
 //! Outbox: queued e-mails, undeliverable e-mails, and records of sent e-mails.
 //!
-//! An e-mail is committed together with the change that causes it. A sender first leases it by
-//! moving its due time, so that another sender retries if this one stops. So an e-mail is sent at
-//! least once. All copies have the same `Message-ID`.
+//! An e-mail is committed together with the change that causes it. To send it, a sender first
+//! leases it by moving its due time, so that another sender retries if the first one stops.
+//! Therefore an e-mail is sent at least once. All its copies have the same `Message-ID`.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use sealgate_domain::user::Subject;
 /// Maximum number of queued e-mails.
 pub(crate) const MAX_WAITING: usize = 10_000;
 
-/// Maximum number of undeliverable e-mails. When it is reached, the oldest is removed.
+/// Maximum number of undeliverable e-mails. The oldest are deleted first.
 const MAX_TOMBSTONES: usize = 1_000;
 
-/// Numbers of e-mails in the outbox at one moment.
+/// Number of queued e-mails, and the age of the oldest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutboxCounts {
     pub waiting: usize,
@@ -42,7 +42,7 @@ pub struct OutboxRoom {
 }
 
 impl Store {
-    /// Creates a sealed e-mail that is due now. The nonce must be random.
+    /// Creates a sealed e-mail that is due at once. The nonce must be random.
     ///
     /// # Errors
     /// [`SealError::NoKey`] if there is no data key.
@@ -62,14 +62,15 @@ impl Store {
     /// Unseals the text of an e-mail.
     ///
     /// # Errors
-    /// If the text cannot be unsealed or parsed.
+    /// Returns an error if the text cannot be unsealed or parsed.
     pub fn open_mail(&self, mail: &WaitingMail) -> Result<MailMessage, SealError> {
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         let plain = sealing.sealer.open(&table::mail_text(mail.id), &mail.message)?;
         serde_json::from_slice(&plain).map_err(|_| SealError::Altered)
     }
 
-    /// Returns the keyed hash of an e-mailed code. `bound_to` contains its user and purpose.
+    /// Returns the keyed hash of an e-mailed code. `bound_to` contains the user and the purpose of
+    /// the code.
     ///
     /// # Errors
     /// [`SealError::NoKey`] if there is no data key.
@@ -88,7 +89,7 @@ impl Store {
         OutboxRoom { waiting, free: MAX_WAITING.saturating_sub(waiting) }
     }
 
-    /// Queues e-mails without another change. Returns false if the outbox is full.
+    /// Queues e-mails without any other change. Returns false if the outbox is full.
     pub async fn add_mail(&self, mails: &[WaitingMail]) -> Result<bool, StoreError> {
         if !self.has_room_for_mail(mails.len()) {
             return Ok(false);
@@ -98,8 +99,8 @@ impl Store {
         Ok(self.commit_with_mails(changes, mails).await? == Committed::Yes)
     }
 
-    /// Does the same work as [`Store::add_mail`] but stores nothing, so that response times do not
-    /// reveal the refusal.
+    /// Does the work of [`Store::add_mail`] without storing anything, so that the duration does not
+    /// reveal that no e-mail is sent.
     pub async fn add_no_mail(&self, mail: &WaitingMail) -> Result<(), StoreError> {
         record::encode(mail)?;
         let key = table::waiting_mail(mail.due_at, mail.id);
@@ -121,7 +122,7 @@ impl Store {
         committed
     }
 
-    /// Returns up to `most` e-mails that are due, in the order of their due times.
+    /// Returns up to `most` due e-mails, in the order of their due times.
     pub async fn due_mail(&self, now: UnixTime, most: usize) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
         let mut rows = self.engine.scan(&table::all(Table::Outbox), None, most).await?;
         rows.retain(|(key, _)| table::mail_due_at(key).is_some_and(|due| due <= now));
@@ -162,8 +163,8 @@ impl Store {
         }
     }
 
-    /// Leases an e-mail to one sender for the duration `lease`. `None` if another sender has leased
-    /// it.
+    /// Leases an e-mail to one sender for the duration `lease`. Returns `None` if another sender
+    /// has leased it.
     pub async fn take_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -173,8 +174,8 @@ impl Store {
         self.move_mail(mail, mail.value.taken(now, lease)).await
     }
 
-    /// Replaces a queued e-mail, possibly with another due time. `None` if another sender has
-    /// leased the e-mail.
+    /// Replaces a queued e-mail, possibly with another due time. Returns `None` if another sender
+    /// has leased it.
     pub async fn move_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -198,7 +199,7 @@ impl Store {
         }
     }
 
-    /// Replaces an e-mail by others, after its recipient was looked up.
+    /// Replaces an e-mail with others, after its recipient was determined.
     pub async fn replace_mail(
         &self,
         mail: &Loaded<WaitingMail>,
@@ -209,7 +210,7 @@ impl Store {
         self.commit_without_mail(changes, others).await
     }
 
-    /// Commits changes that remove an e-mail and add `others`, and counts the e-mails.
+    /// Commits changes that delete an e-mail and add `others`, and counts the e-mails.
     pub(crate) async fn commit_without_mail(
         &self,
         changes: Changes,
@@ -222,7 +223,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Removes a sent e-mail from the outbox and stores a record of it.
+    /// Deletes a sent e-mail from the outbox, and stores a record of it.
     pub async fn mail_was_sent(&self, mail: &Loaded<WaitingMail>, sent: &SentMail) -> Result<Committed, StoreError> {
         let key = table::sent_mail(sent.at, sent.id);
         let mut changes = removal(mail);
@@ -231,8 +232,8 @@ impl Store {
         self.commit_without_mail(changes, &[]).await
     }
 
-    /// Moves an e-mail to the undeliverable ones. Removes the oldest undeliverable e-mail if there
-    /// are too many.
+    /// Moves an e-mail to the undeliverable ones, and deletes the oldest of those if there are too
+    /// many.
     pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
         let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_TOMBSTONES).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
@@ -288,7 +289,8 @@ impl Store {
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Makes a queued or undeliverable e-mail due now. Returns false if no such e-mail has this ID.
+    /// Makes a queued or undeliverable e-mail due at once. Returns false if there is no such e-mail
+    /// with this id.
     pub async fn retry_mail(&self, id: MailId, now: UnixTime) -> Result<bool, StoreError> {
         if let Some(waiting) = self.find_waiting(id).await? {
             let next = WaitingMail { due_at: now, ..waiting.value.clone() };
@@ -303,7 +305,8 @@ impl Store {
         Ok(self.commit_with_mails(changes, std::slice::from_ref(&mail)).await? == Committed::Yes)
     }
 
-    /// Removes a queued or undeliverable e-mail. Returns false if no such e-mail has this ID.
+    /// Deletes a queued or undeliverable e-mail. Returns false if there is no such e-mail with this
+    /// id.
     pub async fn drop_mail(&self, id: MailId) -> Result<bool, StoreError> {
         if let Some(waiting) = self.find_waiting(id).await? {
             return Ok(self.commit_without_mail(removal(&waiting), &[]).await? == Committed::Yes);
@@ -312,9 +315,9 @@ impl Store {
         Ok(self.commit(removal(&dead)).await? == Committed::Yes)
     }
 
-    /// Removes the queued e-mails of this kind to a user, because their content has become invalid.
+    /// Deletes the queued e-mails of this kind to a user, because their content is no longer valid.
     ///
-    /// Reads the whole outbox, so unauthenticated requests must not use it.
+    /// Reads the whole outbox, so unauthenticated requests must not call it.
     pub async fn drop_mails_of(&self, subject: Subject, kind: MailKind) -> Result<(), StoreError> {
         let mut after = None::<WaitingMail>;
         loop {
@@ -322,7 +325,7 @@ impl Store {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.value.clone());
             for mail in page.iter().filter(|mail| mail.value.subject == Some(subject) && mail.value.kind == kind) {
-                // A conflict means that another process has sent or removed the e-mail.
+                // A conflict means that another process has sent or deleted the e-mail.
                 let _ = self.commit_without_mail(removal(mail), &[]).await?;
             }
         }
@@ -345,9 +348,9 @@ impl Store {
         Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
     }
 
-    /// Counts the e-mails in the outbox. Reads all of them, so requests must not use it.
+    /// Counts the queued e-mails. Reads all of them, so requests must not call it.
     ///
-    /// If this process is alone on the store, also corrects the total, because a command may have
+    /// If only this process uses the store, also corrects the total, because a command may have
     /// queued or sent e-mails.
     pub async fn count_outbox(&self) -> Result<OutboxCounts, StoreError> {
         let (mut waiting, mut oldest, mut after) = (0, None::<UnixTime>, None::<Key>);
@@ -366,9 +369,9 @@ impl Store {
         Ok(OutboxCounts { waiting, dead, oldest })
     }
 
-    /// Returns up to `limit` records under a prefix. Unreadable ones are omitted.
+    /// Returns up to `limit` records with this prefix, without unreadable ones.
     ///
-    /// One damaged e-mail must prevent neither other e-mails nor the start of the program.
+    /// A damaged e-mail must not block other e-mails or the start of the program.
     async fn readable<T: DeserializeOwned>(
         &self,
         prefix: &[u8],
@@ -512,7 +515,7 @@ mod tests {
         assert!(store.add_mail(&[waiting(&store, 1, at(50)), waiting(&store, 2, at(60))]).await.unwrap());
         let counts = store.count_outbox().await.unwrap();
         assert_eq!(counts, OutboxCounts { waiting: 4, dead: 1, oldest: Some(at(50)) });
-        // Unreadable e-mails are also skipped if they fill a page.
+        // Unreadable e-mails are skipped even if they fill a page.
         assert_eq!(store.waiting_mails(None, 1).await.unwrap()[0].value.created_at, at(50));
         let due = store.due_mail(at(100), 10).await.unwrap();
         let sent = SentMail::new(&due[0].value, "250 ok", at(100));

@@ -1,6 +1,6 @@
-//! Self-registrations of users whose e-mail address is not confirmed yet.
+//! Self-registrations of users whose e-mail address is not verified yet.
 //!
-//! Their number is limited. At the limit, no registration can start until others are removed.
+//! Their number is limited. At the limit, no registration can begin until others have ended.
 
 use crate::engine::{Changes, Expect};
 use crate::format::record::Loaded;
@@ -16,17 +16,17 @@ use sealgate_domain::pending_registration::PendingRegistration;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::User;
 
-/// Maximum number of pending registrations. The server sends at most 60 such e-mails a minute, and
-/// a registration is kept for an hour.
+/// Maximum number of pending registrations. The server sends at most 60 of their e-mails per
+/// minute, and a registration lasts an hour.
 const MAX_PENDING: usize = 10_000;
 
 impl Store {
-    /// Returns whether another registration can start.
+    /// Returns whether another registration can begin.
     pub fn has_room_for_registration(&self) -> bool {
         self.pending_registrations.known() < MAX_PENDING && self.has_room_for_mail(1)
     }
 
-    /// Stores a registration together with the e-mail that contains its code.
+    /// Stores a registration, in one commit with the e-mail that contains its code.
     ///
     /// `id` is the hash of the browser's token. Returns false if a limit is reached.
     pub async fn begin_registration(
@@ -38,8 +38,7 @@ impl Store {
         if !self.has_room_for_mail(1) {
             return Ok(false);
         }
-        // Incremented before writing. Otherwise, concurrent requests could all see the last free
-        // place.
+        // Increment before writing. Otherwise concurrent requests could all pass the limit.
         let begun = self.pending_registrations.begin(1);
         if begun.before >= MAX_PENDING {
             begun.give_back();
@@ -63,8 +62,8 @@ impl Store {
         }
     }
 
-    /// Does the same work as [`Store::begin_registration`] but stores nothing, so that response
-    /// times do not reveal the refusal.
+    /// Does the work of [`Store::begin_registration`] without storing anything, so that the
+    /// duration does not reveal that no registration has begun.
     pub async fn begin_no_registration(
         &self,
         id: &SecretHash,
@@ -94,7 +93,7 @@ impl Store {
         self.commit(record::replace(loaded, next)?).await
     }
 
-    /// Moves a registration to another ID, so that the browser's previous token is no longer valid.
+    /// Moves a registration to another id, so that the browser's previous token becomes invalid.
     pub async fn move_registration(
         &self,
         loaded: &Loaded<PendingRegistration>,
@@ -106,7 +105,7 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Removes a registration.
+    /// Deletes a registration.
     pub async fn drop_registration(&self, loaded: &Loaded<PendingRegistration>) -> Result<Committed, StoreError> {
         let committed = self.commit(removal(loaded)).await?;
         if committed == Committed::Yes {
@@ -115,7 +114,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Creates the account, with its passkey if there is one, and removes the registration, in one
+    /// Creates the account, with its passkey if there is one, and deletes the registration, in one
     /// commit.
     ///
     /// Returns `Conflict` if the e-mail address or the passkey is taken, or if the account was
@@ -138,7 +137,7 @@ impl Store {
         Ok(committed)
     }
 
-    /// Counts the registrations and corrects the total, because other processes may have removed
+    /// Counts the registrations and corrects the total, because other processes may have deleted
     /// some.
     pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
         if !self.is_shared() {
@@ -159,7 +158,7 @@ fn creation(id: &SecretHash, pending: &PendingRegistration) -> Result<Changes, S
     Ok(changes)
 }
 
-/// Returns the changes that remove a registration and its expiry entry.
+/// Returns the changes that delete a registration and its expiry entry.
 fn removal(loaded: &Loaded<PendingRegistration>) -> Changes {
     let expect: Vec<Expect> = vec![loaded.unchanged()];
     let delete = vec![loaded.key().clone(), table::expiry(loaded.value.expires_at, loaded.key())];
@@ -195,7 +194,7 @@ mod tests {
         assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
         assert!(!store.has_room_for_registration());
         assert!(!store.begin_registration(&ids[1], &pending(), &mail(2)).await.unwrap());
-        // Under another ID, the registration still counts once.
+        // A registration that has moved to another id is still counted once.
         let loaded = store.pending_registration(&ids[0]).await.unwrap().unwrap();
         assert_eq!(store.move_registration(&loaded, &ids[1], &pending()).await.unwrap(), Committed::Yes);
         assert!(store.pending_registration(&ids[0]).await.unwrap().is_none());

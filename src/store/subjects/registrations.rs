@@ -1,8 +1,8 @@
-//! Self-registered clients: initial access tokens, the limit of clients, and removal of unused
+//! Self-registered clients: initial access tokens, the limit of clients, and deletion of unused
 //! clients.
 //!
-//! If registration is open, unauthenticated clients can create them. Their number is tracked,
-//! because counting would read all of them for each request.
+//! If registration is open, unauthenticated clients can register. The number of clients is tracked,
+//! because counting them would read all of them for each request.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const STEP: usize = 64;
 #[must_use]
 pub enum Registered {
     Added,
-    /// The ID is taken, or another request has used the initial access token.
+    /// The id is taken, or another request has used the initial access token.
     Lost,
     /// The limit of self-registered clients is reached.
     Full,
@@ -38,13 +38,13 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Returns whether an initial access token is valid. Does not use it up.
+    /// Returns whether an initial access token is valid. Does not use it.
     pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
         let loaded = self.load::<UnixTime>(table::once(hash)).await?;
         Ok(loaded.is_some_and(|loaded| now < loaded.value))
     }
 
-    /// Adds a client and uses up the initial access token, in one commit. `most` is the limit of
+    /// Adds a client and uses the initial access token, in one commit. `most` is the limit of
     /// self-registered clients.
     pub async fn register_client(
         &self,
@@ -52,8 +52,7 @@ impl Store {
         initial_token: Option<&SecretHash>,
         most: usize,
     ) -> Result<Registered, StoreError> {
-        // Incremented before writing. Otherwise, concurrent requests could all see the last free
-        // place.
+        // Increment before writing. Otherwise concurrent requests could all pass the limit.
         let begun = self.registrations.begin(1);
         if begun.before >= most {
             begun.give_back();
@@ -89,8 +88,8 @@ impl Store {
         })
     }
 
-    /// Records that a client is about to receive its first token, so that it is not removed as
-    /// unused. Returns false if it was removed already.
+    /// Records that a client is about to receive its first token, so that it is not deleted as
+    /// unused. Returns false if it was already deleted.
     pub async fn note_use(&self, client: &Client) -> Result<bool, StoreError> {
         if client.registration.as_ref().is_none_or(|own| own.used) {
             return Ok(true);
@@ -103,10 +102,12 @@ impl Store {
         Ok(self.change_client(&client.id, used).await?.is_some())
     }
 
-    /// Counts the self-registered clients, and sets the deadline `unused` for those without one.
+    /// Counts the self-registered clients, and sets the deadline `unused` for clients that have
+    /// none.
     ///
-    /// Clients of an older program have no deadline if it is unknown whether they were used. Runs
-    /// at the start, before this process serves. Other nodes may be serving.
+    /// Clients of an older program have no deadline, because that program did not record whether
+    /// they were used. To be called at the start, before this process serves. Other nodes may be
+    /// serving.
     pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
         let (mut count, mut after, mut conflicts) = (0, None::<Key>, 0);
         loop {
@@ -115,7 +116,7 @@ impl Store {
             let last = last.clone();
             let (on_page, changes) = with_deadlines(rows, now, unused)?;
             if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
-                // Another node has changed a client on this page, so the page is read again.
+                // Another node has changed a client of this page, so read the page again.
                 conflicts += 1;
                 if conflicts == MAX_CONFLICTS {
                     return Err(StoreError::Contended);
@@ -154,7 +155,7 @@ impl Store {
     }
 }
 
-/// Returns the number of self-registered clients in these rows, and the writes that add missing
+/// Returns the number of self-registered clients in these rows, and the changes that add missing
 /// deadlines.
 fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> Result<(usize, Changes), StoreError> {
     let (mut count, mut changes) = (0, Changes::default());
@@ -179,8 +180,8 @@ fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> R
             changes.expect.extend(next.expect);
             changes.put.extend(next.put);
         }
-        // An existing entry does not matter: the client may have been approved when the entry was
-        // due, and unapproved since.
+        // Write the entry even if there may be one: the client may have been approved when an
+        // earlier entry was due, and have lost the approval since.
         changes.put.push((table::expiry(until, &key), Vec::new()));
     }
     Ok((count, changes))

@@ -33,24 +33,24 @@ pub enum RenameOutcome {
 #[must_use]
 pub enum AddOutcome {
     Added,
-    /// A record with this ID, e-mail address or username exists. Nothing was changed.
+    /// There is a record with this id, e-mail address or username. Nothing was changed.
     Exists,
 }
 
-/// Maximum number of users that are read for one search.
+/// Maximum number of users that are read for one page of a search.
 const MAX_EXAMINED: usize = 4096;
 
 /// Page of users that match a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsersFound {
-    /// May be empty although there are more users, if few of them match.
+    /// May be empty although there are more users, if few match.
     pub users: Vec<User>,
-    /// User after whom the next page starts; `None` if all users were read.
+    /// User after whom the next page starts. `None` if all users were read.
     pub next: Option<Subject>,
 }
 
 impl Store {
-    /// Returns the client with this ID, even if it is disabled.
+    /// Returns the client with this id, even if it is disabled.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         Ok(self.load(table::client(id)).await?.map(|loaded| loaded.value))
     }
@@ -62,11 +62,12 @@ impl Store {
         })
     }
 
-    /// Changes a client. Retries on conflicts. Returns the new client, or `None` if there is no
-    /// such client.
+    /// Changes a client. Retries on conflicts. Returns the new client, or `None` if there is none
+    /// with this id.
     ///
     /// # Errors
-    /// [`StoreError::DefinedClient`], and nothing has changed; when the store fails.
+    /// [`StoreError::DefinedClient`] if the configuration file defines the client, or the store's
+    /// error. Nothing was changed then.
     pub async fn change_client(
         &self,
         id: &ClientId,
@@ -84,20 +85,20 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Removes a client and ends its grants, so that a later client with the same ID does not get
+    /// Deletes a client and ends its grants, so that a later client with the same id does not get
     /// them.
     ///
     /// # Errors
-    /// [`StoreError::DefinedClient`] for a client of the configuration file: nothing was changed.
-    /// If the store fails. The call can be repeated.
+    /// [`StoreError::DefinedClient`] if the configuration file defines the client; nothing was
+    /// changed then. Other errors if the store fails; the call can be repeated.
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
-        // The record is removed first, so that no grant can be created while grants are ended.
+        // Delete the record first, so that no grant is created while the grants are ended.
         let existed = self.remove_client(id).await?;
         self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         Ok(existed)
     }
 
-    /// Removes only the record of a client. Retries on conflicts.
+    /// Deletes the record of a client only. Retries on conflicts.
     async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
@@ -142,7 +143,7 @@ impl Store {
 
     /// Returns the user whose e-mail address or username has this lookup key, even if disabled.
     ///
-    /// No name can be both an e-mail address and a username.
+    /// No e-mail address is also a username.
     pub async fn user_by_lookup_key(&self, key: &SecretHash) -> Result<Option<User>, StoreError> {
         let mut found = self.load::<Subject>(table::email(key)).await?;
         if found.is_none() {
@@ -154,9 +155,9 @@ impl Store {
         }
     }
 
-    /// Returns the user with this typed e-mail address or username, even if disabled.
+    /// Returns the user with this e-mail address or username, as typed, even if disabled.
     ///
-    /// No name can be both an e-mail address and a username.
+    /// No e-mail address is also a username.
     pub async fn user_by_sign_in_name(&self, typed: &str) -> Result<Option<User>, StoreError> {
         match (Email::parse(typed), Username::typed(typed)) {
             (Some(email), _) => self.user_by_email(&email).await,
@@ -173,7 +174,7 @@ impl Store {
     pub async fn add_users(&self, users: &[User]) -> Result<AddOutcome, StoreError> {
         let mut changes = Changes::default();
         for (number, user) in users.iter().enumerate() {
-            // Encoding a user takes microseconds. The task yields now and then, so that others can
+            // Encoding a user takes microseconds. Yield from time to time, so that other tasks can
             // run.
             if number % PAGE == PAGE - 1 {
                 tokio::task::yield_now().await;
@@ -207,7 +208,7 @@ impl Store {
 
     /// Changes a user, possibly with another e-mail address or username. Retries on conflicts.
     ///
-    /// Changes to `sub` are ignored. Other users can take a name that becomes free.
+    /// Changes to `sub` are ignored. Other users can then use the previous names.
     pub async fn rename_user(
         &self,
         subject: Subject,
@@ -216,8 +217,8 @@ impl Store {
         self.rename_user_and_tell(subject, change, |_, _| None).await
     }
 
-    /// Returns the changes to a user and the index entries of the names, or the outcome if another
-    /// user has a new name.
+    /// Returns the changes to a user and to the index entries of the user's names, or the outcome
+    /// if another user has one of the new names.
     pub(crate) async fn rename_changes(
         &self,
         loaded: &Loaded<User>,
@@ -235,10 +236,10 @@ impl Store {
         Ok(Ok(changes))
     }
 
-    /// Removes a user with all sessions, grants and consents.
+    /// Deletes a user with all sessions, grants and consents.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn delete_user(&self, subject: Subject, now: UnixTime) -> Result<bool, StoreError> {
         let revocation = self.new_revocation(subject, EndReason::Administrator, now);
         if !self.remove_user(&revocation).await? {
@@ -257,10 +258,10 @@ impl Store {
         }
     }
 
-    /// Removes the record of a user and the index entries of the names. Retries on conflicts.
+    /// Deletes the record of a user and the index entries of the user's names. Retries on
+    /// conflicts.
     ///
-    /// If another request changes a name at the same time, the entry of the new name is removed
-    /// too.
+    /// If another request changes a name at the same time, deletes the entry of the new name too.
     async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };
@@ -283,9 +284,8 @@ impl Store {
     /// Returns up to `limit` users after `after` that match a search ([`User::answers_to`]), in the
     /// order of their `sub`.
     ///
-    /// Reads a limited number of users, so a page may have fewer than `limit` although there are
-    /// more.
-    /// Reads a bounded number of users: there may be a `next` with fewer than `limit` matches.
+    /// Reads a limited number of users, so a page may have fewer than `limit` users although there
+    /// are more.
     pub async fn find_users(
         &self,
         typed: &str,
@@ -314,13 +314,13 @@ impl Store {
     }
 }
 
-/// Refuses a change of a client of the configuration file, which only [`Store::define_clients`]
-/// may change.
+/// Refuses to change a client of the configuration file, which only [`Store::define_clients`] may
+/// change.
 fn refuse_defined(client: &Client) -> Result<(), StoreError> {
     if client.from_configuration { Err(StoreError::DefinedClient(client.id.clone())) } else { Ok(()) }
 }
 
-/// Returns the changes that add a user with the index entries of the names.
+/// Returns the changes that add a user, with the index entries of the user's names.
 pub(crate) fn user_creation(user: &User) -> Result<Changes, StoreError> {
     let mut changes = record::create(table::user(user.sub), user)?;
     for name in names(user) {
@@ -330,8 +330,8 @@ pub(crate) fn user_creation(user: &User) -> Result<Changes, StoreError> {
     Ok(changes)
 }
 
-/// Returns the changes to the index entries of a user's names. They conflict if another user has a
-/// new name.
+/// Returns the changes to the index entries of a user's names. They conflict if another user has
+/// one of the new names.
 pub(crate) fn names_changes(before: &User, after: &User) -> Result<Changes, StoreError> {
     let (before, names) = (names(before), names(after));
     let mut changes = Changes::default();

@@ -1,8 +1,8 @@
 //! Revocation of all access of a user.
 //!
-//! A revocation changes many records, and the process may crash after the commit that requires it,
-//! such as a password change. So that commit also stores an open revocation. If it is not
-//! completed, the next start or garbage collection completes it.
+//! A revocation changes many records. The process may crash after the commit that requires the
+//! revocation, such as a change of the password. Therefore that commit also stores an open
+//! revocation. If it is not completed, the next start or garbage collection completes it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 
-/// Delay before garbage collection completes a revocation. It is sufficient for many thousands of
-/// records.
+/// Time after which garbage collection completes a revocation. It suffices to process many
+/// thousands of records.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Order to end all sessions, grants, application passwords and e-mailed links of a user.
@@ -29,7 +29,8 @@ pub struct Revocation {
     pub subject: Subject,
     pub why: EndReason,
     pub at: UnixTime,
-    /// Distinguishes revocations of the same second: completing one must not close another.
+    /// Distinguishes revocations of the same second, because the completion of one must not close
+    /// another.
     pub(crate) number: u64,
 }
 
@@ -52,35 +53,36 @@ impl Store {
     /// Ends a user's sessions and grants on all nodes, so that the user must sign in again
     /// everywhere.
     ///
-    /// Consents remain. The caller has already committed the open revocation with the change that
-    /// requires it.
+    /// Consents are kept. The caller has already opened the revocation in the commit that requires
+    /// it.
     ///
     /// # Errors
-    /// If the store fails. What was ended remains so, and garbage collection completes the rest.
+    /// Returns the store's error. Some access may have ended, and garbage collection completes the
+    /// rest.
     pub async fn carry_out(&self, revocation: &Revocation) -> Result<Ended, StoreError> {
         let (user, at) = (revocation.subject, revocation.at);
-        // The revocation may end the session that has caused it.
+        // The revocation may end the session that caused it.
         let store = self.for_server();
-        // In this order: a pending sign-in could become a session, and a session could create a
+        // The order matters: a pending sign-in could become a session, and a session could create a
         // grant.
         store.end_partial_sign_ins(user).await?;
         let sessions = store.end_sessions_of_user(user).await?;
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;
-        // Includes links that were e-mailed after that commit.
+        // This includes links that were e-mailed after the commit.
         store.take_links_back(user).await?;
         store.close_revocation(revocation).await?;
         Ok(Ended { sessions, grants })
     }
 
-    /// Records that the revocation is completed.
+    /// Records that the revocation is complete.
     pub async fn close_revocation(&self, revocation: &Revocation) -> Result<(), StoreError> {
         let key = revocation.key();
         let entry = table::expiry(revocation.due_at(), &key);
         self.for_server().write(Changes { delete: vec![key, entry], ..Changes::default() }).await
     }
 
-    /// Opens and executes a revocation without another change.
+    /// Opens and executes a revocation, without any other change.
     ///
     /// # Errors
     /// See [`Store::carry_out`].
@@ -95,7 +97,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Changes a user like [`Store::change_user`], and opens the revocation in the same commit.
+    /// Changes a user as [`Store::change_user`] does, and opens the revocation in the same commit.
     pub async fn change_user_with(
         &self,
         revocation: &Revocation,
@@ -104,15 +106,15 @@ impl Store {
         self.change_user_and(revocation.subject, Some(revocation), change).await
     }
 
-    /// Executes the revocations that an earlier process has left open. Must run before this process
-    /// serves. Returns their number.
+    /// Executes the revocations that an earlier process has left open. To be called before this
+    /// process serves. Returns their number.
     ///
-    /// If nodes share the store, another one may be executing a revocation. Revocations that are
-    /// not due yet are left to that node or to garbage collection. A damaged record does not
-    /// prevent the start: it is logged, and garbage collection retries it.
+    /// Another node may be executing a revocation that is not due yet, so that node or garbage
+    /// collection completes it. A damaged record does not prevent the start: it is logged, and
+    /// garbage collection retries it.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn carry_out_open_revocations(&self, now: UnixTime) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None::<Key>);
         loop {
@@ -157,8 +159,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Adds the open revocation to the changes, and removes the user's e-mailed links. Everyone who
-    /// can read the mailbox could use such a link.
+    /// Opens the revocation in these changes, and deletes the user's e-mailed links, because
+    /// everyone who can read the mailbox could use them.
     pub(crate) async fn opened_without_links(
         &self,
         mut changes: Changes,
@@ -171,9 +173,10 @@ impl Store {
     }
 }
 
-/// Adds the open revocation to the changes.
+/// Opens the revocation in these changes.
 ///
-/// [`Store::carry_out`] later removes the user's e-mailed links, unless these changes do.
+/// The user's e-mailed links remain valid until [`Store::carry_out`], unless these changes delete
+/// them.
 pub(crate) fn opened(mut changes: Changes, revocation: Option<&Revocation>) -> Result<Changes, StoreError> {
     if let Some(revocation) = revocation {
         let key = revocation.key();

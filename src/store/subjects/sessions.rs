@@ -1,7 +1,7 @@
-//! Browser sessions, and the applications' sessions that depend on them.
+//! Browser sessions, and the application sessions that depend on them.
 //!
-//! Also combined reads for access decisions, which need one round trip instead of several, and the
-//! browsers in which a user has signed in before (one small record per user).
+//! This module also has combined reads for access decisions, which take one round trip instead of
+//! several, and the browsers in which a user has signed in before (one small record per user).
 
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ const TOUCH: Duration = Duration::from_mins(1);
 pub struct SessionPage {
     /// Sessions, including expired ones.
     pub sessions: Vec<Session>,
-    /// Session after which the next page starts; `None` on the last page.
+    /// Session after which the next page starts. `None` on the last page.
     pub next: Option<SessionId>,
 }
 
 impl Store {
-    /// Returns the session with this ID, even if it has expired.
+    /// Returns the session with this id, even if it has expired.
     pub async fn session(&self, id: SessionId) -> Result<Option<Loaded<Session>>, StoreError> {
         self.load(table::session(id)).await
     }
@@ -58,10 +58,10 @@ impl Store {
         Ok(committed)
     }
 
-    /// Moves a session to another ID and cookie. Codes and application sessions of the old ID end.
+    /// Moves a session to another id and cookie. Codes and application sessions of the old id end.
     ///
-    /// `next` returns the new session, or `None` if the session no longer belongs to the caller. If
-    /// there is a revocation, the same commit opens it. Returns whether the session was moved.
+    /// `next` returns the new session, or `None` if the session is no longer the caller's. If there
+    /// is a revocation, the same commit opens it. Returns whether the session was moved.
     pub async fn move_session(
         &self,
         id: SessionId,
@@ -86,10 +86,10 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Records that a session is in use, at most once a minute. Errors are only logged.
+    /// Records that a session is in use, at most once a minute.
     ///
-    /// If the session changes at the same time, it is in use anyway. Read-only requests must work
-    /// even if the store accepts no writes.
+    /// Errors are only logged, because read-only requests must work even if the store refuses
+    /// writes. On a conflict, another request has changed the session and thereby recorded its use.
     pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) {
         if now.since(loaded.value.last_seen_at) < TOUCH {
             return;
@@ -104,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Ends a session, and thereby the application sessions that depend on it.
+    /// Ends a session, and with it the application sessions that depend on it.
     pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
@@ -118,7 +118,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns up to `limit` sessions in which this user is signed in and whose ID is greater than
+    /// Returns up to `limit` sessions in which this user is signed in, with ids greater than
     /// `after`, in order.
     pub async fn sessions_of_user(
         &self,
@@ -138,27 +138,27 @@ impl Store {
         Ok(SessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
-    /// Ends all sessions in which this user is signed in, and removes the user's known browsers.
+    /// Ends all sessions in which this user is signed in, and deletes the user's known browsers.
     ///
     /// Returns the number of sessions.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn end_sessions_of_user(&self, user: Subject) -> Result<usize, StoreError> {
         self.forget_browsers(user, None).await?;
         self.end_sessions_but(user, None).await
     }
 
-    /// Ends all sessions in which this user is signed in, except for `kept`. Returns their number.
+    /// Ends all sessions in which this user is signed in, except `kept`. Returns their number.
     ///
     /// # Errors
-    /// If the store fails. The call can be repeated.
+    /// Returns the store's error. The call can be repeated.
     pub async fn end_other_sessions_of_user(&self, user: Subject, kept: SessionId) -> Result<usize, StoreError> {
         self.end_sessions_but(user, Some(kept)).await
     }
 
-    /// Ends the user's sessions, except for `kept`. Repeats the search until it finds none, because
-    /// it can miss a session that moves to another ID during the search.
+    /// Ends the user's sessions, except `kept`. Searches again until none is found, because a
+    /// search can miss a session that moves to another id at the same time.
     async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
         let mut ended = 0;
         for _ in 0..MAX_CONFLICTS {
@@ -181,8 +181,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns the application session with this ID, even if it has expired. The caller must also
-    /// check the provider's session on which it depends.
+    /// Returns the application session with this id, even if it has expired. The caller must also
+    /// check the session at the provider that it depends on.
     pub async fn app_session(&self, id: SessionId) -> Result<Option<Loaded<AppSession>>, StoreError> {
         self.load(table::app_session(id)).await
     }
@@ -195,17 +195,17 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Ends an application session. The provider's session remains.
+    /// Ends an application session. The session at the provider continues.
     pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
         let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
         let delete = vec![loaded.key().clone()];
-        // Application sessions never change, so a conflict means that it was removed.
+        // Application sessions do not change, so a conflict means that it was deleted.
         let _ = self.commit(Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }).await?;
         Ok(())
     }
 }
 
-/// Returns the index entries of a session: one for each signed-in user.
+/// Returns the index entries of a session, one for each signed-in user.
 pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
     let id = *session.id.as_bytes();
     session
@@ -216,11 +216,11 @@ pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
         .into_iter()
 }
 
-/// Current records on which an access token depends.
+/// Current state of the records that an access token depends on.
 #[derive(Debug)]
 pub struct TokenState {
     pub grant: Option<Grant>,
-    /// The client of the token, if it is registered.
+    /// Client of the token, if it is registered.
     pub client: Option<Client>,
     pub user: Option<User>,
     /// Whether the token was revoked individually.
@@ -228,9 +228,9 @@ pub struct TokenState {
 }
 
 impl Store {
-    /// Reads the records on which the access token with this `jti` depends.
+    /// Reads the records that the access token with this `jti` depends on.
     ///
-    /// `client` is `None` if the token's client cannot be a registered one.
+    /// `client` is `None` if the token's client is not a registered one.
     pub async fn token_standing(
         &self,
         grant: GrantId,
@@ -264,7 +264,7 @@ impl Store {
         Ok((of(&keys, 0, session)?, of(&keys, 1, user)?.map(|loaded| loaded.value)))
     }
 
-    /// Returns the sessions with these IDs, even if they have expired. Omits missing and unreadable
+    /// Returns the sessions with these ids, even if they have expired. Omits missing and unreadable
     /// ones.
     pub async fn sessions(&self, ids: &[SessionId]) -> Result<Vec<Loaded<Session>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::session(*id)).collect();
@@ -280,14 +280,14 @@ fn of<T: DeserializeOwned>(keys: &[Key], at: usize, bytes: Option<Value>) -> Res
 }
 
 impl Store {
-    /// Returns the browsers in which this user has signed in. None if there is no such user.
+    /// Returns the browsers in which this user has signed in. The set is empty if there is no such
+    /// user.
     pub async fn known_browsers(&self, subject: Subject) -> Result<KnownBrowsers, StoreError> {
         let loaded = self.load(table::known_browsers(subject)).await?;
         Ok(loaded.map_or_else(|| KnownBrowsers::none(subject), |loaded| loaded.value))
     }
 
-    /// Records a sign-in in the browser with this mark. `replaced` is the previous mark of that
-    /// browser.
+    /// Records a sign-in in the browser with this mark. `replaced` is the browser's previous mark.
     pub async fn learn_browser(
         &self,
         subject: Subject,
@@ -315,17 +315,17 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Removes the known browsers of this user, except for the one with the mark `kept`.
+    /// Deletes the known browsers of this user, except the one with the mark `kept`.
     pub async fn forget_browsers(&self, subject: Subject, kept: Option<SecretHash>) -> Result<(), StoreError> {
         let Some(kept) = kept else {
-            // The expiry entry remains, and garbage collection removes it.
+            // The expiry entry is left to garbage collection.
             let delete = vec![table::known_browsers(subject)];
             return self.write(Changes { delete, ..Changes::default() }).await;
         };
         self.change_browsers(subject, |known| known.keep(kept)).await
     }
 
-    /// Removes a known browser of this user.
+    /// Deletes a known browser of this user.
     pub async fn forget_browser(&self, subject: Subject, mark: SecretHash) -> Result<(), StoreError> {
         self.change_browsers(subject, |known| known.forget(mark)).await
     }

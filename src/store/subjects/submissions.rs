@@ -1,11 +1,12 @@
-//! Submitted forms that must take effect only once, and whose result is shown only once.
+//! Submitted forms that take effect only once, and whose result is shown only once, such as forms
+//! that create a client secret or a password.
 //!
-//! Examples are forms that create a client secret or a password. Each submission has a record. Its
-//! ID is a hash that the caller derives from the session's cookie and the form's token. The record
-//! is written before the work begins, so that a second request with the same form finds it.
+//! Each submission has a record. Its id is a hash that the caller derives from the session's cookie
+//! and the form's token. The record is written before the work begins, so that a second request
+//! with the same form finds it.
 //!
-//! The result is sealed with a key that the caller derives from the same cookie. So the store alone
-//! cannot unseal it, and the PKCS#11 token needs no wrapping key.
+//! The result is sealed with a key that the caller derives from the same cookie. Therefore it
+//! cannot be unsealed with the store alone, and the PKCS#11 token needs no wrapping key.
 
 use std::time::Duration;
 
@@ -27,11 +28,11 @@ const SUBMISSION_LIFE: Duration = Duration::from_hours(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum SubmissionState {
-    /// This request is the first, and must do the work.
+    /// This request is the first, so it does the work.
     First,
-    /// Another request does the work and has not finished it.
+    /// Another request is doing the work.
     Running,
-    /// The work is done. This is the path of the page that shows the result.
+    /// The work is done. The value is the path of the page that shows the result.
     Done(String),
 }
 
@@ -40,16 +41,16 @@ pub enum SubmissionState {
 pub struct SubmissionResult {
     /// Path of the page that shows the result.
     pub page: String,
-    /// Secret. `None` if there is none, or if it was already shown.
+    /// Secret to show. `None` if there is none, or if it was shown before.
     pub secret: Option<Secret>,
-    /// Whether there was a secret that was already shown.
+    /// Whether there was a secret that was shown before.
     pub was_shown: bool,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct SubmissionRecord {
     expires_at: UnixTime,
-    /// Path of the page that shows the result; `None` until the work is done.
+    /// Path of the page that shows the result. `None` until the work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,11 +60,11 @@ struct SubmissionRecord {
 }
 
 impl Store {
-    /// Assigns a submission to this request if the request is the first one with the submission.
-    /// Otherwise returns the state of the submission.
+    /// Assigns a submission to this request if it is the first with that submission. Otherwise
+    /// returns the state of the submission.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns the store's error.
     pub async fn begin_submission(&self, id: &SecretHash, now: UnixTime) -> Result<SubmissionState, StoreError> {
         let key = table::submission(id);
         let expires_at = now.plus(SUBMISSION_LIFE);
@@ -82,7 +83,7 @@ impl Store {
     /// `key` and `nonce`.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns the store's error.
     pub async fn finish_submission(
         &self,
         id: &SecretHash,
@@ -100,24 +101,23 @@ impl Store {
         self.write(record::replace(&loaded, &done)?).await
     }
 
-    /// Removes a submission that has changed nothing, so that the same form can be submitted again.
+    /// Deletes a submission that has changed nothing, so that the same form can be submitted again.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns the store's error.
     pub async fn abandon_submission(&self, id: &SecretHash) -> Result<(), StoreError> {
         let Some(loaded) = self.submission(id).await? else { return Ok(()) };
         let key = table::submission(id);
         let delete = vec![table::expiry(loaded.value.expires_at, &key), key];
         let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-        // A conflict means that garbage collection has removed the record.
+        // A conflict means that garbage collection has deleted the record.
         self.commit(changes).await.map(|_| ())
     }
 
-    /// Returns the result of a submission. If two requests do that at once, only one gets the
-    /// secret.
+    /// Returns the result of a submission. Of two concurrent requests, only one gets the secret.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns the store's error.
     pub async fn take_submission_result(
         &self,
         id: &SecretHash,

@@ -239,7 +239,7 @@ async fn applications_are_shown_with_their_servers() {
     let page = anna.get("/console/applications").await;
     assert!(page.text().contains("href=\"https://wiki.test/\"") && page.text().contains("Not checked yet"), "{page:?}");
     for (alive, words) in [(true, ">Up<"), (false, ">Down<")] {
-        provider.sealgate.upstreams.tell(vec![("wiki".to_owned(), "127.0.0.1:9".to_owned(), alive)]);
+        provider.sealgate.upstreams.set(vec![("wiki".to_owned(), "127.0.0.1:9".to_owned(), alive)]);
         assert!(anna.get("/console/applications").await.text().contains(words));
     }
 }

@@ -54,7 +54,7 @@ async fn factors_are_on_the_users_page_and_the_strongest_is_in_the_list() {
     assert_eq!((cell(ANNA), cell(BEN)), ("None".to_owned(), "Security key".to_owned()));
     assert!(!list.text().contains("id=\"without-factor\""), "nobody was counted yet");
     let counted = EnrolmentShare { none: 3, totp: 4, ..EnrolmentShare::default() };
-    provider.sealgate.enrolment.tell(counted, provider.clock.now());
+    provider.sealgate.enrolment.set(counted, provider.clock.now());
     let told = element(&anna.get("/console/users").await, "without-factor").unwrap();
     assert!(told.starts_with("Without two-factor authentication: 3 of 7 users who can sign in (as of "), "{told}");
 }

@@ -1,4 +1,4 @@
-//! Fetches the keys of another issuer, from a file or over HTTP. Blocks.
+//! Reads the keys of another issuer from a file or over HTTP. Blocking I/O.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,9 +16,10 @@ use sealgate_system::fetch::{Unread, Web};
 /// Maximum time to fetch one document.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// Path of an issuer's metadata, after the issuer's own path (OpenID Connect Discovery §4.1).
+/// Well-known path of an issuer's metadata, appended to the issuer's path (OpenID Connect Discovery
+/// §4.1).
 const OPENID: &str = "/.well-known/openid-configuration";
-/// Path of an issuer's metadata, before the issuer's own path (RFC 8414 §3.1).
+/// Well-known path of an issuer's metadata, inserted before the issuer's path (RFC 8414 §3.1).
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
 pub(super) struct Fetched {
@@ -68,8 +69,8 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     let metadata = strict_json::object(&document.body)
         .ok_or_else(|| format!("the metadata of {issuer} is not a JSON object, or repeats a member"))?;
     let text = |name: &str| metadata.get(name).and_then(serde_json::Value::as_str);
-    // Without this check, an attacker who can write files at that address could impersonate the
-    // issuer (RFC 8414 §3.3).
+    // The metadata must name the configured issuer (RFC 8414 §3.3). Otherwise an attacker who can
+    // write files at the well-known path could impersonate the issuer.
     if text("issuer") != Some(issuer) {
         return Err(format!(
             "the metadata of {issuer} names another issuer; write the issuer exactly as in its metadata"
@@ -94,7 +95,7 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the URL of the metadata with the well-known path between host and path (RFC 8414 §3.1).
+/// Returns the metadata URL, with the well-known path between host and path (RFC 8414 §3.1).
 fn oauth_metadata_url(issuer: &str) -> Result<String, String> {
     let mut url = Url::parse(issuer).map_err(|error| format!("{issuer} is not a URL ({error})"))?;
     let path = url.path().trim_end_matches('/').to_owned();

@@ -1,13 +1,13 @@
 //! Access tokens of other issuers.
 //!
-//! `source` holds an issuer's key set, `fetch` fetches it. This module verifies tokens and runs the
-//! tasks that refresh key sets. It is independent of HTTP requests and applications.
+//! `source` holds the key set of one issuer, and `fetch` fetches it. This module verifies tokens
+//! and runs the tasks that refresh key sets. It does not depend on HTTP requests or applications.
 //!
-//! No request waits for the network, with one exception: a token with an unknown key waits briefly
-//! for the fetch that it caused, so that a new key is usable at once. Tokens of other issuers
-//! cannot be revoked here. They end with their `exp` claim or when their key is withdrawn.
+//! Requests do not wait for the network, with one exception: a token with an unknown key triggers a
+//! fetch and waits briefly for it, so that a new key is usable at once. Tokens of other issuers
+//! cannot be revoked here. They are valid until their `exp` claim, or until their key is withdrawn.
 //!
-//! Fetching blocks, so it runs on blocking threads, a few at a time.
+//! Fetching blocks, so it uses blocking threads, a few at a time.
 
 mod fetch;
 mod source;
@@ -35,7 +35,8 @@ pub use source::Source;
 
 /// Approximate number of cached tokens.
 const MAX_CACHED: usize = 16_384;
-/// Maximum memory of cached tokens, in bytes. Issuers choose how much a token contains.
+/// Maximum memory of cached tokens, in bytes. The limit is needed because issuers choose the size
+/// of tokens.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
 
 /// Issuers whose tokens at least one application accepts.
@@ -48,14 +49,14 @@ pub struct TrustedIssuers {
 #[derive(Clone)]
 struct Entry {
     foreign: Arc<Foreign>,
-    /// Generation of the keys that verified the token. After any key has changed, the signature is
-    /// verified again, because the issuer may have withdrawn a compromised key.
+    /// Generation of the issuer's keys when the token was verified. After any key has changed, the
+    /// signature is verified again, because the issuer may have withdrawn a compromised key.
     generation: u64,
     /// Approximate size in bytes.
     size: u64,
 }
 
-/// Weighs entries by their memory.
+/// Weighs cache entries by their memory.
 #[derive(Clone)]
 struct Size;
 
@@ -66,8 +67,7 @@ impl Weighter<[u8; 32], Entry> for Size {
 }
 
 impl TrustedIssuers {
-    /// Opens the issuers, and reads the keys that are in files. Blocking I/O: call it only at a
-    /// start.
+    /// Prepares the issuers, and reads key files. Blocking I/O: call it only at a start.
     ///
     /// # Errors
     /// One line for each file without usable keys.
@@ -79,7 +79,7 @@ impl TrustedIssuers {
         if faults.is_empty() { Ok(Self { sources, verified }) } else { Err(faults) }
     }
 
-    /// Returns the issuer that a token claims, if it is one of `names`. Verifies nothing.
+    /// Returns the issuer that a token claims, if `names` contains it. Verifies nothing.
     pub fn claimed(&self, token: &str, names: &[String]) -> Option<&Arc<Source>> {
         if names.is_empty() {
             return None;
@@ -89,10 +89,10 @@ impl TrustedIssuers {
         names.contains(&source.settings().terms.name).then_some(source)
     }
 
-    /// Verifies a token with the keys and the terms of the issuer that it claims.
+    /// Verifies a token with the keys and settings of the issuer that it claims.
     ///
     /// # Errors
-    /// [`ForeignFault`]. With `NoKeys`, the token may be valid.
+    /// [`ForeignFault`]. After `NoKeys` the token may still be valid.
     pub async fn verify(
         &self,
         source: &Source,
@@ -121,7 +121,8 @@ impl TrustedIssuers {
             }
         }
         let signed = Signed::parse(token, terms)?;
-        // Check the claims first, so that an expired token is refused as expired even without keys.
+        // Check the claims first, so that an expired token is reported as expired even without
+        // keys.
         let foreign = signed.judged(terms, now)?;
         let mut keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
         if keys.find(&signed).is_none() && source.request_fetch().await {

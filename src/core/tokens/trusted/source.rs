@@ -1,4 +1,4 @@
-//! Public keys of one other issuer, and the time of their next fetch.
+//! Public keys of one trusted issuer, and when to fetch them next.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -24,10 +24,10 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 const MAX_WAITING: usize = 64;
 /// Minimum time between two fetches, even if the issuer permits shorter caching.
 const MIN_INTERVAL: Duration = Duration::from_mins(1);
-/// First pause while no fetch has succeeded. It doubles up to the throttle interval.
+/// First retry interval while no fetch has ever succeeded. Doubles up to the throttle interval.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Another issuer and its keys.
+/// Trusted issuer and its keys.
 pub struct Source {
     settings: TrustedIssuer,
     keys: RwLock<Arc<Keys>>,
@@ -48,7 +48,7 @@ pub(super) struct Keys {
     verifying: Arc<[VerifyingKey]>,
 }
 
-/// State of the fetches.
+/// Pace of fetches.
 #[derive(Default)]
 struct Pace {
     reading: bool,
@@ -71,9 +71,9 @@ impl Keys {
         self.generation
     }
 
-    /// Returns the key that may have signed a token.
+    /// Returns the key with which the token may be signed.
     ///
-    /// A token that names no key is accepted only if exactly one key fits.
+    /// A token without a key id is accepted only if exactly one key matches.
     pub(super) fn find(&self, signed: &Signed<'_>) -> Option<&VerifyingKey> {
         let mut fit = self.verifying.iter().filter(|key| key.may_have_signed(signed));
         match (fit.next(), fit.next()) {
@@ -84,7 +84,7 @@ impl Keys {
 }
 
 impl Source {
-    /// Opens an issuer. Reads keys from a file at once. Other keys are fetched later.
+    /// Prepares an issuer. Reads a key file at once; other keys are fetched later.
     pub(super) fn open(settings: &TrustedIssuer) -> Result<Self, String> {
         let source = Self {
             settings: settings.clone(),
@@ -105,8 +105,8 @@ impl Source {
         &self.settings
     }
 
-    /// Returns the keys. Returns `None` before the first successful fetch and after the maximum age
-    /// without one.
+    /// Returns the keys. Returns `None` before the first successful fetch, and when the last
+    /// successful fetch exceeds the maximum age.
     ///
     /// Keys in a file do not expire.
     pub(super) fn keys(&self, now: UnixTime) -> Option<Arc<Keys>> {
@@ -116,7 +116,7 @@ impl Source {
         lasting.then_some(keys)
     }
 
-    /// Returns the file that contains the keys, if the source is a file.
+    /// Returns the path of the key file, if the keys are in a file.
     pub(super) fn file(&self) -> Option<&Path> {
         match &self.settings.keys {
             KeySource::File(path) => Some(path),
@@ -124,11 +124,11 @@ impl Source {
         }
     }
 
-    /// Requests a fetch before the next one is due, and waits briefly for it. Returns whether it
-    /// has completed.
+    /// Requests a fetch before the next one is due, and waits briefly for it. Returns whether a
+    /// fetch has completed.
     ///
-    /// The request is refused if the last fetch is recent. Tokens with invented key ids therefore
-    /// cause one fetch per throttle interval.
+    /// Returns false at once if the last fetch is recent. Tokens with invented key ids therefore
+    /// cause at most one fetch per throttle interval.
     pub(super) async fn request_fetch(&self) -> bool {
         if self.file().is_some() {
             return false;
@@ -188,8 +188,8 @@ impl Source {
                 let eager = FIRST_PAUSE.saturating_mul(1 << pace.failures.min(16));
                 pace.failures = pace.failures.saturating_add(1);
                 pace.fault = Some(fault);
-                let never_came = self.keys.read().unwrap_or_else(PoisonError::into_inner).read_at.is_none();
-                let pause = if never_came { eager.min(self.settings.throttle) } else { self.settings.throttle };
+                let never_fetched = self.keys.read().unwrap_or_else(PoisonError::into_inner).read_at.is_none();
+                let pause = if never_fetched { eager.min(self.settings.throttle) } else { self.settings.throttle };
                 FetchResult { keys: None, pause }
             }
         };
@@ -204,7 +204,7 @@ impl Source {
         Some(format!("cannot read the keys of trusted_issuer {}: {fault}", self.settings.terms.name))
     }
 
-    /// Replaces the keys by fetched ones, and returns the number of usable keys.
+    /// Replaces the keys with fetched ones, and returns the number of usable keys.
     fn replace(&self, jwks: Vec<TrustedJwk>, now: UnixTime) -> Result<usize, String> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.read_at.is_some() && keys.jwks == jwks {
@@ -217,7 +217,7 @@ impl Source {
         let algorithms = &self.settings.terms.algorithms;
         let verifying: Arc<[_]> = jwks.iter().filter_map(|jwk| VerifyingKey::from_jwk(jwk, algorithms)).collect();
         if verifying.is_empty() {
-            // Keep the previous keys: an issuer may briefly publish an empty set during a
+            // Keep the previous keys, because an issuer may briefly publish an empty set during a
             // deployment.
             return Err("the key set has no key for its algorithms".to_owned());
         }
@@ -231,14 +231,14 @@ impl Source {
     }
 }
 
-/// Public key, prepared for each algorithm that both the key and the issuer's settings permit.
+/// Public key, prepared for each algorithm that both the key and the settings permit.
 pub(super) struct VerifyingKey {
     kid: Option<String>,
     verifiers: Vec<(Algorithm, ParsedPublicKey)>,
 }
 
 impl VerifyingKey {
-    /// Prepares a key. Returns `None` if its parameters are invalid or it supports none of these
+    /// Prepares a key. Returns `None` if its parameters are invalid, or if it supports none of the
     /// algorithms.
     pub(super) fn from_jwk(jwk: &TrustedJwk, algorithms: &[Algorithm]) -> Option<Self> {
         let fit = algorithms.iter().filter(|algorithm| jwk.is_for(**algorithm));
@@ -247,8 +247,8 @@ impl VerifyingKey {
         (!verifiers.is_empty()).then(|| Self { kid: jwk.kid.clone(), verifiers })
     }
 
-    /// Returns whether the key may have signed the token. Its algorithm must fit, and its key id if
-    /// the token has one.
+    /// Returns whether the key may have signed the token: the algorithm matches, and the key id too
+    /// if the token has one.
     pub(super) fn may_have_signed(&self, signed: &Signed<'_>) -> bool {
         let named = signed.kid.is_none() || signed.kid == self.kid;
         named && self.verifier(signed.algorithm).is_some()

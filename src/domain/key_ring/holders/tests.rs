@@ -11,7 +11,7 @@ fn at(seconds: u64) -> UnixTime {
     UnixTime::from_seconds(seconds)
 }
 
-/// Returns a test key. A signature of it is its modulus followed by the message, so signatures of
+/// Returns a test key. Its signature of a message is its modulus and the message, so signatures of
 /// different keys differ.
 fn jwk(name: &str) -> PublicJwk {
     PublicJwk::rsa(&base64url(name.as_bytes()), "AQAB")
@@ -29,7 +29,7 @@ fn verify(key: &PublicJwk, message: &[u8], signature: &[u8]) -> bool {
     [&key.components().unwrap().0[..], message].concat() == signature
 }
 
-/// A node with these keys in its token.
+/// Node whose token has these keys.
 struct TestNode {
     holder: TokenHolder,
     kids: Vec<String>,
@@ -51,7 +51,7 @@ impl TestNode {
         self.with(|trust| ring.trusted(trust, at(now)).iter().map(|key| key.kid.clone()).collect())
     }
 
-    /// Signs the due endorsements with the node's keys of these names. Returns their number.
+    /// Signs the due endorsements with these keys of the node. Returns their number.
     fn endorse(&self, ring: &mut KeyRing, names: &[&str], now: u64) -> usize {
         let due = self.with(|trust| ring.due_endorsements(trust, at(now)));
         for one in &due {
@@ -62,19 +62,18 @@ impl TestNode {
     }
 }
 
-/// Adds an endorsement of `about` by `by`, without a check whether it is permitted.
+/// Adds an endorsement of `about` by `by` without any check.
 fn sign(ring: &mut KeyRing, about: &str, by: &str) {
     let statement = statement(ring.find(&kid(about)).unwrap(), ISSUER).unwrap();
     ring.endorse(&kid(about), &kid(by), &signed(by, &statement), at(0));
 }
 
-/// Changes an entry as an attacker with write access to the database could.
+/// Changes an entry, as an attacker with write access to the database can.
 fn meddle(ring: &mut KeyRing, name: &str, change: impl FnOnce(&mut KeyLife)) {
     change(ring.find_mut(&kid(name)).unwrap());
 }
 
-/// Returns a ring of the nodes a and b, each with a key of the same name. The node a has admitted
-/// b.
+/// Returns a ring of the nodes a and b, where a has admitted b. Each has a key with its own name.
 fn ring() -> (KeyRing, TestNode) {
     let (mut ring, node) = first();
     ring.admit("b", jwk("b"), at(0), TIMES).unwrap();
@@ -82,7 +81,7 @@ fn ring() -> (KeyRing, TestNode) {
     (ring, node)
 }
 
-/// Returns a ring with only the key of the node a.
+/// Returns a ring that has only the key of the node a.
 fn first() -> (KeyRing, TestNode) {
     let mut ring = KeyRing::default().of_node(Some("a"));
     ring.reconcile(&[kid("a")], at(0)).unwrap();
@@ -138,7 +137,7 @@ fn forged_key_ring_entries_are_not_trusted() {
     meddle(&mut meddled, "b", |key| key.alg = Some("none".to_owned()));
     not_believed("another algorithm", &meddled, "b");
 
-    // An entry with the own key's kid and another key's modulus.
+    // An entry has the kid of a's key, but the modulus of another key.
     let mut meddled = ring.clone();
     meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
     meddle(&mut meddled, "a", |key| key.jwk = Some(jwk("mallory")));
@@ -147,7 +146,7 @@ fn forged_key_ring_entries_are_not_trusted() {
     meddle(&mut meddled, "thief", |key| key.endorsed.push(by_mallory));
     not_believed("a signature by the public key in the node's own entry", &meddled, "thief");
 
-    // An entry that claims to be a key of this node, but is in no token.
+    // An entry claims to be a key of a, but no token has that key.
     let mut meddled = ring;
     meddled.admit("a", jwk("thief"), at(0), TIMES).unwrap();
     not_believed("a key that is said to be the own one", &meddled, "thief");
@@ -165,12 +164,12 @@ fn only_a_node_itself_vouches_for_its_further_keys() {
     let introduced = FirstKeyTrust { holder: "c".to_owned(), word_of: kid("b") };
     assert_eq!(due.iter().map(|due| due.introduced.clone()).collect::<Vec<_>>(), [Some(introduced)]);
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the first key of c, on the word of another");
-    // An attacker has stolen the token of c.
+    // An attacker has stolen the token of the node c.
     ring.admit("b", jwk("thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "thief", "c");
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 0);
     assert!(!a.trusts(&ring, 1).contains(&kid("thief")));
-    // An endorsed key under the name of the node that reads the ring is not trusted.
+    // A node does not trust endorsed keys with its own name that are not in its token.
     ring.admit("a", jwk("other thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "other thief", "c");
     sign(&mut ring, "other thief", "a");
@@ -200,8 +199,8 @@ fn a_removed_node_returns_with_a_key_endorsed_by_another() {
     assert_eq!(a.trusts(&ring, 6), [kid("a"), kid("b"), kid("c"), kid("b2")]);
 }
 
-/// Simulates twelve nodes that replace their keys each month, until each remembers the maximum
-/// number of keys.
+/// Simulates twelve nodes that replace their keys each month, until each has the maximum number of
+/// keys.
 #[test]
 fn a_ring_of_many_nodes_stays_small() {
     const MONTH: u64 = 1000;
@@ -218,13 +217,13 @@ fn a_ring_of_many_nodes_stays_small() {
             if month == 1 && node > 0 {
                 ring.admit(&holder.holder.node, jwk(&next), at(month * MONTH), TIMES).unwrap();
             } else {
-                // Each token keeps its two latest keys.
+                // Each token keeps the two latest keys.
                 let in_token = [kid(&name(node, month - 1))];
                 ring.finish_rotation(&kid(&next), "01", &in_token, at(month * MONTH), TIMES).unwrap();
                 ring.describe(&kid(&next), &jwk(&next));
                 ring.activate(&kid(&next), None, false, at(month * MONTH), TIMES).unwrap();
             }
-            // In the last months, each other node endorses the key with its active key and its next
+            // In the last months, each other node endorses the key with its active and its next
             // key.
             for other in (0..all.len()).filter(|_| month + 2 > MAX_KEYS_OF_NODE as u64) {
                 ring.endorse(&kid(&next), &kid(&name(other, month)), &[1; 256], at(month * MONTH + 1));
@@ -276,7 +275,7 @@ fn a_removed_key_is_neither_trusted_nor_an_endorser() {
     ring.remove_now(&kid("a"), at(6), |_| true).unwrap();
     assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the key that has endorsed the other one is gone");
 
-    // The removal of another node's only key needs no successor. The removal of an own key does.
+    // The only key of another node can be removed without a successor, but not the node's own.
     let (ring, a) = self::ring();
     for now in [6, 200] {
         let mut ring = ring.clone();
@@ -296,7 +295,7 @@ fn the_next_key_endorses_all_keys_before_the_current_key_is_removed() {
     a.kids.push(kid("a2"));
     assert_eq!(b.trusts(&ring, 5), [kid("a"), kid("b")]);
     assert_eq!(ring.untaken(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
-    // The node's two keys endorse each other, and its next key endorses the key of b.
+    // The keys of a endorse each other, and the next key of a endorses the key of b.
     assert_eq!(a.endorse(&mut ring, &["a", "a2"], 5), 3);
     assert_eq!(b.endorse(&mut ring, &["b"], 5), 1);
     assert!(ring.untaken(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
