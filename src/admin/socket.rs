@@ -4,8 +4,8 @@
 //! Only root and the server's own user may connect. Even these peers cannot block the server: the
 //! length of the line, every wait and the number of connections are bounded.
 //!
-//! Both sides check the user of their peer. This protects if the file permissions are wrong, or if
-//! an attacker has created a socket at this path to receive passwords.
+//! Both sides check the user of their peer. The check protects against wrong file permissions, and
+//! against an attacker who has created a socket at this path to receive passwords.
 
 use std::fs::Permissions;
 use std::io::ErrorKind;

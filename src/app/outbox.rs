@@ -61,7 +61,8 @@ struct Relay {
 }
 
 impl Relay {
-    /// Returns `None` if the configuration has no mail server.
+    /// Reads the settings of the mail server. Returns `None` if the configuration has no mail
+    /// server.
     ///
     /// # Errors
     /// When its files cannot be read.
@@ -101,7 +102,7 @@ pub(crate) struct OutboxWorker {
     /// e-mails. E-mails without a user do not count: unauthenticated requests cause them, and must
     /// not stop the e-mails of others.
     unclear: HashSet<Subject>,
-    /// Length of the last pause after ambiguous responses, until an e-mail is accepted.
+    /// Length of the last pause after ambiguous responses. Reset when an e-mail is accepted.
     unclear_pause: Option<Duration>,
     /// Sent e-mails whose record could not be written because the store failed. They must not be
     /// sent again.
@@ -447,7 +448,8 @@ impl OutboxWorker {
             return Ok(());
         }
         let counts = self.sealgate.store.count_outbox().await?;
-        // Each pending registration has an e-mail, and other processes remove registrations too.
+        // Counted here too, because each pending registration has an e-mail, and other processes
+        // also remove registrations.
         self.sealgate.store.count_pending_registrations().await?;
         let now = self.sealgate.clock.now();
         let oldest = counts.oldest.map_or(0, |oldest| now.since(oldest).as_secs());

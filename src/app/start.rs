@@ -125,7 +125,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             })
         }),
     })?;
-    // After everything else that may fail: a refused start changes no client.
+    // The last step that may fail, so that a refused start changes no client.
     let removed = block_on(async {
         defined_clients::store(&sealgate, &sealgate.config.clients).await.map_err(NotServing::from)
     })?;

@@ -96,8 +96,8 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 });
 
-/// Returns the sentence that tells the client why its request was refused. It is always a fixed
-/// text.
+/// Returns the sentence that tells the client why its request was refused. The sentence is always a
+/// fixed text.
 pub(crate) fn why(error: &Error) -> Option<&'static str> {
     match (error.esource(), error.etype(), &error.context) {
         (ErrorSource::Downstream, ErrorType::HTTPStatus(_), Some(ImmutStr::Static(why))) => Some(why),

@@ -272,7 +272,7 @@ impl Gateway {
             let repeated = credential::is_repeated(&ctx.head.headers);
             return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) };
         }
-        // The path is public, but a rule of the destination or of a path below may accept HTTP
+        // Even if the path is public, a rule of the destination or of a path below may accept HTTP
         // Basic.
         let takes_basic = asked.rule.basic || (access == Access::Public && asked.rules().any(|rule| rule.basic));
         if takes_basic && app_password::is_presented(&ctx.head.headers) {

@@ -187,8 +187,8 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..explanation })
         }
-        // The gateway refuses a token of an issuer that the application does not trust before it
-        // checks rules.
+        // Before it checks rules, the gateway refuses tokens of issuers that the application does
+        // not trust.
         Err(Refused::Unknown) if matches!(credential, Credential::Foreign(_)) => {
             Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..explanation })
         }

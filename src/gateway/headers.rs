@@ -96,8 +96,8 @@ impl Identity {
     /// Adds the properties of the request and its rule.
     ///
     /// `methods_ruled` is true if rules of the application name methods. `holds_token` is true if
-    /// `Authorization` contains a token or password of Sealgate. It is removed on public paths too,
-    /// although it is not verified there, because it gives access to other applications. The
+    /// `Authorization` contains a token or password of Sealgate. The header is then removed, also
+    /// on public paths, where it is not verified but would give access to other applications. The
     /// response is private unless the rule is public or allows shared caching.
     #[must_use]
     pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route) -> Self {

@@ -3,7 +3,7 @@
 
 /// Returns the name of a well-known browser.
 pub fn browser(user_agent: &str) -> Option<&'static str> {
-    // The `User-Agent` of a browser also contains the marks of the browsers below it.
+    // The `User-Agent` of a browser also contains the marks of browsers that follow in this list.
     const MARKS: [(&str, &str); 9] = [
         ("Edg", "Edge"),
         ("OPR/", "Opera"),

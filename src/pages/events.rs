@@ -289,14 +289,14 @@ fn factor_words(t: Words, detail: &str) -> Option<Markup> {
     })
 }
 
-/// Formats the methods of a sign-in, which the event has as `password totp`.
+/// Formats the methods of a sign-in from the event's detail, such as `password totp`.
 fn methods_words(t: Words, detail: &str) -> Option<Markup> {
     let method = |word| if word == "password" { Some(t.method_password()) } else { factor_words(t, word) };
     detail.split(' ').map(method).collect::<Option<Vec<_>>>().map(|words| joined(&words))
 }
 
-/// Formats the counts of revoked objects, which the event has as `sessions 2 grants 1`. One of the
-/// two counts may be missing.
+/// Formats the counts of revoked objects from the event's detail, such as `sessions 2 grants 1`.
+/// One of the two counts may be missing.
 fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
     let words: Vec<&str> = detail.split(' ').collect();
     let pair = |pair: &[&str]| match *pair {

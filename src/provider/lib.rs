@@ -392,7 +392,7 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
     let own =
         route.endpoint.is_for_signed_in().then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
     let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
-    // Unknown paths: a browser gets a page, because the user may have mistyped the address.
+    // For an unknown path, a browser gets a page, because the user may have mistyped the address.
     if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {
         ctx.recipient = Recipient::People;
     }

@@ -1,5 +1,5 @@
-//! Gate that all calls into the module pass. It decides whether calls are allowed, counts the
-//! workers inside a call, and gives the supervisor its next task.
+//! Gate for all calls into the module. It decides whether calls are allowed, counts the workers
+//! inside a call, and gives the supervisor its next task.
 //!
 //! Finalizing a module during a call is undefined behaviour, and a call cannot be cancelled. So
 //! each worker enters the gate before a call and leaves it afterwards. The supervisor closes the

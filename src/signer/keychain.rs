@@ -54,7 +54,7 @@ struct Plan {
     clock: Arc<dyn Clock>,
 }
 
-/// A computed key set. It is valid from `from` until `until`, or indefinitely if `until` is `None`.
+/// A computed key set, valid from `from` until `until`, or indefinitely if `until` is `None`.
 struct Shown {
     set: Arc<KeySet>,
     from: UnixTime,

@@ -346,8 +346,8 @@ impl fmt::Debug for Pkcs11Signer {
 pub struct Timing {
     /// Pause before the second consecutive reset. Doubles with each further reset.
     pub first_pause: Duration,
-    /// Maximum pause between two resets. It limits the time until a device that is available again
-    /// is used.
+    /// Maximum pause between two resets. A device that has become available is used after at most
+    /// this time.
     pub max_pause: Duration,
     /// Interval between test signatures while nothing fails.
     pub probe_interval: Duration,

@@ -231,7 +231,7 @@ impl Lock {
             "pwdaccountlockedtime" => locked_if(!value.is_empty()),
             "nsaccountlock" => locked_if(value.eq_ignore_ascii_case("true")),
             "useraccountcontrol" => locked_if(number()? & Self::ACCOUNT_DISABLED != 0),
-            // 100 nanoseconds since 1601. 0 and the largest number mean never.
+            // In units of 100 nanoseconds since 1601. 0 and the largest number mean never.
             "accountexpires" => match number()? {
                 ..=0 | i64::MAX => Self::Open,
                 ticks => {

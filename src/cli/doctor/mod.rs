@@ -154,8 +154,8 @@ impl Finding {
         Self::skipped(check, format!("this user cannot read {}: run this as root", object.display()))
     }
 
-    /// Reports an error. It is a problem, unless the cause is that this user may not read
-    /// something.
+    /// Reports an error. The finding is a problem, unless the cause is that this user lacks
+    /// permission to read a file.
     fn of_fault(check: Topic, fault: String) -> Self {
         if fault.contains("Permission denied") {
             return Self::skipped(check, format!("{fault}: run this as root"));

@@ -130,8 +130,8 @@ fn running(status: &ServerStatus, file: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Judges the signatures since the start of the server. Does not use the token itself, because a
-/// wrong PIN would lock it.
+/// Judges the signatures since the start of the server. Does not use the token itself, because
+/// attempts with a wrong PIN could lock it.
 pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
     let Some(work) = state.work() else {
         return state.silent(Topic::Token, "`sealgate check` tries the token and its PIN once");

@@ -105,7 +105,8 @@ impl AsyncWrite for GatheringStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        // The buffer copies all slices, even if the stream below cannot write several at once.
+        // True even if the stream below cannot write several slices at once: the buffer copies
+        // them.
         true
     }
 }

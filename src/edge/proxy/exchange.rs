@@ -290,8 +290,8 @@ impl Exchange {
     /// Ends the registration of a request body. The response may be registered again.
     ///
     /// The end of a long body may still be in Pingora's queue because the upstream does not read
-    /// it, even when the response has started. Then the registration remains, so that the end is
-    /// discarded if access is revoked.
+    /// it, even when the response has started. Then the registration remains, so that the end of
+    /// the body is discarded if access is revoked.
     pub(crate) fn end_registration_of_body(&mut self) {
         if self.uploaded <= BUFFERED_BODY && !self.has_long_lived_response() {
             self.long_lived = None;

@@ -1,9 +1,10 @@
 //! Changes to forwarded heads: requests to an upstream and responses to a client.
 //!
-//! Pingora keeps the original spelling of HTTP/1 field names in a second map. Setting a field through
-//! Pingora costs four allocations and two parses, and the proxy sets six fields. So heads are changed as
-//! plain maps, and field names are forwarded in lower case. They are case-insensitive (RFC 9110
-//! §5.1). Pingora still capitalizes a dozen common names such as `Content-Type`.
+//! Pingora keeps the original spelling of HTTP/1 field names in a second map. Setting a field
+//! through Pingora costs four allocations and two parses, and the proxy sets six fields. So heads
+//! are changed as plain maps, and field names are forwarded in lower case. Names are
+//! case-insensitive (RFC 9110 §5.1). Pingora still capitalizes a dozen common names such as
+//! `Content-Type`.
 
 use std::mem;
 

@@ -54,8 +54,8 @@ const MAX_PER_TICK: usize = 200;
 /// Timeout for the front's decision about one exchange.
 pub(crate) const DECISION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Maximum time for which an exchange remains open although the front cannot decide. It covers a
-/// failover of the store's database.
+/// Maximum time for which an exchange remains open although the front cannot decide. This is long
+/// enough for a failover of the store's database.
 const MAX_UNDECIDED_TIME: Duration = Duration::from_mins(1);
 
 /// Context of an HTTP/1 exchange, which its connection provides.
@@ -267,7 +267,7 @@ impl LongLived {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        // The registry is consistent even after a panic: each statement leaves it so.
+        // No statement leaves the registry inconsistent, so it is consistent even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -87,7 +87,7 @@ impl QueuedBody {
     }
 
     fn body(&self) -> MutexGuard<'_, Option<Body>> {
-        // The value is consistent even after a panic: each statement leaves it so.
+        // No statement leaves the value inconsistent, so it is consistent even after a panic.
         self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -47,7 +47,7 @@ use sealgate_system::trace::{SpanDescription, Trace, Tracer, span, text};
 
 /// Maximum time for reading the rest of an unwanted body before the connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Minimum rate at which a forwarded body must arrive, in bytes per second. Its duration is
+/// Minimum rate at which a forwarded body must arrive, in bytes per second. The total duration is
 /// unlimited.
 const MIN_BODY_RATE: u64 = 500;
 
@@ -98,7 +98,7 @@ impl Proxy {
 
     /// Starts the trace of a request.
     ///
-    /// A new trace has the request id, which other log lines of the request contain.
+    /// The id of a new trace is the request id, which the log lines of the request contain.
     fn begin_trace(&self, tracer: &Arc<Tracer>, session: &ServerSession, origin: &Origin) -> Option<Arc<Trace>> {
         match TraceParent::received(&session.req_header().headers, self.is_trusted(origin.peer)) {
             Some(TraceParent { trace, parent, flags }) => tracer.begin(trace, Some((parent, flags & SAMPLED != 0))),
@@ -541,7 +541,7 @@ impl ProxyHttp for Proxy {
         if is_chunked && is_bodiless(status) {
             exchange.end_connection_after_answer()?;
         }
-        // The upstream may be about to authenticate the connection as that of the user.
+        // The upstream may authenticate this connection next, so no other user may use it.
         if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
             exchange.end_connection_after_answer()?;
         }

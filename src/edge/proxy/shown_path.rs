@@ -19,7 +19,7 @@ pub(crate) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
     // `end` is the position of an ASCII separator, so it is a character boundary.
     let (whole, rest) = path.split_at_checked(end).unwrap_or((path, ""));
     let is_secret = |name: &str| holds_token(name) || (refused && name.len() > MAX_SHOWN_SEGMENT_LENGTH);
-    // Common case: the path contains no secret and need not be split.
+    // Common case: no part of the path may be secret, so the path need not be split.
     let may_hold_some = refused || token_start(whole).is_some();
     if rest.is_empty() && !(may_hold_some && whole.split('/').any(is_secret)) {
         return Cow::Borrowed(path);

@@ -102,7 +102,7 @@ impl Silence {
     }
 
     fn wait(&self) -> MutexGuard<'_, Option<Wait>> {
-        // The value is consistent even after a panic: each statement leaves it so.
+        // No statement leaves the value inconsistent, so it is consistent even after a panic.
         self.wait.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -137,7 +137,7 @@ impl Changer {
     /// Prepares to serve these applications with this front. Changes nothing yet.
     ///
     /// Of `server`, only the certificates and the client authentication are used. A server that
-    /// started without TLS remains without. Blocking I/O.
+    /// started without TLS cannot change to TLS. Blocking I/O.
     ///
     /// # Errors
     /// All errors, one line each.

@@ -77,7 +77,7 @@ impl FairQueue {
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<IpAddr, Client>> {
-        // The map is consistent even after a panic: each statement leaves it so.
+        // No statement leaves the map inconsistent, so it is consistent even after a panic.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,8 +44,8 @@ pub(crate) struct UpstreamServer {
     pub(super) peer: HttpPeer,
     /// Peer for `WebSocket` handshakes.
     pub(super) upgrade_peer: HttpPeer,
-    /// Certificates in the configuration that the server may present itself. They may be signed by
-    /// no authority.
+    /// Certificates in the configuration that the server may present itself. They need not be
+    /// signed by an authority.
     named: Vec<NamedCertificate>,
     /// Whether the server presents one of `named`. Pingora would refuse it, so Pingora's
     /// verification is off for these connections, and [`UpstreamServer::check_certificate`]

@@ -354,8 +354,8 @@ async fn too_weak(
     Ok(ctx.weak_sign_in(needed.max(AssuranceLevel::Two), by_themselves, &back.location()))
 }
 
-/// Returns the stored sign-in with this state, if this browser started it for this application. It
-/// may have expired.
+/// Returns the stored sign-in with this state, if this browser started it for this application. The
+/// stored sign-in may have expired.
 async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
     let (Some(state), Some(browser)) = (state, ctx.cookie(ctx.cookies.browser)) else { return Ok(None) };
     let browser = SecretHash::for_secret(browser.as_bytes());

@@ -65,8 +65,8 @@ impl Replay {
     }
 }
 
-/// Returns whether HTML parsing preserves the text. It replaces NUL, and changes a single CR or LF
-/// to CRLF.
+/// Returns whether HTML parsing preserves the text. Parsing replaces NUL, and changes a single CR
+/// or LF to CRLF.
 fn is_preserved(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| matches!(byte, 0 | b'\r' | b'\n')) {

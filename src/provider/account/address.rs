@@ -279,7 +279,7 @@ async fn take_code(
 /// - The old address is unverified: the user has not proven to own it.
 ///
 /// - An earlier change can still be undone. The old address may belong to an attacker, so the
-///   address before that change receives the link. It expires together with the first link.
+///   address before that change receives the link. That link expires together with the first one.
 fn move_to(
     ctx: &RequestContext<'_>,
     user: &mut User,

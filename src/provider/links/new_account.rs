@@ -48,8 +48,7 @@ pub(crate) async fn new_account_page(ctx: &RequestContext<'_>) -> Result<Respons
     if ctx.head.method != Method::POST {
         return match find(ctx, &registering).await? {
             Some(pending) => Ok(show_password(ctx, &Proven { registering, pending }, "", None, false)),
-            // A GET changes nothing: the registration may still become valid once the code is
-            // typed.
+            // The code was not typed yet. The registration stays, because it may still become valid.
             None => Err(registering.back(ctx)),
         };
     }

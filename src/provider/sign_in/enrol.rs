@@ -96,8 +96,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
     Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false }, terms, required }))
 }
 
-/// Returns the enrolment. It fails if the password changes or the account is disabled before its
-/// commit.
+/// Returns the enrolment. The enrolment fails if the password changes or the account is disabled
+/// before the commit.
 fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, waiting: &Waiting, newcomer: &'a Newcomer) -> Enrolling<'a, 'c> {
     let user = &newcomer.proof.user;
     Enrolling { ctx, store: ctx.sealgate.store.for_credentials(user), user, origin: waiting.origin() }

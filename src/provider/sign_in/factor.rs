@@ -91,7 +91,8 @@ pub(crate) async fn factor_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Candidate>, Failure> {
     let interaction = waiting.interaction();
     let store = &ctx.sealgate.store;
-    // Accept a second factor only as the next step. It cannot replace a password that is required.
+    // Accept a second factor only if it is the next step, because it cannot replace a required
+    // password.
     let NextStep::SecondFactor(subject) = authorize::next_of(ctx, waiting).await? else { return Ok(None) };
     let Some(user) = store.user(subject).await?.filter(User::is_enabled) else { return Ok(None) };
     let (before, is_step_up) = match &interaction.progress.partial {
