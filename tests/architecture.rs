@@ -1,5 +1,5 @@
-//! Checks the import rules of docs/explanation/architecture.md on the source: which parts of the
-//! crate may import each other, and which files may use each heavy dependency.
+//! Checks the import rules of docs/explanation/architecture.md on the source: which crates may
+//! depend on each other, and which files may use each heavy dependency.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Heavy dependencies, each with the only files that may name it.
+/// Heavy dependencies, each with the only files that may use it.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("pingora", &["src/edge/", "src/app/server/"]),
     ("cryptoki", &["src/signer/"]),

@@ -18,7 +18,8 @@ fuzz_target!(|raw: &str| {
                 .collect()
         };
         assert!(all.iter().all(|read| !segments(read).iter().any(|name| name == b"." || name == b"..")), "{raw}");
-        // Interpretations mark `%252F` where it is data. A server that decodes once sees `%2F` there.
+        // Interpretations contain a placeholder for `%252F` where it is data. A server that decodes
+        // once reads `%2F` there.
         let once: Vec<u8> = percent_decode(raw.as_bytes()).collect();
         let written = |read: &[u8]| String::from_utf8_lossy(read).replace('\u{4}', "%2F").into_bytes();
         let upper = String::from_utf8_lossy(&once).replace("%2f", "%2F").into_bytes();

@@ -197,7 +197,7 @@ impl<'a> InvitationSender<'a> {
     /// Returns a sender for this number of mails.
     ///
     /// # Errors
-    /// If no mail is sent, or the outbox lacks the capacity.
+    /// If no server runs, mail is not configured, or the outbox lacks the capacity.
     pub(super) async fn find(directory: &'a Directory<'a>, mails: usize) -> Result<Self, CommandError> {
         let sealgate = match directory.mailing {
             Mailing::On(sealgate) => sealgate,

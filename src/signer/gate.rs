@@ -14,7 +14,8 @@ use cryptoki::slot::Slot;
 use super::fault::ErrorClass;
 use crate::pool::Observer;
 
-/// Period in which sessions and handles of the module stay valid. Both numbers only grow.
+/// Identifies the period in which sessions and handles of the module stay valid. Both numbers only
+/// grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
     /// Incremented by each finalize, which ends all sessions. New sessions may have the same

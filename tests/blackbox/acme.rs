@@ -23,7 +23,7 @@ struct Ports {
     directory: u16,
     management: u16,
     dns: u16,
-    /// Port at which the authority expects the hosts' HTTP listeners.
+    /// Port at which the authority validates the hosts by HTTP.
     http: u16,
     tls: u16,
 }

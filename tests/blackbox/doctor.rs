@@ -264,7 +264,7 @@ fn a_stopped_server_is_one_problem_and_other_checks_still_run() {
     for check in ["token", "keys", "limits", "hardening"] {
         report.has(check, "skipped", "only a running server can tell");
     }
-    // Without problems, what was skipped has a status of its own.
+    // If there are no problems, skipped checks have an exit status of their own.
     let rest = ["server", "backup"].map(|check| ["--skip", check]).concat();
     assert_eq!(doctor(&instance, &rest).status, Some(3));
 

@@ -276,8 +276,8 @@ fn terms(
         // change every few hours. They exist only in memory, until the settings are replaced.
         config.ticketer = Ticketer::new().map_err(|error| fault(&format_args!("no session ticket keys: {error}")))?;
     }
-    // Only needed because `build` panics without files and without a resolver. The TLS
-    // configuration that it builds is replaced below.
+    // The resolver is set only because `build` panics without files and without a resolver. The TLS
+    // configuration that `build` creates is replaced below.
     let mut settings = settings.map_err(|error| fault(&error))?;
     settings.set_cert_resolver(resolver);
     let mut acceptor = settings.build();

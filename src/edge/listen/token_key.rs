@@ -65,7 +65,7 @@ impl TokenKeys {
     /// sign.
     ///
     /// The first poll processes the `ClientHello` and makes the signature, and then releases the
-    /// permit. If the handshake kept it to its end, slow clients would block others.
+    /// permit. If the handshake kept the permit to its end, slow clients would block others.
     pub(super) async fn sign_in_turn<F: Future>(&self, mut handshake: Pin<Box<F>>) -> F::Output {
         let turn = self.turns.acquire().await;
         let first = poll_fn(|cx| Poll::Ready(handshake.as_mut().poll(cx))).await;

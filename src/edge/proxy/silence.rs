@@ -4,7 +4,7 @@
 //! before the response arrives. So Pingora gets the long timeout, and this module enforces the
 //! shorter one.
 //!
-//! When the time is over, this module closes the upstream connection, and Pingora reads its end.
+//! When the time is over, this module closes the upstream connection, so Pingora's read ends.
 //! [`Silence::is_over`] distinguishes that from an upstream that has closed the connection. A
 //! response that was read completely is not affected if the client is slow.
 

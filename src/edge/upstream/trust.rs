@@ -61,7 +61,8 @@ impl UpstreamTrust {
                     digest.update(certificate);
                 }
                 let key = key.secret_der().to_vec();
-                // Pingora detects the type of the key by itself, for each connection.
+                // Checked here, because Pingora would detect an unsupported key type only at each
+                // connection.
                 PrivateKeyDer::try_from(key.as_slice())
                     .map_err(|why| format!("{}: {why}; write a PKCS#8 key", files.key.display()))?;
                 Some(Arc::new(CertKey::new(certificates, key)))

@@ -276,7 +276,7 @@ async fn take_code(
 ///
 /// - The account returns to an earlier address. The replaced address may belong to an attacker.
 ///
-/// - The old address is unverified: the user has not proven to own it.
+/// - The old address is unverified: the user has not proven that they own it.
 ///
 /// - An earlier change can still be undone. The old address may belong to an attacker, so the
 ///   address before that change receives the link. That link expires together with the first one.

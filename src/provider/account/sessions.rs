@@ -68,8 +68,8 @@ pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, 
 async fn end_others(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Option<HeaderValue>, Failure> {
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     store.for_server().end_partial_sign_ins(subject).await?;
-    // The last change of a session also stores the revocation, in the same commit. After a crash,
-    // the store finishes the revocation and ends all access of the user.
+    // The commit that changes the last session also stores the revocation. After a crash, the store
+    // finishes the revocation and ends all access of the user.
     let revocation = store.new_revocation(subject, EndReason::Revoked, ctx.now);
     let cookie = visitor.keep_this_session_only(ctx, store, Some(&revocation), |_| ()).await?;
     // Each session has now ended or changed its id, so the earlier sessions create no new grants.

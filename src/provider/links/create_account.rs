@@ -138,8 +138,8 @@ pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
         let typed = code_hash(ctx, &id, &pending.value.address, &typed)?;
         match pending.value.take_code(typed, ctx.now) {
             RegistrationVerdict::Right(next) => {
-                // Only a user who has proven to receive the mail may learn that the address has an
-                // account.
+                // Only a user who has proven that they receive the mail may learn that the address
+                // has an account.
                 if store.user_by_email(&next.address).await?.is_some() {
                     return registering.taken(ctx, &pending).await;
                 }
@@ -234,7 +234,7 @@ impl Registering {
 
     /// Shows the first page with the message that the address has an account.
     ///
-    /// Call it only for a user who has proven to receive the mail of the address.
+    /// Call it only for a user who has proven that they receive the mail of the address.
     pub(crate) async fn taken(
         &self,
         ctx: &RequestContext<'_>,
