@@ -94,14 +94,14 @@ impl App {
     ///
     /// This is the shortest path of a rule that admits the user. `acr` and `max_age` are ignored,
     /// because the user can satisfy them by signing in again.
-    pub fn opens_to(&self, user: &User) -> Option<&str> {
+    pub fn entry_path(&self, user: &User) -> Option<&str> {
         let by_browser =
             |route: &&Route| route.methods.is_empty() || route.methods.iter().any(|method| method == "GET");
         let theirs = |route: &&Route| match route.access {
             Access::Bearer => false,
             // Other public paths may contain only images and scripts.
             Access::Public => route.path == "/",
-            Access::SignedIn => route.lets_in(user),
+            Access::SignedIn => route.admits(user),
         };
         let open = self.routes.iter().filter(by_browser).filter(theirs);
         open.map(|route| route.path.as_str()).min_by_key(|path| path.len())
@@ -112,7 +112,7 @@ impl App {
     /// If a rule has several `acr` values, the lowest of their levels suffices. Values of other
     /// issuers are ignored.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
-        let theirs = self.routes.iter().filter(|route| route.access == Access::SignedIn && route.lets_in(user));
+        let theirs = self.routes.iter().filter(|route| route.access == Access::SignedIn && route.admits(user));
         let least = |route: &Route| route.acr.iter().filter_map(|value| AssuranceLevel::parse(value)).min();
         theirs.filter_map(least).max().unwrap_or(AssuranceLevel::One)
     }
@@ -130,10 +130,11 @@ impl App {
 
     /// Returns whether a route accepts application passwords of this user.
     pub fn takes_app_passwords_of(&self, user: &User) -> bool {
-        self.routes.iter().any(|route| route.basic && route.lets_in(user))
+        self.routes.iter().any(|route| route.basic && route.admits(user))
     }
 
     /// Returns the application's public origin, in the form of an `Origin` header.
+    ///
     /// If `url` is not configured, this is the application's host with the issuer's scheme and
     /// port. A port in the host takes precedence over the port of the issuer.
     pub fn origin(&self, issuer: &IssuerUrl) -> String {
@@ -367,7 +368,7 @@ pub enum Caching {
 
 impl Route {
     /// Returns whether `users` and `groups` admit the user.
-    fn lets_in(&self, user: &User) -> bool {
+    fn admits(&self, user: &User) -> bool {
         (self.users.is_empty() || self.users.iter().any(|person| person.is(user)))
             && (self.groups.is_empty() || self.groups.iter().any(|group| user.groups.contains(group)))
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 /// Maximum size of a logo in bytes.
-pub(super) const LARGEST_LOGO: u64 = 64 * 1024;
+pub(super) const MAX_LOGO_BYTES: u64 = 64 * 1024;
 
 /// Minimum contrast ratio of text (WCAG 2.2 §1.4.3, level AA).
 const AA: f64 = 4.5;
@@ -116,6 +116,7 @@ fn readable(text: &str, grounds: &[Colour], pages: &str, better: &str) -> Result
     Ok(colour)
 }
 
+/// File format of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Picture {
     Png,

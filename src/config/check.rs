@@ -186,8 +186,8 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     })
 }
 
-/// Returns each host that needs a certificate once, the issuer's first. Returns none if a host is
-/// invalid.
+/// Returns each host that needs a certificate once, the issuer's first. Returns an empty list if a
+/// host is invalid.
 fn hosts(issuer: Option<&IssuerUrl>, apps: Option<&[App]>, factors: &FactorsConfig) -> Vec<String> {
     let (Some(issuer), Some(apps)) = (issuer, apps) else { return Vec::new() };
     let mut hosts: Vec<String> = Vec::new();

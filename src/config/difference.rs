@@ -163,7 +163,7 @@ impl Difference {
     }
 }
 
-/// Returns the keys of a section with different values.
+/// Returns the keys of a section whose values differ.
 fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -> impl Iterator<Item = &'k str> {
     let section = if section.is_empty() { String::new() } else { format!("/{section}") };
     keys.iter().copied().filter(move |key| {
@@ -245,9 +245,9 @@ mod tests {
         let listed: BTreeSet<_> = sections.chain(APP.iter().map(|key| format!("app.{key}"))).collect();
         let known = known_keys();
         assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
-        // Keys of an inner table are compared as part of the table, and keys of a derived value as
-        // part of its first key. `agree_to_terms` must always be true. Another test changes each
-        // key of a client.
+        // These keys need no entry of their own. Keys of an inner table are compared as part of the
+        // table, and keys of a derived value as part of its first key. `agree_to_terms` must always
+        // be true. Another test changes each key of a client.
         let by_another = |key: &String| {
             let tables = key.match_indices('.').any(|(at, _)| listed.contains(&key[..at]));
             let is_table = known.iter().any(|other| other.starts_with(&format!("{key}.")));

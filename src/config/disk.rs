@@ -18,7 +18,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
-use crate::appearance::{LARGEST_LOGO, Logo};
+use crate::appearance::{Logo, MAX_LOGO_BYTES};
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
 use sealgate_domain::secret::SecretHash;
@@ -38,10 +38,10 @@ const MAX_SOCKET_PATH_LENGTH: usize = 107;
 /// Resolver for paths in a configuration, which can also check the files.
 pub(super) struct Files {
     base: PathBuf,
-    look: Look,
+    checks: FileChecks,
 }
 
-enum Look {
+enum FileChecks {
     No,
     Yes { credentials: Option<PathBuf> },
 }
@@ -49,13 +49,13 @@ enum Look {
 impl Files {
     /// Creates a resolver that does not access files. Relative paths start at `base`.
     pub(super) fn unchecked(base: PathBuf) -> Self {
-        Self { base, look: Look::No }
+        Self { base, checks: FileChecks::No }
     }
 
     /// Creates a resolver that checks files. Relative paths start at `base`. `credentials` is the
     /// systemd credential directory of the unit, if any.
     pub(super) fn checked(base: PathBuf, credentials: Option<PathBuf>) -> Self {
-        Self { base, look: Look::Yes { credentials } }
+        Self { base, checks: FileChecks::Yes { credentials } }
     }
 
     /// Makes a path absolute, and expands the placeholder for the credential directory.
@@ -63,9 +63,9 @@ impl Files {
         if text.is_empty() || text.contains('\0') {
             return Err("is not a path; write an absolute path, or one relative to this file's directory".into());
         }
-        match (&self.look, text.strip_prefix(CREDENTIALS_VARIABLE)) {
-            (Look::Yes { credentials: Some(directory) }, Some(name)) => Ok(directory.join(name)),
-            (Look::Yes { credentials: None }, Some(name)) => Err(format!(
+        match (&self.checks, text.strip_prefix(CREDENTIALS_VARIABLE)) {
+            (FileChecks::Yes { credentials: Some(directory) }, Some(name)) => Ok(directory.join(name)),
+            (FileChecks::Yes { credentials: None }, Some(name)) => Err(format!(
                 "$CREDENTIALS_DIRECTORY is only set by systemd; run this in a unit with \
                  LoadCredential={name}:FILE, or write the file's path"
             )),
@@ -77,7 +77,7 @@ impl Files {
     /// user PIN`.
     pub(super) fn secret_file(&self, text: &str, what: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         let metadata = readable(&path)?;
         let name = path.display();
         check_mode(&path, &metadata).map_err(|reason| format!("{name} {reason}"))?;
@@ -90,7 +90,7 @@ impl Files {
     /// Reads the secret of a client and returns its hash. Returns `None` if files are not checked.
     pub(super) fn client_secret(&self, text: &str) -> Result<Option<SecretHash>, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(None) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(None) };
         let name = path.display();
         let secret = read_secret_file(&path, "the client's secret").map_err(|reason| format!("{name} {reason}"))?;
         client_rules::check_secret(&secret).map_err(|reason| format!("{name} contains no usable secret: {reason}"))?;
@@ -99,7 +99,7 @@ impl Files {
 
     pub(super) fn module(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         let hint = "install the token's PKCS#11 module, or correct its path";
         readable(&path).map_err(|problem| format!("{problem}; {hint}"))?;
         Ok(path)
@@ -109,7 +109,7 @@ impl Files {
     /// file only as a missing token.
     pub(super) fn softhsm_conf(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         readable(&path)?;
         Ok(path)
     }
@@ -117,7 +117,7 @@ impl Files {
     /// Checks the store's directory. It may be absent, because the server creates it.
     pub(super) fn store(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         match fs::metadata(&path) {
             Ok(metadata) if !metadata.is_dir() => Err(format!(
                 "{} is not a directory; write the path of a directory (it is created if absent)",
@@ -136,7 +136,7 @@ impl Files {
                 path.display()
             ));
         }
-        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         match fs::symlink_metadata(&path) {
             // The server replaces a socket that a killed process left behind. It must not delete
             // any other file.
@@ -150,7 +150,7 @@ impl Files {
     /// Reads a certificate chain. Use [`belong_together`] to compare it with its private key.
     pub(super) fn certificate(&self, text: &str) -> Result<Chain, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(Chain { path, certificates: Vec::new() }) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(Chain { path, certificates: Vec::new() }) };
         readable(&path)?;
         let name = path.display();
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
@@ -181,11 +181,11 @@ impl Files {
     /// Reads a logo. Returns `None` if files are not checked.
     pub(super) fn logo(&self, text: &str) -> Result<Option<Logo>, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(None) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(None) };
         let size = readable(&path)?.len();
         let name = path.display();
-        if size > LARGEST_LOGO {
-            return Err(format!("{name} has {size} bytes; a logo has at most {LARGEST_LOGO}, write a smaller one"));
+        if size > MAX_LOGO_BYTES {
+            return Err(format!("{name} has {size} bytes; a logo has at most {MAX_LOGO_BYTES}, write a smaller one"));
         }
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
@@ -194,11 +194,11 @@ impl Files {
     /// Checks that a file contains a JWK set with a usable key, for a trusted issuer.
     pub(super) fn key_set(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         let size = readable(&path)?.len();
         let name = path.display();
-        if size > jwk_set::LONGEST as u64 {
-            return Err(format!("{name} has {size} bytes; a key set has at most {}", jwk_set::LONGEST));
+        if size > jwk_set::MAX_SET_LENGTH as u64 {
+            return Err(format!("{name} has {size} bytes; a key set has at most {}", jwk_set::MAX_SET_LENGTH));
         }
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         match jwk_set::read(&content) {
@@ -214,7 +214,7 @@ impl Files {
     /// Checks that a directory exists.
     pub(super) fn directory(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
-        if matches!(self.look, Look::Yes { .. }) && !path.is_dir() {
+        if matches!(self.checks, FileChecks::Yes { .. }) && !path.is_dir() {
             return Err(format!("{} is not a directory; create it, or correct the path", path.display()));
         }
         Ok(path)
@@ -223,7 +223,7 @@ impl Files {
     /// Reads the private key of a certificate.
     pub(super) fn key(&self, text: &str) -> Result<PrivateKey, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(PrivateKey { path, key: None }) };
+        let FileChecks::Yes { .. } = self.checks else { return Ok(PrivateKey { path, key: None }) };
         readable(&path)?;
         let name = path.display();
         let content =
@@ -324,7 +324,6 @@ const MAX_SECRET_LENGTH: usize = 255;
 /// # Errors
 /// Returns a text, without the file's name, if the file is absent, accessible to other users,
 /// empty, too long or not UTF-8.
-/// long or not UTF-8.
 pub fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
     read_longer_secret_file(path, what, MAX_SECRET_LENGTH)
 }

@@ -22,7 +22,8 @@ pub struct FactorsConfig {
     /// Host to which security keys and passkeys are bound (WebAuthn's RP ID), if the issuer has
     /// moved from that host.
     pub rp_id: Option<String>,
-    /// Former host of the issuer whose security keys and passkeys need not work any more.
+    /// Former host of the issuer, if the operator accepts that the security keys and passkeys
+    /// registered for it stop working.
     pub abandon_keys_of: Option<String>,
 }
 
@@ -42,7 +43,8 @@ impl FactorsConfig {
         LevelPolicy { level: self.level_for(user), may_postpone: !self.enrolment_is_due(now) }
     }
 
-    /// Returns the highest of the level for all users and the levels for the user's groups.
+    /// Returns the level that applies to the user: the highest of the general level and the levels
+    /// of the user's groups.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
         let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
         groups.copied().fold(self.level, AssuranceLevel::max)

@@ -286,8 +286,8 @@ pub fn is_removed(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl
     }
     match folded(name.as_str()) {
         Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
-        // A server could confuse the field with the one of the folded name. Remove the field with
-        // the unusual name.
+        // A server could confuse this field with the field that has the folded name. Remove this
+        // one.
         Cow::Owned(folded) => {
             folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
         }
@@ -484,8 +484,8 @@ mod tests {
             assert!(is_plain(name) && !describes_origin(name) && !names_identity(name), "{name}");
             assert!(!METHOD_OVERRIDES.contains(name), "{name}");
             // The gateway sends identities in this field.
-            let told = Terms { methods_ruled: true, ours: |ours: &str| ours == *name, passed: &[] };
-            assert!(is_removed(&HeaderName::from_static(name), &HeaderMap::new(), &told), "{name}");
+            let terms_with_header = Terms { methods_ruled: true, ours: |ours: &str| ours == *name, passed: &[] };
+            assert!(is_removed(&HeaderName::from_static(name), &HeaderMap::new(), &terms_with_header), "{name}");
         }
     }
 

@@ -334,7 +334,7 @@ pub enum BeatDurability {
     /// standby.
     Replicated,
     /// Heartbeats do not wait. Decisions therefore continue while the only standby is down, and the
-    /// operator must prevent that nodes connect to an old primary.
+    /// operator must keep nodes from connecting to an old primary.
     Local,
 }
 
@@ -411,10 +411,10 @@ pub struct RateLimits {
 /// `[login]`: limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
-    /// Failed attempts per account: the maximum at once, which is also restored in each `window`.
+    /// Maximum number of failed attempts per account at once. Each `window` permits as many again.
     pub failures_per_account: u32,
-    /// Failed attempts per client address: the maximum at once, which is also restored in each
-    /// `window`.
+    /// Maximum number of failed attempts per client address at once. Each `window` permits as many
+    /// again.
     pub failures_per_address: u32,
     /// Time in which the maximum number of failures is restored.
     pub window: Duration,
@@ -495,10 +495,12 @@ pub struct FormPost {
 }
 
 impl FormPost {
+    /// Returns whether this client may use the response mode.
     pub fn is_for(&self, client: &ClientId) -> bool {
         self.enabled || self.clients.contains(client)
     }
 
+    /// Returns whether at least one client may use the response mode.
     pub fn is_for_some(&self) -> bool {
         self.enabled || !self.clients.is_empty()
     }

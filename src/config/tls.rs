@@ -80,6 +80,7 @@ pub struct ClientCertificates {
     pub demand: Presence,
 }
 
+/// Whether clients must present a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Presence {
     Optional,

@@ -1,4 +1,4 @@
-//! Records whether this process answered refreshes of tokens in time, and reads the same reports of
+//! Records whether this process answered refreshes of tokens in time, and reads the reports of
 //! other processes: see [`sealgate_domain::answers`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

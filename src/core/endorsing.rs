@@ -16,7 +16,7 @@ use sealgate_system::clock::Clock;
 /// Maximum time that a starting node waits until the other nodes accept its key. Each node checks
 /// once a second.
 const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Reason why this node's endorsements are missing from the ring.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +163,6 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
             // The other nodes may be starting too.
             return Err(NotServing { lines: vec![fault], may_pass: true });
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }

@@ -284,7 +284,7 @@ impl Sealgate {
 
     /// Reads the key ring if it has changed since the last read.
     ///
-    /// Afterwards, no key that any node has removed verifies tokens.
+    /// Afterwards, keys that a node has removed no longer verify tokens.
     async fn follow_changed_keys(&self) -> Result<(), StoreError> {
         if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
             return Ok(());

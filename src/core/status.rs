@@ -62,6 +62,7 @@ impl RotationStatus {
         }
     }
 
+    /// Returns this server's name as the holder of a rotation.
     pub fn server(&self) -> &str {
         &self.server
     }

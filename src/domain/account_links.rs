@@ -74,6 +74,7 @@ pub struct AccountMark {
 }
 
 impl AccountMark {
+    /// Returns the current password and address of the user.
     pub fn from_user(user: &User) -> Self {
         let password = user.password.as_ref().map(|hash| SecretHash::for_secret(hash.as_str().as_bytes()));
         Self { password, email: user.email.lookup_key() }
@@ -117,6 +118,7 @@ impl Invitation {
         Self { hash, account, sent_at: now, expires_at, app, inviter, language: None, accepted_at: None }
     }
 
+    /// Returns the state of the invitation at `now`.
     pub fn state(&self, now: UnixTime) -> InvitationState {
         match self.accepted_at {
             Some(_) => InvitationState::Accepted,
@@ -216,6 +218,7 @@ pub struct AccountLinks {
 }
 
 impl AccountLinks {
+    /// Creates a record without links and codes.
     pub const fn none(subject: Subject) -> Self {
         Self { subject, resets: Vec::new(), invitation: None, verification: None, undos: Vec::new() }
     }
@@ -334,6 +337,7 @@ impl AccountLinks {
         self.invitation = self.invitation.take().filter(|invitation| invitation.accepted_at.is_some());
     }
 
+    /// Returns whether the record has no links and codes, so that it need not be stored.
     pub fn is_empty(&self) -> bool {
         *self == Self::none(self.subject)
     }

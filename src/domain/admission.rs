@@ -3,7 +3,7 @@
 //! The new node publishes a request. An existing node answers with the data key, encrypted with
 //! RSA-OAEP (RFC 8017 §7.1). Both messages pass through the database, where an attacker with write
 //! access could change them. Therefore each is signed by a key whose fingerprint the operator has
-//! carried from one machine to the other.
+//! transferred between the machines.
 
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OaepPublicEncryptingKey, PublicEncryptingKey};
 use aws_lc_rs::signature::RsaPublicKeyComponents;

@@ -16,6 +16,7 @@ pub const MAX_APP_PASSWORDS: usize = 50;
 /// Maximum length of a name in characters.
 pub const MAX_APP_PASSWORD_NAME_LENGTH: usize = 60;
 
+/// Application password of a user, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPassword {
     pub app: String,
@@ -59,6 +60,7 @@ impl AppPassword {
     }
 }
 
+/// All application passwords of a user. They are stored as one record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPasswords {
     /// Owner of the passwords.

@@ -147,6 +147,7 @@ impl AuthenticationMethod {
     }
 }
 
+/// Use of an authentication method in a sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthenticationStep {
     pub method: AuthenticationMethod,
@@ -163,6 +164,7 @@ pub struct AuthenticationStep {
 pub struct AuthenticationSteps(Vec<AuthenticationStep>);
 
 impl AuthenticationSteps {
+    /// Creates the steps of a sign-in that has begun with this step.
     pub fn from_step(step: AuthenticationStep) -> Self {
         Self(vec![step])
     }
@@ -273,7 +275,7 @@ impl AssuranceRequirement {
     /// Checks the steps of a sign-in.
     ///
     /// # Errors
-    /// Returns the unmet part. The level is checked before the age.
+    /// Returns the unmet part of the requirement. The level is checked first.
     pub fn judge(&self, steps: &AuthenticationSteps, now: UnixTime) -> Result<(), AssuranceShortfall> {
         let since = || steps.since_with(self.level, self.recovery_codes);
         self.judge_reached(steps.level_with(self.recovery_codes), since, now)
@@ -284,7 +286,7 @@ impl AssuranceRequirement {
     /// A credential without a time exceeds every maximum age.
     ///
     /// # Errors
-    /// Returns the unmet part. The level is checked before the age.
+    /// Returns the unmet part of the requirement. The level is checked first.
     pub fn judge_reached(
         &self,
         reached: Option<AssuranceLevel>,

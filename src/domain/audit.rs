@@ -59,9 +59,10 @@ pub enum AuditKind {
     PasswordResetAsked,
     /// The password was set with a link from an e-mail.
     PasswordReset,
-    /// A user proved to receive e-mail at the account's address.
+    /// A user proved that they receive e-mail at the account's address.
     AddressVerified,
-    /// A user proved to receive e-mail at a new address, which replaces the account's address.
+    /// A user proved that they receive e-mail at a new address, which replaces the account's
+    /// address.
     AddressChanged,
     /// A change of the address was undone with the link sent to the old address.
     AddressRestored,
@@ -141,6 +142,7 @@ impl AuditKind {
         Self::ConfigurationReloaded,
     ];
 
+    /// Returns the name of the kind in records, in the log and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SignedIn => "signed_in",
@@ -190,11 +192,13 @@ impl AuditKind {
         }
     }
 
+    /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
+/// Who performed an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "RecordedActor", into = "RecordedActor")]
 pub enum Actor {
@@ -460,6 +464,7 @@ impl AuditId {
         (!u128::from_be_bytes(*self.as_bytes())).to_be_bytes()
     }
 
+    /// Returns the time of the event, from its id.
     pub fn at(self) -> UnixTime {
         let seconds = (!u128::from_be_bytes(*self.as_bytes())) >> 64;
         UnixTime::from_seconds(u64::try_from(seconds).unwrap_or(u64::MAX))
@@ -486,7 +491,7 @@ pub struct AuditFilter {
 
 impl AuditFilter {
     /// Returns whether the event matches.
-    pub fn wants(&self, event: &AuditEvent) -> bool {
+    pub fn matches(&self, event: &AuditEvent) -> bool {
         self.subject.is_none_or(|subject| event.subject == Some(subject))
             && self.client.as_ref().is_none_or(|client| event.client.as_ref() == Some(client))
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))

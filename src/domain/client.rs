@@ -181,7 +181,7 @@ pub struct ClientSecret {
 
 impl ClientSecret {
     /// Returns whether the secret has not expired.
-    fn works(&self, now: UnixTime) -> bool {
+    fn is_valid(&self, now: UnixTime) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 }
@@ -232,6 +232,7 @@ pub struct SelfRegistration {
     pub unused_until: Option<UnixTime>,
 }
 
+/// Client as registered, or as derived from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
     pub id: ClientId,
@@ -349,7 +350,7 @@ impl Client {
     /// These differences matter: what pages of the server show or link to, URIs to which codes or
     /// browsers are sent, a wider scope or more grant types, and a change to a public client. For
     /// changes by users who cannot approve.
-    pub fn lose_approval_unless_still(&mut self, approved: &Self) -> bool {
+    pub fn withdraw_approval_if_changed(&mut self, approved: &Self) -> bool {
         let same = self.shown() == approved.shown()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
             && self.post_logout_redirect_uris.iter().all(|uri| approved.post_logout_redirect_uris.contains(uri))
@@ -394,7 +395,7 @@ impl Client {
     }
 
     /// Returns whether a sign-in with this `acr`, as stored in grants, suffices for the client.
-    pub fn is_served_by(&self, acr: &str) -> bool {
+    pub fn accepts_acr(&self, acr: &str) -> bool {
         self.level.is_none_or(|demanded| AssuranceLevel::parse(acr).is_some_and(|level| level.meets(demanded)))
     }
 
@@ -418,15 +419,15 @@ impl Client {
     /// Returns whether the presented secret is one of the client's valid secrets.
     ///
     /// Compares every secret, so that the duration does not reveal which one matches.
-    pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
+    pub fn has_secret(&self, presented: &Secret, now: UnixTime) -> bool {
         let hash = presented.hash();
-        let matches = |secret: &&ClientSecret| secret.hash == hash && secret.works(now);
+        let matches = |secret: &&ClientSecret| secret.hash == hash && secret.is_valid(now);
         self.secrets.iter().filter(matches).count() > 0
     }
 
     /// Returns the valid secrets of the client.
     pub fn working_secrets(&self, now: UnixTime) -> impl Iterator<Item = &ClientSecret> {
-        self.secrets.iter().filter(move |secret| secret.works(now))
+        self.secrets.iter().filter(move |secret| secret.is_valid(now))
     }
 
     /// Adds a new secret.
@@ -517,7 +518,7 @@ mod tests {
     }
 
     fn working(client: &Client, now: u64) -> String {
-        "abcdefg".chars().filter(|secret| client.knows(&Secret::new(*secret), at(now))).collect()
+        "abcdefg".chars().filter(|secret| client.has_secret(&Secret::new(*secret), at(now))).collect()
     }
 
     #[test]
@@ -569,7 +570,7 @@ mod tests {
             client.level = level;
             for (acrs, is_enough) in [(enough, true), (weak, false)] {
                 for acr in acrs {
-                    assert_eq!(client.is_served_by(acr), is_enough, "{level:?} {acr}");
+                    assert_eq!(client.accepts_acr(acr), is_enough, "{level:?} {acr}");
                 }
             }
             let kept = serde_json::to_string(&client).unwrap();

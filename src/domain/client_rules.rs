@@ -117,7 +117,7 @@ pub fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
     Ok(scope)
 }
 
-/// Returns the grant types in the order of the record.
+/// Returns the grant types in the order that records use.
 ///
 /// # Errors
 /// Returns an error if `authorization_code` is missing.

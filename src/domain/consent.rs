@@ -28,7 +28,6 @@ impl Consent {
     ///
     /// Times alone do not suffice: if the clock is set back, every consent seems older than its
     /// client.
-    /// than its client.
     pub fn is_for(&self, client: &Client) -> bool {
         self.client == client.id
             && match self.incarnation {

@@ -18,9 +18,9 @@ pub(crate) const MAX_FACTOR_FAILURES: u32 = 50;
 
 /// Number of consecutive failures without a wait. After the last of them, the user is notified that
 /// an attacker may know the password.
-const FREE: u32 = 5;
+const FREE_FAILURES: u32 = 5;
 
-/// Wait after the first failure beyond [`FREE`]. It doubles with each further failure.
+/// Wait after the first failure beyond [`FREE_FAILURES`]. It doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
 /// Maximum wait, which also applies to the user.
@@ -74,7 +74,7 @@ impl FactorFailures {
     pub fn failed(&self, now: UnixTime) -> (Self, FailureNotice) {
         let count = self.count.saturating_add(1);
         let notice = match count {
-            FREE => FailureNotice::TellOwner,
+            FREE_FAILURES => FailureNotice::TellOwner,
             MAX_FACTOR_FAILURES => FailureNotice::Blocked,
             _ => FailureNotice::None,
         };
@@ -99,7 +99,7 @@ impl FactorFailures {
     }
 
     fn wait(&self) -> Duration {
-        match self.count.checked_sub(FREE + 1) {
+        match self.count.checked_sub(FREE_FAILURES + 1) {
             None => Duration::ZERO,
             Some(doublings) => {
                 FIRST_WAIT.saturating_mul(2_u32.checked_pow(doublings).unwrap_or(u32::MAX)).min(MAX_WAIT)

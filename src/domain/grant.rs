@@ -12,7 +12,6 @@
 //! retry window, or while the answer is doubtful ([`crate::answers`]), it receives the current
 //! token again. The secret of a token is a hash of its parent's secret and a random salt. The
 //! record contains only the salt, so deriving the token needs both the parent and the record.
-//! record.
 
 use std::fmt;
 use std::time::Duration;
@@ -153,6 +152,7 @@ pub struct Refresh {
     pub parent: Option<Parent>,
 }
 
+/// Reason why a grant has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
@@ -282,8 +282,8 @@ impl Grant {
         Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
     }
 
-    /// Returns the grant with an expiry of at least `then`, when a token that the caller issued
-    /// expires.
+    /// Returns the grant with an expiry of `then` or later. The caller has issued a token that
+    /// expires at `then`.
     #[must_use]
     pub fn living_until(mut self, then: UnixTime) -> Self {
         self.expires_at = self.expires_at.max(then);

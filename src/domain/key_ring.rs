@@ -45,7 +45,7 @@ pub struct KeyRing {
     /// Rotations in progress of nodes with their own token, by node name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rotating_at: BTreeMap<String, Rotating>,
-    /// Time of the latest change. The state changes up to this time are never reverted.
+    /// Time of the latest change. State changes up to this time are never reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     as_of: Option<UnixTime>,
     /// Node that reads the ring, if it has its own token: see [`KeyRing::of_node`].
@@ -260,8 +260,8 @@ impl KeyRing {
     ///
     /// An active key is replaced by the scheduled key, or by the oldest pre-published key. The
     /// successor must be `usable`. The key of another node is removed even if there is no
-    /// successor. Which keys that node's token has is unknown here, and an attacker who stole the
-    /// token would not add one.
+    /// successor. The contents of that node's token are unknown here, and an attacker who stole the
+    /// token would not add a successor.
     ///
     /// # Errors
     /// `Unknown`, `State`, `NoSuccessor`.

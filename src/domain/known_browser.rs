@@ -51,7 +51,7 @@ impl Marks {
         self.0.iter().map(Secret::hash).collect()
     }
 
-    /// Returns the cookie's value with a new mark, without the replaced one.
+    /// Returns the cookie's value with the new mark added and the replaced mark removed.
     pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
         let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
         let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MAX_MARKS).map(Secret::expose).collect();
@@ -100,7 +100,7 @@ impl KnownBrowsers {
         self.browsers.iter().find(|known| hashes.contains(&known.mark) && now.since(known.at) < KNOWN_FOR)
     }
 
-    /// Adds a browser with a new mark, without the replaced one.
+    /// Adds a browser with its new mark, and removes the replaced mark.
     pub fn learn(&mut self, mark: SecretHash, replaced: Option<SecretHash>, now: UnixTime) {
         self.browsers.retain(|known| replaced != Some(known.mark) && now.since(known.at) < KNOWN_FOR);
         self.browsers.insert(0, KnownBrowser { mark, at: now });

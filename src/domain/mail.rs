@@ -75,6 +75,7 @@ impl MailKind {
         Self::Test,
     ];
 
+    /// Returns the name in records, in metrics and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ResetWanted => "reset_wanted",
@@ -175,6 +176,7 @@ pub enum Mail {
 }
 
 impl Mail {
+    /// Returns the kind of the e-mail.
     pub const fn kind(&self) -> MailKind {
         match self {
             Self::ResetWanted { .. } => MailKind::ResetWanted,
@@ -368,6 +370,7 @@ pub enum DeadReason {
 impl DeadReason {
     pub const ALL: [Self; 4] = [Self::Expired, Self::Refused, Self::Unsendable, Self::Failed];
 
+    /// Returns the name in records, in metrics and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",

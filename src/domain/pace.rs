@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Maximum difference between the clocks of two nodes in seconds. Each may differ from the
 /// database's clock by two seconds, and rounding adds one.
-const CLOCKS_APART: u64 = 5;
+const MAX_CLOCK_DIFFERENCE: u64 = 5;
 
 /// Parameters of the delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Pace {
 
     /// Returns the maximum count. Further failures would not increase the delay and are not
     /// counted, so that the delay decreases soon after the last failure.
-    fn most(self) -> u32 {
+    fn max_count(self) -> u32 {
         self.free.saturating_add(u64::BITS - self.longest.as_secs().leading_zeros())
     }
 }
@@ -87,7 +87,7 @@ impl Failures {
     /// `since` followed the slower clock, nodes that alternate would forget the same failures
     /// repeatedly.
     pub fn forget(&mut self, now: u64) {
-        if self.since > now.saturating_add(CLOCKS_APART) {
+        if self.since > now.saturating_add(MAX_CLOCK_DIFFERENCE) {
             self.since = now;
         }
         let forgets = u64::from(self.forgets.max(1));
@@ -119,7 +119,7 @@ impl Failures {
         self.free = pace.free;
         self.forgets = u32::try_from(pace.forgets.as_secs()).unwrap_or(u32::MAX);
         self.at_a_time = pace.at_a_time;
-        self.count = self.count.saturating_add(1).min(pace.most());
+        self.count = self.count.saturating_add(1).min(pace.max_count());
         let before = self.next;
         self.next = now.saturating_add(pace.wait(self.count));
         Ok(Moved { before, after: self.next })

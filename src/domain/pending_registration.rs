@@ -75,6 +75,7 @@ impl PendingRegistration {
         now < self.expires_at
     }
 
+    /// Returns whether the address is verified.
     pub fn is_proven(&self) -> bool {
         matches!(self.step, RegistrationStep::Proven { .. })
     }

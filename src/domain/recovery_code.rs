@@ -22,9 +22,9 @@ pub const RECOVERY_CODES: usize = 10;
 pub const RECOVERY_CODE_BYTES: usize = 10;
 
 /// Number of unused codes at which the user is asked to create new ones.
-const FEW: usize = 3;
+const FEW_CODES: usize = 3;
 
-const LENGTH: usize = 16;
+const CODE_LENGTH: usize = 16;
 
 /// Crockford's base32 alphabet, which omits I, L, O and U.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -59,12 +59,12 @@ impl fmt::Debug for RecoveryKey {
 
 /// Recovery code in clear text.
 #[derive(Clone)]
-pub struct RecoveryCode(Zeroizing<[u8; LENGTH]>);
+pub struct RecoveryCode(Zeroizing<[u8; CODE_LENGTH]>);
 
 impl RecoveryCode {
     fn from_random(bytes: [u8; RECOVERY_CODE_BYTES]) -> Self {
         let bits = bytes.iter().fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
-        let mut text = Zeroizing::new([0; LENGTH]);
+        let mut text = Zeroizing::new([0; CODE_LENGTH]);
         for (place, char) in text.iter_mut().rev().enumerate() {
             *char = ALPHABET[(bits >> (place * 5) & 31) as usize];
         }
@@ -75,7 +75,7 @@ impl RecoveryCode {
     ///
     /// Accepts the letters that the alphabet omits, as the digits that they resemble.
     pub fn parse(typed: &str) -> Option<Self> {
-        let mut text = Zeroizing::new([0; LENGTH]);
+        let mut text = Zeroizing::new([0; CODE_LENGTH]);
         let mut places = text.iter_mut();
         for char in typed.chars() {
             if char.is_whitespace() || char == '-' {
@@ -165,7 +165,7 @@ impl RecoveryCodes {
 
     /// Returns whether the user should create new codes, because few are left.
     pub fn are_few(&self) -> bool {
-        self.hashes.len() <= FEW
+        self.hashes.len() <= FEW_CODES
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Host, Url};
 
 /// Maximum length of a registered URI in bytes, to prevent abuse of the store.
-const LONGEST: usize = 2000;
+const MAX_LENGTH: usize = 2000;
 
 /// Suffix of host names that browsers resolve to the local device (RFC 6761 §6.3). URIs with such a
 /// host cannot be registered.
@@ -38,7 +38,7 @@ impl RedirectUri {
     /// If the issuer is on the local device, for trials, a record may have the console's own URI,
     /// whose host may end in `.localhost`.
     fn kept(text: &str) -> Result<Self, RedirectUriFault> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Err(RedirectUriFault::TooLong);
         }
         // A URL parser removes tabs and newlines, and replaces backslashes. They are rejected,

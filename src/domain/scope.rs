@@ -127,13 +127,13 @@ pub struct UnknownScope(Option<String>);
 
 impl UnknownScope {
     /// Maximum length of a scope value that an error repeats, in bytes.
-    const LONGEST: usize = 64;
+    const MAX_VALUE_LENGTH: usize = 64;
 
     fn from_value(value: &str) -> Self {
         // The permitted characters of RFC 6749 §3.3 exclude quotation mark and backslash, so an
         // error can repeat the value.
         let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-        Self((value.len() <= Self::LONGEST && value.bytes().all(sound)).then(|| value.to_owned()))
+        Self((value.len() <= Self::MAX_VALUE_LENGTH && value.bytes().all(sound)).then(|| value.to_owned()))
     }
 
     /// Returns the value if an error response may contain it without escaping.

@@ -21,6 +21,7 @@ pub(crate) const MAX_SIGN_INS: usize = 5;
 /// Time after a renewed sign-in during which the previous cookie can still end the session.
 const OVERLAP: Duration = Duration::from_secs(30);
 
+/// Id of a session. It stays the same when the cookie changes.
 pub type SessionId = Id<'s'>;
 
 /// Parsed session cookie.

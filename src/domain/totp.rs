@@ -25,7 +25,7 @@ const WINDOW: u64 = 1;
 ///
 /// Future codes are not recognised. They will be accepted later, so the message would confirm a
 /// guess.
-const RECOGNISED: u64 = 10;
+const RECOGNISED_PAST_CODES: u64 = 10;
 
 /// Base32 alphabet (RFC 4648 §6).
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -107,7 +107,7 @@ impl TotpSecret {
         let mut verdict = TotpVerdict::Wrong;
         // Compare all codes, so that the duration does not reveal which one matches. The nearest
         // steps come last, so that they take precedence.
-        for distance in (0..=RECOGNISED).rev() {
+        for distance in (0..=RECOGNISED_PAST_CODES).rev() {
             let future = current.checked_add(distance).filter(|_| distance <= WINDOW);
             for step in [current.checked_sub(distance), future].into_iter().flatten().map(TotpStep) {
                 let right = bool::from(self.code_of(step).ct_eq(&*code.0));

@@ -110,6 +110,7 @@ pub enum Role {
 pub struct PasswordHash(String);
 
 impl PasswordHash {
+    /// Wraps a stored hash. The format is checked when a password is verified.
     pub fn new(phc: String) -> Self {
         Self(phc)
     }
@@ -134,6 +135,7 @@ pub enum UserState {
     Disabled,
 }
 
+/// User as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub sub: Subject,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::secret::SecretHash;
 
 /// Maximum length of a username in characters.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// Username: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`. It begins with a letter and ends with a
 /// letter or digit.
@@ -25,7 +25,7 @@ impl Username {
     pub fn parse(text: &str) -> Option<Self> {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
         let (first, last) = (text.bytes().next()?, text.bytes().next_back()?);
-        let sound = text.len() <= LONGEST
+        let sound = text.len() <= MAX_LENGTH
             && text.bytes().all(allowed)
             && first.is_ascii_lowercase()
             && last.is_ascii_alphanumeric()

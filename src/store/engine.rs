@@ -93,6 +93,7 @@ pub enum Counter {
 }
 
 impl Counter {
+    /// Number of counters.
     pub const COUNT: usize = 259;
 
     /// Returns the counter in this slot. Returns `None` for [`Counter::COUNT`] and above.
@@ -106,6 +107,7 @@ impl Counter {
         }
     }
 
+    /// Returns the slot number of the counter, below [`Counter::COUNT`].
     pub fn slot(self) -> usize {
         match self {
             Self::Person(byte) => usize::from(byte),
@@ -126,6 +128,7 @@ impl Current {
     /// The state is always current, because no other process writes.
     pub(crate) const ALWAYS: Self = Self { until: None };
 
+    /// Creates a value for a state that is current until this time.
     pub fn until(instant: Instant) -> Self {
         Self { until: Some(instant) }
     }
@@ -204,6 +207,7 @@ fn sum(person: u8, value: impl Fn(usize) -> u64) -> u64 {
     counters.into_iter().map(|counter| value(counter.slot())).sum()
 }
 
+/// Result of a commit that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The changes are applied and durable.
@@ -432,6 +436,7 @@ pub enum RerunCause {
 impl RerunCause {
     pub const ALL: [Self; 3] = [Self::RolledBack, Self::Unknown, Self::CancelledWait];
 
+    /// Returns the label in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RolledBack => "rolled_back",

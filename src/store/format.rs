@@ -179,7 +179,8 @@ fn steps() -> impl Iterator<Item = &'static VersionStep> {
     STEPS.iter().chain(ADDED.get())
 }
 
-/// Returns the newest version of this program, which it writes unless nodes share the store.
+/// Returns the newest version of records that this program supports. It writes that version unless
+/// nodes share the store.
 pub(super) fn newest() -> u8 {
     LAST + u8::from(ADDED.get().is_some())
 }

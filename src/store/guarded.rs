@@ -150,10 +150,10 @@ fn key_of(expect: &Expect) -> &Key {
 /// Condition of every commit through a store.
 #[derive(Debug)]
 pub(super) enum CommitGuard {
-    /// The cookie is the session's, the user is signed in in that session, and the user has no open
-    /// revocation.
+    /// The cookie belongs to the session, the session has a sign-in of the user, and the user has
+    /// no open revocation.
     Page(Mutex<PageSession>),
-    /// The user is signed in in the session. There is no cookie, because a client sends the
+    /// The session has a sign-in of the user. There is no cookie, because a client sends the
     /// request.
     Code { session: SessionId, subject: Subject },
     /// The user still has the password that was verified. There is no session yet.

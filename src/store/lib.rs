@@ -79,6 +79,7 @@ const PAGE: usize = 256;
 pub struct AccessCounters(engine::CounterReading);
 
 impl AccessCounters {
+    /// Returns the access counter of this user: see [`Store::access_counter`].
     pub fn get(&self, subject: Subject) -> u64 {
         self.0.sum(access::of_person(subject))
     }

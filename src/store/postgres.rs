@@ -195,7 +195,7 @@ async fn enter(
 
 /// Logs weaknesses of the database's setup. An unavailable server is handled elsewhere.
 async fn warn_of_setup(link: &WriteLink, settings: &PostgresSettings) {
-    match Setup::ask(link.client(), settings).await {
+    match Setup::query(link.client(), settings).await {
         Ok(setup) => setup.warnings().iter().for_each(|warning| tracing::warn!("{warning}")),
         Err(fault) => tracing::warn!(%fault, "cannot read the database's settings"),
     }
@@ -229,7 +229,7 @@ impl Engine for PostgresEngine {
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
-        self.last_beat.may_go_on()?;
+        self.last_beat.check_status()?;
         let (reply, answer) = oneshot::channel();
         let turn = CommitTurn::default();
         let pending = PendingCommit { operation: Operation::from(changes), turn: turn.clone(), reply };

@@ -3,7 +3,7 @@
 //!
 //! sled 0.34.7 keeps acknowledged data only under these rules:
 //!
-//! - Writes use another disk barrier ([`super::barrier`]).
+//! - sled's disk barrier is replaced ([`super::barrier`]).
 //! - Only the writer flushes.
 //! - Transactions of sled are not used, because each has its own disk barrier.
 //! - Each entry is so short that sled does not move it to a separate file, which it never syncs
@@ -49,7 +49,7 @@ const INLINE_SCAN: usize = 64;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of commit timeouts that a caller waits for a started commit, because its outcome would
 /// otherwise be unknown.
-const WAITS: u32 = 3;
+const COMMIT_WAITS: u32 = 3;
 /// Timeout of copying the files, including the time in the queue.
 const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -195,7 +195,7 @@ impl Engine for SledEngine {
         let (reply, answer) = oneshot::channel();
         let turn = CommitTurn::default();
         self.enqueue(Job::Commit(Commit { changes, reply, turn: turn.clone() }))?;
-        turn.wait(answer, self.commit_timeout, WAITS * self.commit_timeout).await
+        turn.wait(answer, self.commit_timeout, COMMIT_WAITS * self.commit_timeout).await
     }
 
     fn counters(&self) -> &Counters {

@@ -25,14 +25,15 @@ use sealgate_domain::session::Session;
 use sealgate_domain::time::UnixTime;
 
 /// Time after which an unreadable record is read again.
-const LATER: Duration = Duration::from_hours(24);
+const RETRY_DELAY: Duration = Duration::from_hours(24);
 
 /// Maximum number of records per commit.
-const COMMIT: usize = 64;
+const RECORDS_PER_COMMIT: usize = 64;
 
 /// Interval at which a pass starts at the beginning of the expiry index again.
-const FROM_THE_START: Duration = Duration::from_hours(1);
+const RESTART_INTERVAL: Duration = Duration::from_hours(1);
 
+/// Result of a pass of garbage collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Number of deleted records.
@@ -74,7 +75,7 @@ impl SweepPlace {
     /// Returns the entry after which to continue. Returns `None` once an hour, because a node with
     /// a slow clock may have added an earlier entry.
     fn after(&mut self) -> Option<&[u8]> {
-        if self.begun.is_none_or(|begun| begun.elapsed() >= FROM_THE_START) {
+        if self.begun.is_none_or(|begun| begun.elapsed() >= RESTART_INTERVAL) {
             *self = Self { after: None, begun: Some(Instant::now()) };
         }
         self.after.as_deref()
@@ -82,7 +83,7 @@ impl SweepPlace {
 }
 
 /// Changes for one due entry of the expiry index.
-struct Judged {
+struct SweepDecision {
     /// Position of the entry among the entries read.
     number: usize,
     expect: Vec<Expect>,
@@ -92,7 +93,7 @@ struct Judged {
     removed: Option<u8>,
 }
 
-impl Judged {
+impl SweepDecision {
     fn add_to(&self, changes: &mut Changes) {
         changes.expect.extend_from_slice(&self.expect);
         changes.put.extend_from_slice(&self.put);
@@ -115,7 +116,7 @@ impl Store {
         self.sweep_on(&mut SweepPlace::default(), &Fence::default(), now, most).await
     }
 
-    /// Reads up to `most` due entries and deletes the expired records, [`COMMIT`] in each commit.
+    /// Reads up to `most` due entries and deletes the expired records, [`RECORDS_PER_COMMIT`] in each commit.
     ///
     /// If a commit conflicts, each of its records is deleted in its own commit.
     ///
@@ -195,21 +196,21 @@ impl Store {
 
     async fn commit_judged(
         &self,
-        judged: Vec<Judged>,
+        judged: Vec<SweepDecision>,
         fence: &Fence,
         swept: &mut Swept,
         done: &mut [bool],
     ) -> Result<(), StoreError> {
-        let together = |some: &[Judged]| {
+        let together = |some: &[SweepDecision]| {
             let mut changes = Changes::default();
             for one in some {
                 one.add_to(&mut changes);
             }
             fence.around(changes)
         };
-        let outcomes = self.commit_all(judged.chunks(COMMIT).map(together).collect()).await?;
+        let outcomes = self.commit_all(judged.chunks(RECORDS_PER_COMMIT).map(together).collect()).await?;
         let mut apart = Vec::new();
-        for (some, outcome) in judged.chunks(COMMIT).zip(outcomes) {
+        for (some, outcome) in judged.chunks(RECORDS_PER_COMMIT).zip(outcomes) {
             match outcome {
                 Committed::Yes => some.iter().for_each(|one| self.swept_one(one, swept, done)),
                 Committed::Conflict => apart.extend(some),
@@ -232,7 +233,7 @@ impl Store {
         Ok(())
     }
 
-    fn swept_one(&self, one: &Judged, swept: &mut Swept, done: &mut [bool]) {
+    fn swept_one(&self, one: &SweepDecision, swept: &mut Swept, done: &mut [bool]) {
         if let Some(done) = done.get_mut(one.number) {
             *done = true;
         }
@@ -284,19 +285,19 @@ impl Store {
             Ok(Some(client)) => client,
             Ok(None) => {
                 swept.kept += 1;
-                return Ok(self.commit(fence.around(entry_goes(gone))).await? == Committed::Yes);
+                return Ok(self.commit(fence.around(entry_deletion(gone))).await? == Committed::Yes);
             }
             Err(error) if is_of_record(&error) => {
-                skipped(due.record, &error);
+                log_skipped(due.record, &error);
                 swept.kept += 1;
-                let put = vec![(table::expiry(now.plus(LATER), due.record), Vec::new())];
-                return Ok(self.commit(fence.around(Changes { put, ..entry_goes(gone) })).await? == Committed::Yes);
+                let put = vec![(table::expiry(now.plus(RETRY_DELAY), due.record), Vec::new())];
+                return Ok(self.commit(fence.around(Changes { put, ..entry_deletion(gone) })).await? == Committed::Yes);
             }
             Err(error) => return Err(error),
         };
         if !client.value.is_left_unused(now) {
             swept.kept += 1;
-            return Ok(self.commit(fence.around(entry_goes(gone))).await? == Committed::Yes);
+            return Ok(self.commit(fence.around(entry_deletion(gone))).await? == Committed::Yes);
         }
         // If the client redeems a code at the same time, that request first records the use, so one
         // of the two commits conflicts.
@@ -320,7 +321,7 @@ impl Store {
     /// Returns whether the entry was deleted. Another node may complete the revocation at the same
     /// time.
     async fn sweep_revocation(&self, due: &Due<'_>, fence: &Fence, now: UnixTime) -> Result<bool, StoreError> {
-        let mut changes = entry_goes(vec![due.entry.clone()]);
+        let mut changes = entry_deletion(vec![due.entry.clone()]);
         let carried_out = match due.decoded::<Revocation>() {
             Ok(Some(revocation)) => self.carry_out(&revocation.value).await.map(drop),
             Ok(None) => Ok(()),
@@ -330,8 +331,8 @@ impl Store {
             Ok(()) => {}
             // The revocation, or a record that it ends, is damaged.
             Err(error) if is_of_record(&error) => {
-                skipped(due.record, &error);
-                changes.put.push((table::expiry(now.plus(LATER), due.record), Vec::new()));
+                log_skipped(due.record, &error);
+                changes.put.push((table::expiry(now.plus(RETRY_DELAY), due.record), Vec::new()));
             }
             Err(error) => return Err(error),
         }
@@ -339,7 +340,7 @@ impl Store {
     }
 }
 
-fn entry_goes(delete: Vec<Key>) -> Changes {
+fn entry_deletion(delete: Vec<Key>) -> Changes {
     Changes { delete, ..Changes::default() }
 }
 
@@ -350,7 +351,7 @@ impl Due<'_> {
     }
 }
 
-fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
+fn judge(due: Due<'_>, now: UnixTime) -> Result<SweepDecision, StoreError> {
     let Due { number, entry, record, found } = due;
     let mut delete = vec![entry.clone()];
     let found =
@@ -360,23 +361,23 @@ fn judge(due: Due<'_>, now: UnixTime) -> Result<Judged, StoreError> {
         // The record was deleted before it expired.
         Ok(None) => {
             let (expect, removed) = (vec![Expect::Value(entry.clone(), Vec::new())], Some(Table::Expiry as u8));
-            return Ok(Judged { number, expect, put: Vec::new(), delete, removed });
+            return Ok(SweepDecision { number, expect, put: Vec::new(), delete, removed });
         }
         // Otherwise a damaged record would stop every pass at the same position.
         Err(error) if is_of_record(&error) => {
-            skipped(record, &error);
-            (Vec::new(), now.plus(LATER), Vec::new())
+            log_skipped(record, &error);
+            (Vec::new(), now.plus(RETRY_DELAY), Vec::new())
         }
         Err(error) => return Err(error),
     };
     if expires_at > now {
         let put = vec![(table::expiry(expires_at, record), Vec::new())];
-        return Ok(Judged { number, expect: Vec::new(), put, delete, removed: None });
+        return Ok(SweepDecision { number, expect: Vec::new(), put, delete, removed: None });
     }
     delete.push(record.to_owned());
     delete.extend(entries);
     let expect = vec![Expect::Value(record.to_owned(), bytes)];
-    Ok(Judged { number, expect, put: Vec::new(), delete, removed: record.first().copied() })
+    Ok(SweepDecision { number, expect, put: Vec::new(), delete, removed: record.first().copied() })
 }
 
 /// Returns the expiry of a record, and its index entries.
@@ -402,7 +403,7 @@ fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>
     })
 }
 
-fn skipped(record: &[u8], error: &StoreError) {
+fn log_skipped(record: &[u8], error: &StoreError) {
     tracing::error!(key = base64url(record), %error, "an expired record cannot be read; skipped for a day");
 }
 
@@ -437,7 +438,7 @@ mod tests {
         // Only a pass that starts at the beginning finds an entry before the position.
         store.revoke_token("late", at(60)).await.unwrap();
         assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 0);
-        place.begun = Instant::now().checked_sub(FROM_THE_START);
+        place.begun = Instant::now().checked_sub(RESTART_INTERVAL);
         assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 1);
     }
 }

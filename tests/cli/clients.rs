@@ -47,7 +47,7 @@ async fn the_printed_secret_authenticates_the_client() {
     let text = site.text(WEB);
     let secret = text.strip_prefix("Created client wiki\nclient_secret: ").unwrap().trim_end();
     let client = site.store().await.client(&ClientId::parse("wiki").unwrap()).await.unwrap().unwrap();
-    assert!(client.knows(&Secret::new(secret), client.created_at));
+    assert!(client.has_secret(&Secret::new(secret), client.created_at));
 }
 
 #[test]
@@ -148,12 +148,12 @@ async fn a_rotated_secret_overlaps_for_the_given_time() {
     let client = stored(&site, "wiki").await;
     let now = client.secrets[1].created_at;
     let hour = now.plus(Duration::from_hours(1));
-    assert!(client.knows(&first, now) && !client.knows(&first, hour));
-    assert!(client.knows(&second, now) && client.knows(&second, hour));
+    assert!(client.has_secret(&first, now) && !client.has_secret(&first, hour));
+    assert!(client.has_secret(&second, now) && client.has_secret(&second, hour));
     let third = secret(&site.json(&["client", "rotate-secret", "wiki"]));
     let client = stored(&site, "wiki").await;
     assert_eq!(client.secrets.len(), 1);
-    assert!(client.knows(&third, hour) && !client.knows(&second, now));
+    assert!(client.has_secret(&third, hour) && !client.has_secret(&second, now));
     let errors = site.errors(&["client", "rotate-secret", "wiki", "--overlap-seconds", "99999999"], "");
     assert_eq!(errors, ["two secrets overlap for at most 7776000 seconds (90 days)"]);
 }
@@ -305,7 +305,7 @@ async fn a_client_gets_a_secret_when_it_becomes_confidential_and_loses_it_when_p
     let set = site.json(&["client", "set", "app", "--type=confidential"]);
     assert_eq!(set["token_endpoint_auth_method"], "client_secret_basic");
     let kept = stored(&site, "app").await;
-    assert!(kept.knows(&secret(&set), kept.created_at));
+    assert!(kept.has_secret(&secret(&set), kept.created_at));
     assert_eq!(site.json(&["client", "set", "app", "--type=confidential"]).get("client_secret"), None);
     let public = site.json(&["client", "set", "app", "--type=public"]);
     assert_eq!(

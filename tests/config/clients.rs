@@ -41,7 +41,7 @@ fn a_client_has_the_defaults_of_the_command_line() {
     let config = parse(&confidential(&format!("secret_hash = \"{}\"", hash())));
     let client = &config.clients[0].client;
     assert_eq!(client.auth_method, AuthMethod::ClientSecretBasic);
-    assert!(client.knows(&Secret::new(SECRET), client.created_at));
+    assert!(client.has_secret(&Secret::new(SECRET), client.created_at));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn client_secret_files_have_the_rules_of_other_secret_files() {
     let config = load().unwrap();
     let client = &config.clients[0].client;
     for secret in [SECRET.to_owned(), SECRET.replace('0', "x")] {
-        assert!(client.knows(&Secret::new(secret), client.created_at));
+        assert!(client.has_secret(&Secret::new(secret), client.created_at));
     }
     assert!(!format!("{config:?}").contains(SECRET));
 }

@@ -189,8 +189,8 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
     Some(routes)
 }
 
-/// Paths and methods of the application's earlier rules. `None` means all methods without their own
-/// rule for the path.
+/// Paths and methods of the application's earlier rules. `None` means the methods for which the
+/// path has no other rule.
 #[derive(Default)]
 struct TakenRules {
     rules: BTreeSet<(String, Option<String>)>,

@@ -69,7 +69,7 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -
 
 /// Returns warnings for hosts without a certificate, and for certificates that match no host.
 ///
-/// Returns none if no certificate file was read. Both may be intended behind a load balancer that
+/// Returns no warning if no certificate file was read. Both cases may be intended behind a load balancer that
 /// does not verify certificates. `ordered` contains the hosts whose certificates the server obtains
 /// itself.
 pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], ordered: &[&str]) -> Vec<ConfigFault> {

@@ -8,7 +8,7 @@ use crate::disk::Files;
 use crate::file::Section;
 use crate::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
 use sealgate_domain::oauth::jwk_set::Algorithm;
-use sealgate_domain::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
+use sealgate_domain::oauth::trusted_token::{ClaimNames, MAX_TOKEN_LENGTH, TrustTerms};
 
 /// Maximum number of trusted issuers. The server fetches the keys of each periodically.
 const MAX_TRUSTED_ISSUERS: usize = 32;
@@ -74,7 +74,7 @@ fn trusted_issuer(
     let clients = section.some_texts("clients", client, address::name);
     let claims = claims(&mut section, name.as_deref());
     let skew = section.seconds("clock_skew_seconds", MINUTE, 0..=5 * MINUTE);
-    let longest = section.number("token_bytes", 8192, 1024..=LONGEST);
+    let longest = section.number("token_bytes", 8192, 1024..=MAX_TOKEN_LENGTH);
     let refresh = section.seconds("refresh_seconds", HOUR, 1..=DAY);
     let throttle = section.seconds("throttle_seconds", 30, 1..=HOUR);
     let stale = section.seconds("stale_seconds", DAY, 1..=7 * DAY);

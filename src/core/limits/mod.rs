@@ -95,20 +95,20 @@ impl RequestLimits {
     }
 
     async fn take_shared(&self, cluster: &Cluster, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        let share = match cluster.shares.take(key, rule, now) {
+        let query = match cluster.shares.take(key, rule, now) {
             Ok(reading) => return reading,
-            Err(share) => share,
+            Err(query) => query,
         };
-        let request = BlockRequest { key: share.key, ends: share.ends(), limit: share.limit, block: share.block };
+        let request = BlockRequest { key: query.key, ends: query.ends(), limit: query.limit, block: query.block };
         let may_query = self.limiter.take(&LimitKey::text("questions", b""), STORE_QUERIES, now).allowed;
         let answer = if may_query { cluster.counts.reserve(request).await.ok() } else { None };
         let Some(block) = answer else {
             cluster.metrics.limit_block(BlockOutcome::Local);
             return self.take_part(cluster.counts.nodes(), key, rule, now);
         };
-        let outcome = if block.got < share.block { BlockOutcome::Short } else { BlockOutcome::Granted };
+        let outcome = if block.got < query.block { BlockOutcome::Short } else { BlockOutcome::Granted };
         cluster.metrics.limit_block(outcome);
-        cluster.shares.answer(&share, rule, now, (block.all, block.got))
+        cluster.shares.answer(&query, rule, now, (block.all, block.got))
     }
 
     /// Counts a request against this node's part of a cluster-wide limit.

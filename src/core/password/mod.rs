@@ -50,8 +50,8 @@ const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const OUTPUT_BYTES: usize = 32;
 
-/// Maximum memory of a stored hash, in KiB. The maximum values prevent that a mistake in an import
-/// blocks all sign-ins.
+/// Maximum memory of a stored hash, in KiB. The limits keep a mistake in an import from blocking
+/// all sign-ins.
 const MAX_MEMORY_KIB: u32 = 128 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
@@ -63,7 +63,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Niceness of the threads, which gives request threads priority.
 const NICENESS: i32 = 5;
 /// Idle time after which a thread frees its memory.
-const IDLE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns whether the password should be hashed again with the current parameters when the user
 /// next signs in.
@@ -91,7 +91,7 @@ pub fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), HashFault
     Ok((PasswordHash::new(text.to_owned()), scheme))
 }
 
-/// Returns the scheme of a hash other than argon2id, which is an imported hash.
+/// Returns the scheme of an imported hash. Returns `None` for argon2id.
 pub fn foreign_scheme(hash: &PasswordHash) -> Option<&'static str> {
     StoredHash::parse(hash.as_str()).ok().map(|hash| hash.scheme()).filter(|scheme| *scheme != "argon2id")
 }
@@ -308,7 +308,7 @@ fn work(queue: &PasswordQueue) {
 
 /// Returns the next job. Frees the hasher's memory after an idle time.
 fn next(queue: &PasswordQueue, hasher: &mut Hasher) -> Option<PasswordJob> {
-    queue.pop(IDLE, || hasher.rest())
+    queue.pop(IDLE_TIMEOUT, || hasher.rest())
 }
 
 /// argon2id hasher that reuses its memory for the next password.
@@ -521,7 +521,8 @@ mod tests {
     #[tokio::test]
     async fn a_fast_imported_hash_takes_as_long_as_an_unknown_user() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
-        // Created with slappasswd, and with argon2 at a hundredth of the current work.
+        // Created with slappasswd, and with argon2 parameters that cause a hundredth of the current
+        // work.
         let ssha = PasswordHash::new("{SSHA}3sziG0LBD8aJKms7qUVUc6jvnDlaSwlF".to_owned());
         let quick = PasswordHash::new(
             "$argon2id$v=19$m=1024,t=1,p=1$PidEqFUKISSkNAYgRGhNiQ$+7XIXXb49Vzfvbqkb/fNVWRPuiEJxt42QAmk1bbjDHQ"

@@ -82,7 +82,7 @@ impl Bearers {
         token: &str,
         now: UnixTime,
     ) -> Result<Arc<Bearer>, BearerFault> {
-        if token.len() > sealgate_domain::oauth::jwt::LONGEST {
+        if token.len() > sealgate_domain::oauth::jwt::MAX_TOKEN_LENGTH {
             return Err(BearerFault::Invalid);
         }
         let key = *SecretHash::for_secret(token.as_bytes()).as_bytes();

@@ -37,6 +37,7 @@ impl Issuer {
         Self { name, access_token, signer }
     }
 
+    /// Returns the signer of the tokens.
     pub fn signer(&self) -> &dyn Signer {
         self.signer.as_ref()
     }

@@ -266,6 +266,7 @@ impl<'a> RequestContext<'a> {
         }
     }
 
+    /// Returns random bytes from the server's source.
     pub fn random<const N: usize>(&self) -> [u8; N] {
         clock::random(self.sealgate.entropy.as_ref())
     }

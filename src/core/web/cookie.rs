@@ -16,6 +16,7 @@ use sealgate_config::IssuerUrl;
 use sealgate_domain::secret::{base64url, from_base64url};
 use sealgate_domain::user::Subject;
 
+/// Names of Sealgate's cookies for one issuer, and whether they are `Secure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CookieNames {
     /// Session of the browser: with the provider on its host, with the application on other hosts.
@@ -104,8 +105,8 @@ pub enum SignedOutMarker {
 impl CookieNames {
     /// Returns a cookie that records that this user, or an unknown user, has signed out.
     ///
-    /// Pages that the user left open can still send requests. The cookie prevents that such a
-    /// request is attributed to the next user who signs in. It grants no access.
+    /// Pages that the user left open can still send requests. Because of the cookie, such a request
+    /// is not attributed to the next user who signs in. It grants no access.
     pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
         let only = match (self.left(headers), person) {
             (SignedOutMarker::Nobody, person) => person,

@@ -29,6 +29,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// version in every request, even to the provider.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, MCP-Protocol-Version";
 
+/// Response under construction. It always has the header fields of its kind.
 #[derive(Debug)]
 pub struct Response(http::Response<Bytes>);
 
@@ -250,14 +251,17 @@ pub fn to_client(ctx: &RequestContext<'_>, way: &AuthorizationRedirect) -> Respo
     }
 }
 
+/// Creates the response with the stylesheet of pages.
 pub fn stylesheet(pages: &Pages) -> Response {
     Response::kept(pages.stylesheet())
 }
 
+/// Creates the response with the script of pages.
 pub fn script(pages: &Pages) -> Response {
     Response::kept(pages.script())
 }
 
+/// Creates the response with the script that submits the form to a client (`form_post`).
 pub fn return_script(pages: &Pages) -> Response {
     Response::kept(pages.return_script())
 }

@@ -84,6 +84,7 @@ pub struct KeyFactor {
 }
 
 impl KeyFactor {
+    /// Returns whether this is a security key or a passkey.
     pub const fn kind(&self) -> FactorKind {
         match self.credential.kind {
             CredentialKind::Passkey => FactorKind::Passkey,
@@ -230,6 +231,7 @@ impl Factors {
         }
     }
 
+    /// Returns the properties of the factors that sign-ins depend on.
     pub fn summary(&self, user: &User) -> FactorSummary {
         FactorSummary {
             has_any: self.has_any(),

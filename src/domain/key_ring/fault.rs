@@ -51,7 +51,7 @@ pub enum KeyFault {
          its keys from its token, generate another one (`sealgate key generate`), and admit the node again"
     )]
     NodeRetired(String),
-    /// The active key is not in the token, nor is any scheduled key.
+    /// Neither the active key nor any scheduled key is in the token.
     #[error(
         "the active key {0} is not in the token; restore the token that has it, or announce another key and \
          run `sealgate key remove --now {0}`"
@@ -94,6 +94,7 @@ pub enum KeyFault {
 }
 
 impl KeyFault {
+    /// Creates the error for a key that these nodes do not trust yet.
     pub fn untaken(kid: &str, nodes: &[&str]) -> Self {
         Self::Untaken { kid: kid.to_owned(), nodes: nodes.iter().map(|node| (*node).to_owned()).collect() }
     }

@@ -162,7 +162,6 @@ impl KeyRing {
     ///
     /// Their endorsements would fill the ring, and a full ring cannot be changed, not even to
     /// remove a stolen key.
-    /// remove a stolen key.
     pub(super) fn strip_removed(&mut self, now: UnixTime) {
         let is_removed = |key: &KeyLife| key.holder.is_some() && key.state(now) == KeyState::Removed;
         let removed: Vec<String> = self.keys.iter().filter(|key| is_removed(key)).map(|key| key.kid.clone()).collect();

@@ -3,7 +3,6 @@
 //! A server records a rotation, with the `CKA_ID` of the new key, before it creates the key.
 //! Therefore two servers never create two keys. If the server fails before it announces the key,
 //! other servers recognise the key by its `CKA_ID`.
-//! the key by its `CKA_ID`.
 
 use std::time::Duration;
 

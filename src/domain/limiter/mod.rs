@@ -11,8 +11,8 @@
 //!
 //! Processes with the same seed have the same windows and can share counts: see [`Shares`].
 
-mod brake;
 mod shares;
+mod throttle;
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-pub use brake::{Counted, FailureThrottle};
 pub use shares::Shares;
+pub use throttle::{Counted, FailureThrottle};
 
 use crate::rate_limit::RateLimit;
 use crate::time::UnixTime;
@@ -45,6 +45,7 @@ impl Rule {
     }
 }
 
+/// State of a key's window after a request, as shown in the rate limit headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitStatus {
     pub limit: u32,

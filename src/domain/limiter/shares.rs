@@ -12,9 +12,9 @@ use crate::limiter::{BUCKETS, LimitKey, Place, RateLimitStatus, Rule, SLOTS, lea
 use crate::time::UnixTime;
 
 /// Maximum number of requests in one block.
-const LARGEST_BLOCK: u32 = 16;
+const MAX_BLOCK: u32 = 16;
 /// A block is at most the limit divided by this number.
-const PART: u32 = 16;
+const LIMIT_DIVISOR: u32 = 16;
 
 /// Window of one key.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,7 +31,7 @@ struct Slot {
 
 /// Query for another block of a key's window.
 #[derive(Debug)]
-pub struct Ask {
+pub struct BlockQuery {
     place: Place,
     /// Name of the key, the same in all processes.
     pub key: [u8; 16],
@@ -40,7 +40,7 @@ pub struct Ask {
     pub block: u32,
 }
 
-impl Ask {
+impl BlockQuery {
     /// Returns the end of the window, in seconds since 1970.
     pub fn ends(&self) -> u64 {
         self.place.ends
@@ -65,7 +65,7 @@ impl Shares {
     /// # Errors
     /// Returns the query that the caller must make. The caller passes the result to
     /// [`Shares::answer`].
-    pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<RateLimitStatus, Ask> {
+    pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<RateLimitStatus, BlockQuery> {
         let place = Place::for_key(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
         let found = slots.iter_mut().find(|slot| slot.is(&place));
@@ -75,16 +75,16 @@ impl Shares {
             return Ok(slot.take(rule, now));
         }
         drop(slots);
-        let block = (rule.limit / PART).clamp(1, LARGEST_BLOCK);
-        Err(Ask { place, key: shared_key(&self.seed, key), limit: rule.limit, block })
+        let block = (rule.limit / LIMIT_DIVISOR).clamp(1, MAX_BLOCK);
+        Err(BlockQuery { place, key: shared_key(&self.seed, key), limit: rule.limit, block })
     }
 
     /// Records the result of a query, and counts the request that caused it. `all` is the number of
     /// requests reserved by all processes. It includes `got`, the number newly reserved for this
     /// process.
-    pub fn answer(&self, ask: &Ask, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> RateLimitStatus {
-        let mut slots = self.bucket(&ask.place);
-        let slot = claim(&mut slots, &ask.place, now);
+    pub fn answer(&self, query: &BlockQuery, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> RateLimitStatus {
+        let mut slots = self.bucket(&query.place);
+        let slot = claim(&mut slots, &query.place, now);
         slot.limit = rule.limit;
         slot.all = slot.all.max(all);
         slot.unused = slot.unused.saturating_add(got);
@@ -161,16 +161,16 @@ mod tests {
     struct Counts(HashMap<([u8; 16], u64), u32>);
 
     impl Counts {
-        fn reserve(&mut self, ask: &Ask) -> (u32, u32) {
-            let all = self.0.entry((ask.key, ask.ends())).or_default();
-            let got = ask.block.min(ask.limit - *all);
+        fn reserve(&mut self, query: &BlockQuery) -> (u32, u32) {
+            let all = self.0.entry((query.key, query.ends())).or_default();
+            let got = query.block.min(query.limit - *all);
             *all += got;
             (*all, got)
         }
     }
 
     fn take(shares: &Shares, counts: &mut Counts, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
-        shares.take(key, rule, now).unwrap_or_else(|ask| shares.answer(&ask, rule, now, counts.reserve(&ask)))
+        shares.take(key, rule, now).unwrap_or_else(|query| shares.answer(&query, rule, now, counts.reserve(&query)))
     }
 
     #[test]
@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn a_block_is_used_up_before_the_next_query() {
         let shares = Shares::new(SEED);
-        let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
+        let query = shares.take(&wiki(), RULE, NOW).unwrap_err();
         // Other processes have reserved ten requests in the meantime.
-        assert_eq!(shares.answer(&ask, RULE, NOW, (13, 3)).remaining, 39);
+        assert_eq!(shares.answer(&query, RULE, NOW, (13, 3)).remaining, 39);
         assert_eq!(shares.take(&wiki(), RULE, NOW).unwrap().remaining, 38);
         assert_eq!(shares.peek(&wiki(), RULE, NOW).remaining, 38);
         assert_eq!(shares.take(&wiki(), RULE, NOW).unwrap().remaining, 37);
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn an_exhausted_limit_refuses_without_a_query_until_the_window_ends() {
         let shares = Shares::new(SEED);
-        let ask = shares.take(&wiki(), RULE, NOW).unwrap_err();
-        let refused = shares.answer(&ask, RULE, NOW, (50, 0));
+        let query = shares.take(&wiki(), RULE, NOW).unwrap_err();
+        let refused = shares.answer(&query, RULE, NOW, (50, 0));
         assert_eq!((refused.allowed, refused.remaining), (false, 0));
         assert!(!shares.take(&wiki(), RULE, NOW).unwrap().allowed && !shares.peek(&wiki(), RULE, NOW).allowed);
         assert!(shares.take(&wiki(), RULE, refused.reset).is_err());

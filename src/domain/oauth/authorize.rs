@@ -94,13 +94,14 @@ pub enum NoWayBack {
 
 impl ReturnTo {
     /// Returns the id of the client that the request names.
+    ///
     /// # Errors
     /// [`NoWayBack::Client`] if the request names no client, or more than one.
     pub fn client_id(params: &Params) -> Result<ClientId, NoWayBack> {
         params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
     }
 
-    /// Returns where to return the response for this client. `form_post` is whether the operator
+    /// Resolves where to return the response for this client. If `form_post` is true, the operator
     /// permits `response_mode=form_post`.
     ///
     /// # Errors
@@ -128,6 +129,7 @@ impl ReturnTo {
         &self.redirect_uri
     }
 
+    /// Returns the `state` of the request, to be returned to the client.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }

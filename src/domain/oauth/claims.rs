@@ -143,7 +143,7 @@ pub struct AccessTokenClaims {
     pub groups: Option<BTreeSet<String>>,
 }
 
-/// Claims of an assertion, which tells an application the user of a request.
+/// Claims of an assertion, which identifies the user of a request to an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssertionClaims {
     pub iss: String,

@@ -11,7 +11,7 @@ use crate::oauth::strict_json;
 use crate::secret::from_base64url;
 
 /// Maximum length of a set in bytes. A key with a certificate chain has several kilobytes.
-pub const LONGEST: usize = 256 * 1024;
+pub const MAX_SET_LENGTH: usize = 256 * 1024;
 
 /// Maximum number of keys in a set, whatever their use. Each key is work when the set is parsed,
 /// and for each token without a `kid`.
@@ -31,6 +31,7 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 /// are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
+/// Public key of a trusted issuer that can verify supported signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedJwk {
     pub kid: Option<String>,
@@ -75,8 +76,8 @@ impl Numbers {
 /// Reason to reject a JWK set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwkSetFault {
-    /// The document is longer than [`LONGEST`].
-    #[error("the key set has more than {LONGEST} bytes")]
+    /// The document is longer than [`MAX_SET_LENGTH`].
+    #[error("the key set has more than {MAX_SET_LENGTH} bytes")]
     TooLong,
     /// The document is not the expected JSON.
     #[error("the key set is not a JSON object with a list \"keys\", or repeats a member")]
@@ -94,7 +95,7 @@ pub enum JwkSetFault {
 /// # Errors
 /// [`JwkSetFault`] if the document is invalid.
 pub fn read(document: &[u8]) -> Result<Vec<TrustedJwk>, JwkSetFault> {
-    if document.len() > LONGEST {
+    if document.len() > MAX_SET_LENGTH {
         return Err(JwkSetFault::TooLong);
     }
     let mut members = strict_json::object(document).ok_or(JwkSetFault::Malformed)?;
@@ -298,7 +299,7 @@ mod tests {
         }
         let twice = r#"{"keys":[{"kty":"RSA","kty":"EC"}]}"#;
         assert_eq!(read(twice.as_bytes()), Err(JwkSetFault::Malformed));
-        assert_eq!(read(&vec![b' '; LONGEST + 1]), Err(JwkSetFault::TooLong));
+        assert_eq!(read(&vec![b' '; MAX_SET_LENGTH + 1]), Err(JwkSetFault::TooLong));
         let many = json!({ "keys": vec![json!({}); MAX_KEYS + 1] }).to_string();
         assert_eq!(read(many.as_bytes()), Err(JwkSetFault::TooMany));
         assert_eq!(read(b"{\"keys\":[]}"), Ok(Vec::new()));

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::secret::{base64url, from_base64url};
 
 /// Maximum length of a token in bytes. Tokens of this server have about 900 bytes.
-pub const LONGEST: usize = 8192;
+pub const MAX_TOKEN_LENGTH: usize = 8192;
 
 /// The `typ` of an access token (RFC 9068 §2.1).
 pub const ACCESS_TOKEN: &str = "at+jwt";
@@ -80,7 +80,7 @@ impl<'a> Unverified<'a> {
     /// Therefore `none`, HS256 with the public key, and the `jwk` or `jku` of an attacker have no
     /// effect.
     pub fn parse(token: &'a str) -> Option<Self> {
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_LENGTH {
             return None;
         }
         let (signing_input, signature) = token.rsplit_once('.')?;

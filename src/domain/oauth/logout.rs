@@ -64,6 +64,7 @@ impl AfterLogout {
         self.state.as_deref()
     }
 
+    /// Returns the URL to redirect to, with the state.
     pub fn location(&self) -> String {
         let Some(state) = &self.state else { return self.uri.clone() };
         let written: String = url::form_urlencoded::Serializer::new(String::new()).append_pair("state", state).finish();

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::assurance::ACR_VALUES;
 use crate::scope::{Scope, ScopeValue};
 
+/// Members of the discovery document, in its order.
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the document has these members")]
 pub struct ProviderMetadata {

@@ -32,6 +32,8 @@ pub struct CredentialMark {
 }
 
 impl CredentialMark {
+    /// Returns the current state of the user's credentials. `factors` is
+    /// [`FactorSummary::generation`].
     pub fn for_user(user: &User, factors: u64) -> Self {
         let password = user.password.as_ref().map(|hash| SecretHash::for_secret(hash.as_str().as_bytes()));
         Self { password, factors }
@@ -102,6 +104,7 @@ pub struct PersonTerms {
     pub enrollable: AssuranceLevel,
 }
 
+/// Next step of an authorization request: a page, the code, or an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
     ChooseAccount,

@@ -9,7 +9,7 @@ use percent_encoding::percent_decode;
 use crate::error::Refusal;
 
 /// Maximum number of parameters. No known client sends more.
-const MOST: usize = 100;
+const MAX_PARAMETERS: usize = 100;
 
 /// Decoded parameters in order. The value is `None` if it is not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Params {
     pub fn parse(raw: &[u8]) -> Result<Self, Refusal> {
         let mut list = Vec::new();
         for (count, pair) in raw.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).enumerate() {
-            if count == MOST {
+            if count == MAX_PARAMETERS {
                 return Err(Refusal::invalid_request("There are too many parameters."));
             }
             let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());

@@ -17,7 +17,7 @@ use crate::time::UnixTime;
 use crate::user::Email;
 
 /// Maximum length of a token of any issuer, in bytes.
-pub const LONGEST: usize = 16 * 1024;
+pub const MAX_TOKEN_LENGTH: usize = 16 * 1024;
 
 /// Maximum length of `sub` in bytes (OpenID Connect Core §2).
 const MAX_SUB_LENGTH: usize = 255;
@@ -148,7 +148,7 @@ pub fn claimed_issuer(token: &str) -> Option<String> {
         iss: String,
     }
 
-    if token.len() > LONGEST {
+    if token.len() > MAX_TOKEN_LENGTH {
         return None;
     }
     let mut parts = token.split('.');

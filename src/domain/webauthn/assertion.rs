@@ -35,6 +35,7 @@ impl AssertionPurpose {
     }
 }
 
+/// What an assertion must satisfy.
 #[derive(Debug, Clone, Copy)]
 pub struct AssertionTerms<'a> {
     pub relying_party: &'a RelyingParty,

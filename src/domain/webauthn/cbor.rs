@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 /// Maximum nesting of arrays and maps (CTAP2 §6).
-const DEEPEST: u8 = 4;
+const MAX_DEPTH: u8 = 4;
 
 /// Reason why bytes are not canonical CBOR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -83,7 +83,7 @@ impl<'a> CborReader<'a> {
             1 => i64::try_from(number).map(|number| CborItem::Integer(-1 - number)).map_err(|_| CborFault::Unsupported),
             2 => self.take(number).map(CborItem::Bytes),
             3 => str::from_utf8(self.take(number)?).map(CborItem::Text).map_err(|_| CborFault::NotUtf8),
-            4 | 5 if depth == DEEPEST => Err(CborFault::TooDeep),
+            4 | 5 if depth == MAX_DEPTH => Err(CborFault::TooDeep),
             4 => {
                 for _ in 0..self.count(number)? {
                     self.item(depth + 1)?;

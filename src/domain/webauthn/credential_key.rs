@@ -21,6 +21,7 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=512;
 /// are slow without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
+/// Signature algorithm of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyAlgorithm {
     /// ECDSA on P-256 with SHA-256. The signature is DER (§6.5.5).

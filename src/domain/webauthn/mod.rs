@@ -48,8 +48,9 @@ pub struct RelyingParty {
 }
 
 impl RelyingParty {
-    /// Creates the relying party of an issuer. Returns `None` for issuers that browsers support no
-    /// credentials for: IP addresses, and http unless on the local device.
+    /// Creates the relying party of an issuer. Returns `None` if browsers support no credentials
+    /// for the issuer: if its host is an IP address, or if it uses http and is not on the local
+    /// device.
     ///
     /// `id` is the RP ID, if it is not the issuer's host. If it is a parent domain, each
     /// application behind the gateway can request assertions.

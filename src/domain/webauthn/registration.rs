@@ -10,6 +10,7 @@ use crate::webauthn::{
     credential, response,
 };
 
+/// What a registration must satisfy.
 #[derive(Debug, Clone, Copy)]
 pub struct RegistrationTerms<'a> {
     pub relying_party: &'a RelyingParty,

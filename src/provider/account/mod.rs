@@ -91,7 +91,7 @@ pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
     let visitor = Visitor::find(ctx, PAGE).await?;
     let config = &ctx.sealgate.config;
     let open = config.apps.iter().filter_map(|app| {
-        let path = app.opens_to(&visitor.user)?;
+        let path = app.entry_path(&visitor.user)?;
         let icon = app.icon.as_ref().map(|icon| {
             let version = Asset::logo(icon).version;
             ctx.path(&format!("/oauth/icons/{}?v={version}", app.name))

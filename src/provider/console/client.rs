@@ -106,7 +106,7 @@ async fn save(
     let change = |client: &mut Client| {
         let before = client.clone();
         sound.replace(client, &own);
-        let loses = !console_user.is_administrator() && client.lose_approval_unless_still(&before);
+        let loses = !console_user.is_administrator() && client.withdraw_approval_if_changed(&before);
         lapsed.store(loses, Ordering::Relaxed);
     };
     let changed = ctx.sealgate.store.change_client(&client.id, change).await?;

@@ -109,7 +109,7 @@ fn accepts(client: Option<&Client>, secret: Option<&Secret>, ctx: &RequestContex
         // A public client has no secret, so a sender that presents one is not this client.
         return presented.is_none();
     }
-    secret.is_some_and(|secret| client.knows(secret, ctx.now))
+    secret.is_some_and(|secret| client.has_secret(secret, ctx.now))
 }
 
 /// Returns the rate limit of a client's own requests.

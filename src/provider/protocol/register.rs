@@ -203,7 +203,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
     }
     let own = match body.get("client_secret") {
         Some(secret) => {
-            let own = secret.as_str().map(Secret::new).filter(|secret| client.knows(secret, ctx.now));
+            let own = secret.as_str().map(Secret::new).filter(|secret| client.has_secret(secret, ctx.now));
             Some(own.ok_or_else(|| invalid("The member client_secret must be the client's current secret."))?)
         }
         None => None,
@@ -223,7 +223,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         .change_client(&client.id, |client| {
             let before = client.clone();
             metadata.clone().replace(client);
-            client.lose_approval_unless_still(&before);
+            client.withdraw_approval_if_changed(&before);
             client.secrets.extend(fresh.clone());
             if client.is_public() {
                 client.secrets.clear();

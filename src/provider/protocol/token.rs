@@ -232,7 +232,7 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
 /// On failure the code or refresh token remains unused and the grant stays active. A requirement
 /// that was set by mistake can be undone.
 async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, acr: &str) -> Result<(), Failure> {
-    if !client.is_served_by(acr) {
+    if !client.accepts_acr(acr) {
         let why = "The client requires a stronger sign-in. Sign in again.";
         return Err(Refusal::invalid_grant(why).into());
     }

@@ -44,6 +44,7 @@ pub enum LeaseName {
 impl LeaseName {
     pub const ALL: [Self; 5] = [Self::Sweeping, Self::Counting, Self::People, Self::Mailing, Self::Certificates];
 
+    /// Returns the name in the key of the lease's record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sweeping => "sweeping",

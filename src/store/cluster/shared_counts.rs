@@ -60,7 +60,7 @@ pub trait SharedCounts: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if the result is unknown. The block may have been reserved.
-    async fn reserve(&self, wanted: BlockRequest) -> Result<Block, NotCounted>;
+    async fn reserve(&self, request: BlockRequest) -> Result<Block, NotCounted>;
 
     /// Counts a guess under each of these keys, exactly and durably.
     ///
@@ -75,8 +75,8 @@ pub trait SharedCounts: Send + Sync {
         now: UnixTime,
     ) -> Result<Result<Vec<CountedGuess>, u64>, NotCounted>;
 
-    /// Subtracts a guess from the counts, in the background. Later guesses on this node wait for
-    /// that.
+    /// Subtracts a guess from the counts, in the background but before any later guess on this node
+    /// is counted.
     fn give_back(&self, counted: Vec<CountedGuess>, now: UnixTime);
 
     /// Returns the number of nodes that share the counts, at least 1. The number may be outdated.

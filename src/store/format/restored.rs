@@ -20,7 +20,7 @@ use sealgate_domain::session::Session;
 use sealgate_domain::time::UnixTime;
 
 /// Number of records per commit. The sled engine limits the size of a batch.
-const STEP: usize = 64;
+const RECORDS_PER_COMMIT: usize = 64;
 
 /// Numbers of records that were revoked after a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Store {
     async fn take_recovery_codes_back(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
-            let page = self.all_factors(after, STEP).await?;
+            let page = self.all_factors(after, RECORDS_PER_COMMIT).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.subject);
             for factors in page.iter().filter(|factors| factors.recovery.is_some() || !factors.pending.is_empty()) {
@@ -92,7 +92,7 @@ impl Store {
     async fn clear(&self, table: Table) -> Result<usize, StoreError> {
         let mut cleared = 0;
         loop {
-            let rows = self.engine.scan(&table::all(table), None, STEP).await?;
+            let rows = self.engine.scan(&table::all(table), None, RECORDS_PER_COMMIT).await?;
             if rows.is_empty() {
                 return Ok(cleared);
             }
@@ -110,7 +110,7 @@ impl Store {
 
     async fn clear_form_ages(&self) -> Result<(), StoreError> {
         loop {
-            let rows = self.engine.scan(&table::form_ages(), None, STEP).await?;
+            let rows = self.engine.scan(&table::form_ages(), None, RECORDS_PER_COMMIT).await?;
             if rows.is_empty() {
                 return Ok(());
             }
@@ -122,7 +122,7 @@ impl Store {
     async fn end_all_grants(&self, now: UnixTime) -> Result<usize, StoreError> {
         let (mut ended, mut after) = (0, None::<Key>);
         loop {
-            let grants = self.page::<Grant>(&table::all(Table::Grant), after.as_deref(), STEP).await?;
+            let grants = self.page::<Grant>(&table::all(Table::Grant), after.as_deref(), RECORDS_PER_COMMIT).await?;
             let Some(last) = grants.last() else { return Ok(ended) };
             after = Some(last.key().clone());
             let mut changes = Changes::default();

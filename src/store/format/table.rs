@@ -344,7 +344,7 @@ pub(crate) fn data_key(wrapping_id: &str) -> Key {
     key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
 }
 
-/// Returns whether a metadata record is exported:
+/// Returns whether a metadata record is exported. These records are:
 ///
 /// - The key ring. Without it, a token with several signing keys cannot be used.
 /// - Wrapped data keys. Without them, the same token cannot unseal the secrets of authenticator
@@ -508,8 +508,8 @@ fn grace_minutes(record: &[u8]) -> u64 {
     }
 }
 
-/// Returns the position after this entry of the expiry index from which to search for interactions
-/// and sign-in attempts only.
+/// Returns where to continue a search of the expiry index for interactions and sign-in attempts.
+/// The previous entry had this minute and record.
 pub(crate) fn expiry_skip(minute: u32, record: &[u8]) -> Key {
     let here = record.first().copied().unwrap_or_default();
     let waiting = [Table::Interaction as u8, Table::SignInAttempt as u8];

@@ -10,7 +10,7 @@ use crate::{Committed, PAGE, Store, StoreError, format};
 use sealgate_domain::secret::base64url;
 
 /// Number of records per commit. The sled engine limits the size of a batch.
-const STEP: usize = 64;
+const RECORDS_PER_COMMIT: usize = 64;
 
 /// Returns the newest format that [`Store::import`] accepts. It also accepts older formats.
 pub fn export_format() -> u32 {
@@ -30,7 +30,7 @@ impl Store {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };
         let position = Position(Some(last.clone()));
-        let rows = rows.iter().filter(|(key, _)| travels(key));
+        let rows = rows.iter().filter(|(key, _)| is_exported(key));
         let records = rows.map(|(key, value)| record(key, value)).collect::<Result<_, _>>()?;
         Ok(Some((records, position)))
     }
@@ -44,13 +44,13 @@ impl Store {
     /// [`StoreError::Broken`] for a record that this program cannot have written, and for a
     /// repeated key, e-mail address or username. Other errors if the store fails.
     pub async fn import(&self, records: &[ExportRecord]) -> Result<(), StoreError> {
-        for records in records.chunks(STEP) {
+        for records in records.chunks(RECORDS_PER_COMMIT) {
             let (mut claims, mut claimants, mut changes) = (HashSet::new(), Vec::new(), Changes::default());
             for record in records {
                 let Some(entry) = intake::read(record)? else { continue };
                 for claim in entry.claims {
                     if !claims.insert(claim.clone()) {
-                        return Err(twice(record));
+                        return Err(duplicate(record));
                     }
                     changes.expect.push(Expect::Absent(claim.clone()));
                     claimants.push((claim, record));
@@ -68,14 +68,14 @@ impl Store {
     async fn taken(&self, claimants: &[(Key, &ExportRecord)]) -> Result<StoreError, StoreError> {
         for (claim, record) in claimants {
             if self.engine.get(claim).await?.is_some() {
-                return Ok(twice(record));
+                return Ok(duplicate(record));
             }
         }
         Ok(StoreError::Contended)
     }
 }
 
-fn twice(record: &ExportRecord) -> StoreError {
+fn duplicate(record: &ExportRecord) -> StoreError {
     let table = &record.table;
     StoreError::Broken(format!(
         "a record of table {table}: another record has the same key, e-mail address or username (key {})",
@@ -85,9 +85,9 @@ fn twice(record: &ExportRecord) -> StoreError {
 
 /// Returns whether a record is exported.
 ///
-/// Stored forms are not, because they would expire before their users could fetch them. E-mails are
-/// not, because both stores would send them.
-fn travels(key: &[u8]) -> bool {
+/// Stored forms are omitted, because they would expire before their users could fetch them. E-mails
+/// are omitted, because both stores would send them.
+fn is_exported(key: &[u8]) -> bool {
     let mails = [Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
     // Results of submitted forms cannot be unsealed in new sessions.
     let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages(), table::all(Table::Submission)];

@@ -29,6 +29,7 @@ const COUNTER_LOCKS: u16 = STRIPES;
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Takes the locks of a batch.
+///
 /// The first number of each lock is the OID of the store's table `record`, so that stores in
 /// different schemas do not wait for each other. Locks of written keys are exclusive. Keys that
 /// only have to remain unchanged have shared locks, because many commits expect the same client.

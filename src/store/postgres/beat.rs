@@ -46,7 +46,7 @@ const BEAT: &str = "UPDATE node SET seen = statement_timestamp() WHERE name = $1
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
-/// Statement of a command's heartbeat, because a command is not a node.
+/// Statement of a command's heartbeat. A command is not a node, so it has no row in `node`.
 const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \
@@ -72,7 +72,7 @@ pub(super) struct LastBeat {
     staleness: Duration,
     /// Start of that heartbeat, in nanoseconds after `started`. 0 before the first heartbeat.
     began: AtomicU64,
-    standing: AtomicU8,
+    status: AtomicU8,
     /// How far the database's clock is ahead of this machine's, in milliseconds.
     clock_offset: AtomicI64,
     /// Number of nodes with a heartbeat in the last five seconds.
@@ -80,7 +80,7 @@ pub(super) struct LastBeat {
     /// Format of the store. 0 if it has none.
     format: AtomicU32,
     served: FormatRange,
-    came: watch::Sender<()>,
+    updated: watch::Sender<()>,
 }
 
 impl LastBeat {
@@ -89,12 +89,12 @@ impl LastBeat {
             started: Instant::now(),
             staleness,
             began: AtomicU64::new(0),
-            standing: AtomicU8::new(NodeStatus::Good as u8),
+            status: AtomicU8::new(NodeStatus::Good as u8),
             clock_offset: AtomicI64::new(0),
             nodes: AtomicU32::new(1),
             format: AtomicU32::new(0),
             served,
-            came: watch::Sender::new(()),
+            updated: watch::Sender::new(()),
         }
     }
 
@@ -103,7 +103,7 @@ impl LastBeat {
     /// # Errors
     /// `Stale`, with the cause.
     pub(super) fn check(&self) -> Result<Current, EngineError> {
-        self.may_go_on()?;
+        self.check_status()?;
         let began = self.began.load(Ordering::Acquire);
         let current = Current::until(self.started + Duration::from_nanos(began) + self.staleness);
         if began == 0 || !current.holds() {
@@ -113,19 +113,19 @@ impl LastBeat {
     }
 
     /// Returns an error if this process must not decide, even if heartbeats are answered.
-    pub(super) fn may_go_on(&self) -> Result<(), EngineError> {
-        let standing = self.standing.load(Ordering::Acquire);
-        if standing == NodeStatus::Removed as u8 {
+    pub(super) fn check_status(&self) -> Result<(), EngineError> {
+        let status = self.status.load(Ordering::Acquire);
+        if status == NodeStatus::Removed as u8 {
             let cause = "this node was removed from the cluster, or another process uses its name (cluster.node)";
             return Err(EngineError::Stale(cause.to_owned()));
         }
-        if standing == NodeStatus::ClockOff as u8 {
+        if status == NodeStatus::ClockOff as u8 {
             let milliseconds = self.clock_offset.load(Ordering::Acquire);
             let cause =
                 format!("the database's clock differs by {milliseconds} ms from this machine's; set both by NTP");
             return Err(EngineError::Stale(cause));
         }
-        if standing == NodeStatus::OtherFormat as u8 {
+        if status == NodeStatus::OtherFormat as u8 {
             return Err(EngineError::Stale(self.format_fault(self.format.load(Ordering::Acquire)).unwrap_or_default()));
         }
         Ok(())
@@ -145,14 +145,14 @@ impl LastBeat {
     /// # Errors
     /// `Stale` if further heartbeats would not help.
     pub(super) async fn wait(&self) -> Result<(), EngineError> {
-        let mut came = self.came.subscribe();
+        let mut updated = self.updated.subscribe();
         loop {
-            self.may_go_on()?;
+            self.check_status()?;
             if self.check().is_ok() {
                 return Ok(());
             }
             // Cannot fail: the sender belongs to `self`.
-            let _ = came.changed().await;
+            let _ = updated.changed().await;
         }
     }
 
@@ -160,9 +160,9 @@ impl LastBeat {
         self.nodes.load(Ordering::Relaxed)
     }
 
-    fn set(&self, standing: NodeStatus) {
-        self.standing.store(standing as u8, Ordering::Release);
-        self.came.send_replace(());
+    fn set(&self, status: NodeStatus) {
+        self.status.store(status as u8, Ordering::Release);
+        self.updated.send_replace(());
     }
 
     fn format_fault(&self, format: u32) -> Option<String> {
@@ -170,10 +170,10 @@ impl LastBeat {
     }
 
     /// Records the format that a heartbeat has read. Returns whether this process supports it.
-    fn take_in_format(&self, said: Option<&[u8]>) -> bool {
+    fn record_format(&self, format_record: Option<&[u8]>) -> bool {
         // An empty store has no format yet.
-        let Some(said) = said else { return true };
-        let format = format::format_of(said).unwrap_or(UNREADABLE);
+        let Some(format_record) = format_record else { return true };
+        let format = format::format_of(format_record).unwrap_or(UNREADABLE);
         let (before, fault) = (self.format.swap(format, Ordering::AcqRel), self.format_fault(format));
         if before != format {
             match &fault {
@@ -185,13 +185,13 @@ impl LastBeat {
         fault.is_none()
     }
 
-    fn take_in(&self, began: Instant, nodes: i64, clock_offset: f64, uncertain: Duration, format: Option<&[u8]>) {
+    fn record(&self, began: Instant, nodes: i64, clock_offset: f64, uncertain: Duration, format: Option<&[u8]>) {
         self.nodes.store(u32::try_from(nodes.max(1)).unwrap_or(1), Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
         self.clock_offset.store((clock_offset * 1000.0) as i64, Ordering::Release);
         let began = began.saturating_duration_since(self.started).as_nanos();
         self.began.store(u64::try_from(began).unwrap_or(u64::MAX).max(1), Ordering::Release);
-        if !self.take_in_format(format) {
+        if !self.record_format(format) {
             self.set(NodeStatus::OtherFormat);
             return;
         }
@@ -212,9 +212,9 @@ pub(super) struct HeartbeatTask {
     /// Name and incarnation of the node. `None` for a command.
     node: Option<(String, i64)>,
     /// Counters, as read by the last heartbeat.
-    known: Vec<i64>,
+    last_counters: Vec<i64>,
     /// Server and timeline that the counters were read from.
-    known_of: (String, u32),
+    last_server: (String, u32),
 }
 
 struct BeatLink {
@@ -223,8 +223,8 @@ struct BeatLink {
 }
 
 /// Result of a heartbeat.
-enum Beaten {
-    Came,
+enum BeatOutcome {
+    Answered,
     Removed,
     /// The heartbeat failed, and its connection must not be used again.
     Failed,
@@ -247,8 +247,8 @@ impl HeartbeatTask {
             formats: settings.formats,
             wall_clock: settings.wall_clock,
             node: settings.node.clone().map(|name| (name, 0)),
-            known: Vec::new(),
-            known_of: Default::default(),
+            last_counters: Vec::new(),
+            last_server: Default::default(),
         }
     }
 
@@ -278,9 +278,9 @@ impl HeartbeatTask {
             loop {
                 let began = Instant::now();
                 match self.beat(&link, began).await {
-                    Beaten::Came => backoff = Backoff::default(),
-                    Beaten::Failed => break,
-                    Beaten::Removed => {
+                    BeatOutcome::Answered => backoff = Backoff::default(),
+                    BeatOutcome::Failed => break,
+                    BeatOutcome::Removed => {
                         tracing::error!(
                             "this node was removed from the cluster, or another process uses its name; it \
                              stops serving"
@@ -304,40 +304,40 @@ impl HeartbeatTask {
         let link = connect(&self.servers, self.durability).await?;
         // After a change of the server, equal counters may result from different increments.
         let server = (link.server.clone(), link.timeline);
-        if self.known_of != server {
-            self.known.clear();
-            self.known_of = server;
+        if self.last_server != server {
+            self.last_counters.clear();
+            self.last_server = server;
         }
-        let words = if self.node.is_some() { BEAT } else { BEAT_OF_COMMAND };
-        let beat = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.prepare(words)).await?;
+        let statement = if self.node.is_some() { BEAT } else { BEAT_OF_COMMAND };
+        let beat = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.prepare(statement)).await?;
         Ok(BeatLink { link, beat })
     }
 
-    async fn beat(&mut self, to: &BeatLink, began: Instant) -> Beaten {
+    async fn beat(&mut self, to: &BeatLink, began: Instant) -> BeatOutcome {
         to.link.take_warning();
-        let asked = async {
+        let query = async {
             match &self.node {
                 Some((name, incarnation)) => to.link.client.query_opt(&to.beat, &[name, incarnation]).await,
                 None => to.link.client.query_opt(&to.beat, &[]).await,
             }
         };
-        let row = match tokio::time::timeout(TIMEOUT, asked).await {
+        let row = match tokio::time::timeout(TIMEOUT, query).await {
             Ok(Ok(Some(row))) => row,
             // The statement of a command always returns a row.
-            Ok(Ok(None)) => return if self.node.is_some() { Beaten::Removed } else { Beaten::Failed },
+            Ok(Ok(None)) => return if self.node.is_some() { BeatOutcome::Removed } else { BeatOutcome::Failed },
             Ok(Err(error)) => {
                 tracing::warn!(%error, server = to.link.server, "a heartbeat failed");
-                return Beaten::Failed;
+                return BeatOutcome::Failed;
             }
             Err(_) => {
                 tracing::warn!(server = to.link.server, "a heartbeat was not acknowledged in time");
-                return Beaten::Failed;
+                return BeatOutcome::Failed;
             }
         };
         let took = began.elapsed();
         // A cancelled wait for the standby proves nothing, and a replaced server may have old data.
         if to.link.take_warning() || !self.servers.is_current(&to.link) {
-            return Beaten::Failed;
+            return BeatOutcome::Failed;
         }
         let (Ok(counters), Ok(clock), Ok(nodes), Ok(format)) = (
             row.try_get::<_, Vec<i64>>(0),
@@ -345,31 +345,31 @@ impl HeartbeatTask {
             row.try_get::<_, i64>(2),
             row.try_get::<_, Option<&[u8]>>(3),
         ) else {
-            return Beaten::Failed;
+            return BeatOutcome::Failed;
         };
         if counters.len() != Counter::COUNT {
             tracing::error!(rows = counters.len(), wanted = Counter::COUNT, "the table counter is damaged");
-            return Beaten::Failed;
+            return BeatOutcome::Failed;
         }
         // Increment the counters first. A reader that sees the new heartbeat must see the new
         // counters.
-        self.note_moves(counters);
+        self.advance_counters(counters);
         let at = clock - took.as_secs_f64() / 2.0;
         let clock_offset = self.wall_clock.map_or(0.0, |wall_clock| clock - (wall_clock() - took.as_secs_f64() / 2.0));
-        self.last.take_in(began, nodes, clock_offset, took, format);
+        self.last.record(began, nodes, clock_offset, took, format);
         self.observer.beat(&Heartbeat { seconds: took.as_secs_f64(), at, nodes: self.last.nodes(), clock_offset });
-        Beaten::Came
+        BeatOutcome::Answered
     }
 
     /// Increments every counter that has changed since the last read.
     ///
     /// A counter may have decreased, because a server may lose increments that were not
     /// acknowledged.
-    fn note_moves(&mut self, found: Vec<i64>) {
-        let is_other = |slot: &usize| self.known.get(*slot) != found.get(*slot);
+    fn advance_counters(&mut self, found: Vec<i64>) {
+        let is_other = |slot: &usize| self.last_counters.get(*slot) != found.get(*slot);
         let moves: Vec<Counter> = (0..Counter::COUNT).filter(is_other).filter_map(Counter::of_slot).collect();
         self.counters.advance(&moves);
-        self.known = found;
+        self.last_counters = found;
     }
 }
 

@@ -3,7 +3,6 @@
 //! If several servers are primaries, the one on the highest timeline is used. libpq and
 //! tokio-postgres try the servers one after another. They would wait for a server that hangs, and
 //! would use an old primary that comes first in the URL.
-//! use an old primary that is listed first.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -126,10 +125,10 @@ impl Servers {
     /// # Errors
     /// `Unreachable`, or the error of a server that the operator must correct.
     pub(super) async fn connect(&self, purpose: LinkPurpose) -> Result<Link, PostgresFault> {
-        let mut asked = JoinSet::new();
+        let mut attempts = JoinSet::new();
         for server in &self.all {
             let server = server.clone();
-            asked.spawn(async move {
+            attempts.spawn(async move {
                 let name = server.name.clone();
                 let probed = tokio::time::timeout(CONNECT_TIMEOUT, probe(server, purpose)).await;
                 (name, probed.unwrap_or_else(|_| Err(unreachable("it does not answer"))))
@@ -140,8 +139,8 @@ impl Servers {
         let mut deadline = None::<tokio::time::Instant>;
         loop {
             let answered = match deadline {
-                Some(deadline) => tokio::time::timeout_at(deadline, asked.join_next()).await.unwrap_or_default(),
-                None => asked.join_next().await,
+                Some(deadline) => tokio::time::timeout_at(deadline, attempts.join_next()).await.unwrap_or_default(),
+                None => attempts.join_next().await,
             };
             let Some(answered) = answered else { break };
             let Ok((name, probed)) = answered else { continue };
@@ -168,11 +167,11 @@ impl Servers {
         if let Some((_, fault)) = faults.iter().find(|(_, fault)| !fault.may_pass()) {
             return Err(fault.clone());
         }
-        let said = |(name, fault): (String, PostgresFault)| match fault {
+        let describe = |(name, fault): (String, PostgresFault)| match fault {
             PostgresFault::Unreachable(cause) => format!("{name}: {cause}"),
             other => format!("{name}: {other}"),
         };
-        Err(PostgresFault::Unreachable(faults.into_iter().map(said).collect::<Vec<_>>().join("; ")))
+        Err(PostgresFault::Unreachable(faults.into_iter().map(describe).collect::<Vec<_>>().join("; ")))
     }
 
     fn accept(&self, link: &Link, store: &str) -> Result<(), PostgresFault> {
@@ -192,7 +191,7 @@ impl Servers {
 pub(super) struct Backoff {
     attempts: u32,
     /// Last logged error.
-    said: String,
+    last_fault: String,
 }
 
 impl Backoff {
@@ -204,10 +203,10 @@ impl Backoff {
 
     /// Pauses as [`Backoff::pause`] does, and logs the error unless it equals the last one.
     pub(super) async fn pause_for(&mut self, fault: &PostgresFault) {
-        let said = fault.to_string();
-        if said != self.said {
-            tracing::warn!(fault = said, "cannot connect to the database");
-            self.said = said;
+        let fault = fault.to_string();
+        if fault != self.last_fault {
+            tracing::warn!(fault, "cannot connect to the database");
+            self.last_fault = fault;
         }
         self.pause().await;
     }
@@ -225,13 +224,13 @@ fn unreachable(cause: &str) -> PostgresFault {
 }
 
 pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
-    if let Some(said) = error.as_db_error() {
-        if *said.code() == SqlState::LOCK_NOT_AVAILABLE {
+    if let Some(database) = error.as_db_error() {
+        if *database.code() == SqlState::LOCK_NOT_AVAILABLE {
             return unreachable("its tables are locked, for example by a running import");
         }
-        let text = format!("{} ({})", said.message(), said.code().code());
+        let text = format!("{} ({})", database.message(), database.code().code());
         // The server is starting or stopping, or it has no free connection.
-        return match said.code().code().get(..2) {
+        return match database.code().code().get(..2) {
             Some("57" | "53" | "08") => PostgresFault::Unreachable(text),
             _ => PostgresFault::Refused(text),
         };
@@ -253,9 +252,9 @@ pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
 pub(super) async fn within<T>(
     limit: Duration,
     late: PostgresFault,
-    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    query: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, PostgresFault> {
-    tokio::time::timeout(limit, asked).await.map_err(|_| late)?.map_err(|error| fault_of(&error))
+    tokio::time::timeout(limit, query).await.map_err(|_| late)?.map_err(|error| fault_of(&error))
 }
 
 /// Connects to a server and checks it. Also returns the id of its store, or an empty id if the

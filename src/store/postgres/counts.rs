@@ -40,7 +40,7 @@ impl Counts {
         timeout: Duration,
     ) -> (Self, [JoinHandle<()>; 2]) {
         let ((shares, share_jobs), (guesses, guess_jobs)) =
-            (async_channel::bounded(QUEUE), async_channel::bounded(QUEUE));
+            (async_channel::bounded(QUEUE_LENGTH), async_channel::bounded(QUEUE_LENGTH));
         // Connect before returning, so that early requests do not fail.
         let (share_link, guess_link) = tokio::join!(connect::<ShareWork>(&servers), connect::<GuessWork>(&servers));
         let work = ShareWork::new(timeout);
@@ -70,8 +70,8 @@ impl Counts {
 
 #[async_trait]
 impl SharedCounts for Counts {
-    async fn reserve(&self, wanted: BlockRequest) -> Result<Block, NotCounted> {
-        shares::reserve(&self.shares, wanted, self.nodes(), self.timeout).await
+    async fn reserve(&self, request: BlockRequest) -> Result<Block, NotCounted> {
+        shares::reserve(&self.shares, request, self.nodes(), self.timeout).await
     }
 
     async fn count_guess(
@@ -92,11 +92,11 @@ impl SharedCounts for Counts {
 }
 
 /// Maximum number of queued requests of one kind.
-pub(super) const QUEUE: usize = 1024;
-/// Interval between deletions of expired rows. The second interval applies while more rows have
-/// expired.
-const SWEEP_EVERY: Duration = Duration::from_secs(2);
-const SWEEP_ON: Duration = Duration::from_millis(200);
+pub(super) const QUEUE_LENGTH: usize = 1024;
+/// Interval between deletions of expired rows.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval between deletions while more rows have expired than one deletion removes.
+const BACKLOG_SWEEP_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of rows to delete at once.
 pub(super) const SWEEP_ROWS: i64 = 256;
 /// Timeout of a deletion, which may wait for locks.
@@ -114,7 +114,7 @@ pub(super) trait CountWork: Send {
     fn prepare(link: Link) -> impl Future<Output = Result<Self::Prepared, Error>> + Send;
     fn link(prepared: &Self::Prepared) -> &Link;
     /// Maximum number of jobs in one batch.
-    fn most() -> usize;
+    fn max_batch() -> usize;
     /// Executes and answers all jobs. Returns false if the connection must not be used again.
     fn run(&mut self, prepared: &Self::Prepared, jobs: Vec<Self::Job>) -> impl Future<Output = bool> + Send;
     fn refuse(job: Self::Job, cause: NotCounted);
@@ -135,7 +135,7 @@ pub(super) async fn connect<W: CountWork>(servers: &Servers) -> Result<W::Prepar
     W::prepare(link).await.map_err(|error| fault_of(&error))
 }
 
-fn away() -> NotCounted {
+fn unavailable() -> NotCounted {
     NotCounted("the database cannot be reached")
 }
 
@@ -172,7 +172,7 @@ impl<W: CountWork> Counting<W> {
     async fn serve(&mut self, prepared: &W::Prepared) -> bool {
         let servers = Arc::clone(&self.servers);
         let link = W::link(prepared);
-        let mut sweep_at = Instant::now() + SWEEP_EVERY;
+        let mut sweep_at = Instant::now() + SWEEP_INTERVAL;
         loop {
             let first = tokio::select! {
                 () = link.ended() => return true,
@@ -182,26 +182,26 @@ impl<W: CountWork> Counting<W> {
                     Err(_) => return false,
                 },
                 () = tokio::time::sleep_until(sweep_at) => {
-                    if !self.can_end() {
-                        sweep_at = Instant::now() + SWEEP_EVERY;
+                    if !self.can_complete() {
+                        sweep_at = Instant::now() + SWEEP_INTERVAL;
                         continue;
                     }
                     let Ok(Ok(removed)) = tokio::time::timeout(SWEEP_TIMEOUT, self.work.sweep(prepared)).await else {
                         return true;
                     };
-                    sweep_at = Instant::now() + if removed < SWEEP_ROWS { SWEEP_EVERY } else { SWEEP_ON };
+                    sweep_at = Instant::now() + if removed < SWEEP_ROWS { SWEEP_INTERVAL } else { BACKLOG_SWEEP_INTERVAL };
                     continue;
                 }
             };
             let mut jobs = vec![first];
-            while jobs.len() < W::most()
+            while jobs.len() < W::max_batch()
                 && let Ok(job) = self.queue.try_recv()
             {
                 jobs.push(job);
             }
-            if !self.can_end() {
+            if !self.can_complete() {
                 for job in jobs {
-                    W::refuse(job, away());
+                    W::refuse(job, unavailable());
                 }
             } else if !self.work.run(prepared, jobs).await {
                 return true;
@@ -211,7 +211,7 @@ impl<W: CountWork> Counting<W> {
 
     /// Returns whether a write can complete. Without a standby, it would only occupy a server
     /// process.
-    fn can_end(&self) -> bool {
+    fn can_complete(&self) -> bool {
         !W::WAITS_FOR_STANDBY || self.last_beat.check().is_ok()
     }
 }
@@ -223,7 +223,7 @@ async fn refusing<W: CountWork, T>(queue: &Receiver<W::Job>, work: impl Future<O
     loop {
         tokio::select! {
             done = &mut work => return Some(done),
-            job = queue.recv() => W::refuse(job.ok()?, away()),
+            job = queue.recv() => W::refuse(job.ok()?, unavailable()),
         }
     }
 }

@@ -84,7 +84,7 @@ pub enum PostgresFault {
 impl PostgresFault {
     pub(super) fn into_engine_error(self) -> EngineError {
         match self {
-            Self::Format(said) => EngineError::Stale(said),
+            Self::Format(cause) => EngineError::Stale(cause),
             other => EngineError::Unavailable(other.to_string()),
         }
     }

@@ -15,10 +15,10 @@ use super::batch::LOOK_UP;
 use super::connect::{Backoff, Link, LinkPurpose, Servers, fault_of};
 use super::settings::{PostgresSettings, servers};
 use super::transaction::{LEAVE, TransactionEngine, WriteStatements};
-use super::writer::said;
+use super::writer::describe;
 use crate::engine::Engine;
 
-/// Begins the import, and locks out nodes that enter, other writers and other imports.
+/// Begins the import. Keeps nodes from entering, and blocks other writers and imports.
 ///
 /// Readers are not blocked, and see an empty store. The locks are taken in the same order as a node
 /// takes them.
@@ -179,8 +179,8 @@ async fn end(engine: &TransactionEngine) -> Ended {
     match (left, ended) {
         // The server answers the COMMIT of a failed transaction with a rollback, which the library
         // reports as success.
-        (Err(error), _) if error.as_db_error().is_some() => Ended::NotKept(said(&error)),
-        (Err(error), _) | (_, Err(error)) => Ended::Unknown(said(&error)),
+        (Err(error), _) if error.as_db_error().is_some() => Ended::NotKept(describe(&error)),
+        (Err(error), _) | (_, Err(error)) => Ended::Unknown(describe(&error)),
         (Ok(_), Ok(())) if link.take_warning() => Ended::Unknown("the wait for the standby was cancelled".to_owned()),
         (Ok(_), Ok(())) => Ended::Kept,
     }
@@ -206,7 +206,7 @@ async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
 async fn analyze(client: &Client) {
     match timeout(ANALYZE_TIMEOUT, client.batch_execute("ANALYZE record")).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(error = said(&error), "ANALYZE of the table record failed"),
+        Ok(Err(error)) => tracing::warn!(error = describe(&error), "ANALYZE of the table record failed"),
         Err(_) => tracing::warn!("ANALYZE of the table record did not end in time"),
     }
 }

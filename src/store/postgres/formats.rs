@@ -48,11 +48,11 @@ fn format_of(record: &[u8]) -> Result<u32, PostgresFault> {
 }
 
 /// Reads the format of the store, and whether the store has records.
-async fn look(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
+async fn read_format(client: &Client) -> Result<(Option<u32>, bool), PostgresFault> {
     let row = client.query_one(FORMAT, &[]).await.map_err(|error| fault_of(&error))?;
-    let said: Option<Vec<u8>> = row.try_get(0).map_err(|error| fault_of(&error))?;
+    let record: Option<Vec<u8>> = row.try_get(0).map_err(|error| fault_of(&error))?;
     let is_occupied = row.try_get(1).map_err(|error| fault_of(&error))?;
-    Ok((said.as_deref().map(format_of).transpose()?, is_occupied))
+    Ok((record.as_deref().map(format_of).transpose()?, is_occupied))
 }
 
 /// Returns all nodes that have ever entered.
@@ -62,7 +62,7 @@ async fn nodes(client: &Client) -> Result<Vec<ClusterMember>, PostgresFault> {
 }
 
 /// Returns whether this node must be able to read a new format.
-fn counts(node: &ClusterMember) -> bool {
+fn must_read_format(node: &ClusterMember) -> bool {
     !node.removed && node.silent < AWAY_FOR_LONG.as_secs_f64()
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
     in_time(async {
         let client = &link.client;
         client.batch_execute(BEGIN).await.map_err(|error| fault_of(&error))?;
-        let (format, _) = look(client).await?;
+        let (format, _) = read_format(client).await?;
         if let Some(fault) = format.and_then(|format| formats.fault(format)) {
             return Err(PostgresFault::Format(fault));
         }
@@ -106,13 +106,13 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
 ///
 /// Returns the new format, or the existing format of a store that has one.
 pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Result<u32, PostgresFault> {
-    let format = match look(client).await? {
+    let format = match read_format(client).await? {
         (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
         (None, true) => {
             let broken = "the store in the database has records, but no format version";
             return Err(PostgresFault::Format(broken.to_owned()));
         }
-        (None, false) => least(&nodes(client).await?).map_or(formats.to, |least| least.min(formats.to)),
+        (None, false) => newest_common(&nodes(client).await?).map_or(formats.to, |common| common.min(formats.to)),
     };
     if format < formats.from {
         return Err(PostgresFault::Format(format!(
@@ -122,8 +122,8 @@ pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Resul
             formats.from
         )));
     }
-    let said = format::format_record(format);
-    client.execute(FIRST, &[&said]).await.map_err(|error| fault_of(&error))?;
+    let record = format::format_record(format);
+    client.execute(FIRST, &[&record]).await.map_err(|error| fault_of(&error))?;
     Ok(format)
 }
 
@@ -140,8 +140,8 @@ pub(super) async fn begin(servers: &Servers, formats: FormatRange) -> Result<u32
 
 /// Returns the newest format that all relevant nodes can read. Returns `None` if there are no such
 /// nodes.
-fn least(nodes: &[ClusterMember]) -> Option<u32> {
-    nodes.iter().filter(|node| counts(node)).map(|node| node.formats.to).min()
+fn newest_common(nodes: &[ClusterMember]) -> Option<u32> {
+    nodes.iter().filter(|node| must_read_format(node)).map(|node| node.formats.to).min()
 }
 
 /// Result of raising the store's format.
@@ -165,7 +165,7 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
     in_time(async {
         let link = servers.connect(LinkPurpose::Serve).await?;
         link.client.batch_execute(BEGIN).await.map_err(|error| fault_of(&error))?;
-        let (Some(from), _) = look(&link.client).await? else {
+        let (Some(from), _) = read_format(&link.client).await? else {
             let empty = "the store in the database is empty; the first node that starts sets its format";
             return Err(PostgresFault::Format(empty.to_owned()));
         };
@@ -173,11 +173,11 @@ pub async fn raise_format(settings: &PostgresSettings) -> Result<FormatRaise, Po
             return Err(PostgresFault::Format(fault));
         }
         let (nodes, newest) = (nodes(&link.client).await?, settings.formats.to);
-        let to = least(&nodes).map_or(newest, |least| least.min(newest)).max(from);
-        let holding = nodes.into_iter().filter(|node| counts(node) && node.formats.to < newest).collect();
+        let to = newest_common(&nodes).map_or(newest, |common| common.min(newest)).max(from);
+        let holding = nodes.into_iter().filter(|node| must_read_format(node) && node.formats.to < newest).collect();
         if to > from {
-            let said = format::format_record(to);
-            link.client.execute(RAISE, &[&said]).await.map_err(|error| fault_of(&error))?;
+            let record = format::format_record(to);
+            link.client.execute(RAISE, &[&record]).await.map_err(|error| fault_of(&error))?;
             commit(&link).await?;
         }
         Ok(FormatRaise { from, to, newest, holding })
@@ -198,14 +198,14 @@ pub struct FormatSurvey {
 }
 
 impl FormatSurvey {
-    pub(super) async fn ask(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
-        in_time(Self::ask_unbounded(client, settings)).await
+    pub(super) async fn query(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
+        in_time(Self::query_unbounded(client, settings)).await
     }
 
-    async fn ask_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
-        let (format, _) = look(client).await?;
+    async fn query_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
+        let (format, _) = read_format(client).await?;
         let FormatRange { from: reads_from, to: reads_to } = settings.formats;
-        Ok(Self { format, reads_from, reads_to, nodes_read_to: least(&nodes(client).await?) })
+        Ok(Self { format, reads_from, reads_to, nodes_read_to: newest_common(&nodes(client).await?) })
     }
 
     /// Returns the reason why this program cannot serve a store in this format.

@@ -26,12 +26,12 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Timeout of a request, including its time in the queue.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of guesses in a transaction. Each has up to four keys.
-const GUESSES: usize = 64;
+const MAX_GUESSES: usize = 64;
 /// Number of lock numbers that keys are hashed to.
 const STRIPES: u16 = 4096;
 /// The expiry of a row is rounded up to a multiple of this number of seconds, so that most updates
 /// do not change its index.
-const COARSE: u64 = 600;
+const EXPIRY_ROUNDING_SECONDS: u64 = 600;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Takes locks as a batch of commits does, but with the OID of another table.
@@ -161,7 +161,7 @@ impl Rows {
         let (since, next) = (column(&|one| one.since), column(&|one| one.next));
         let (failures, free) = (column(&|one| one.count.into()), column(&|one| one.free.into()));
         let (forgets, at_a_time) = (column(&|one| one.forgets.into()), column(&|one| one.at_a_time.into()));
-        let until = column(&|one| (one.over_at() / COARSE + 2) * COARSE);
+        let until = column(&|one| (one.over_at() / EXPIRY_ROUNDING_SECONDS + 2) * EXPIRY_ROUNDING_SECONDS);
         let values: [&(dyn ToSql + Sync); 9] =
             [&gone, &keys, &since, &next, &failures, &free, &forgets, &at_a_time, &until];
         prepared.link.client.execute(&prepared.write, &values).await.map(drop)
@@ -237,8 +237,8 @@ impl CountWork for GuessWork {
         &prepared.link
     }
 
-    fn most() -> usize {
-        GUESSES
+    fn max_batch() -> usize {
+        MAX_GUESSES
     }
 
     async fn run(&mut self, prepared: &GuessLink, mut jobs: Vec<GuessJob>) -> bool {

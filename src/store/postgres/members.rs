@@ -82,7 +82,6 @@ pub async fn members(settings: &PostgresSettings) -> Result<Vec<ClusterMember>, 
 ///
 /// # Errors
 /// Errors of the connection, and `NotAcknowledged` if the change may be lost.
-/// Errors of the connection, and `NotAcknowledged` if the change may be lost.
 pub async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool) -> Result<bool, PostgresFault> {
     let link = link(settings).await?;
     link.take_warning();
@@ -114,12 +113,12 @@ pub async fn wait_for_beats(settings: &PostgresSettings) -> Result<BTreeSet<Stri
     let link = link(settings).await?;
     let text = |row: &tokio_postgres::Row, column| row.try_get::<_, String>(column).map_err(|error| fault_of(&error));
     let rows = within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(NOW, &[])).await?;
-    let asked = text(rows.first().ok_or(PostgresFault::NotAcknowledged)?, 0)?;
+    let started_at = text(rows.first().ok_or(PostgresFault::NotAcknowledged)?, 0)?;
     let (mut waited_for, mut first_beats, mut have_read) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
     // Terminates, because a node without a heartbeat for five seconds does not count as serving.
     loop {
         let mut serving = BTreeSet::new();
-        let parameters: [&(dyn ToSql + Sync); 1] = [&asked];
+        let parameters: [&(dyn ToSql + Sync); 1] = [&started_at];
         for row in within(TIMEOUT, PostgresFault::NotAcknowledged, link.client.query(BEATS, &parameters)).await? {
             let (name, seen) = (text(&row, 0)?, text(&row, 1)?);
             if row.try_get(2).map_err(|error| fault_of(&error))? {

@@ -59,7 +59,7 @@ impl ReadLink {
     }
 }
 
-pub(super) enum Question<'q> {
+pub(super) enum ReadQuery<'q> {
     Get(&'q [u8]),
     GetMany(&'q [Key]),
     Scan { from: &'q [u8], end: Option<&'q [u8]>, limit: i64 },
@@ -68,8 +68,8 @@ pub(super) enum Question<'q> {
     Ping,
 }
 
-impl Question<'_> {
-    pub(super) async fn put_to(&self, to: &ReadLink) -> Result<Vec<Row>, Error> {
+impl ReadQuery<'_> {
+    pub(super) async fn run_on(&self, to: &ReadLink) -> Result<Vec<Row>, Error> {
         let client = &to.link.client;
         match self {
             Self::Get(key) => client.query(&to.get, &[key]).await,
@@ -94,7 +94,7 @@ pub(super) struct Readers {
 }
 
 /// Keeps a connection open. Reconnects when it has ended or its server was replaced.
-async fn keep(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>>>) {
+async fn maintain(servers: Arc<Servers>, current: watch::Sender<Option<Arc<ReadLink>>>) {
     let mut backoff = Backoff::default();
     loop {
         match ReadLink::connect(&servers).await {
@@ -120,7 +120,7 @@ impl Readers {
         for _ in 0..CONNECTIONS {
             let (sender, receiver) = watch::channel(None);
             links.push(receiver);
-            keepers.push(runtime.spawn(keep(Arc::clone(servers), sender)));
+            keepers.push(runtime.spawn(maintain(Arc::clone(servers), sender)));
         }
         Self {
             servers: Arc::clone(servers),
@@ -150,13 +150,13 @@ impl Readers {
 
     /// Returns the names of the nodes with a recent heartbeat.
     pub(super) async fn live_nodes(&self) -> Result<Vec<String>, EngineError> {
-        let rows = self.ask(Question::Nodes).await?;
+        let rows = self.query(ReadQuery::Nodes).await?;
         rows.iter().map(|row| column(row, 0)).collect()
     }
 
     /// Checks whether a primary answers.
     pub(super) async fn ping(&self) -> Result<(), EngineError> {
-        self.ask(Question::Ping).await.map(drop)
+        self.query(ReadQuery::Ping).await.map(drop)
     }
 
     pub(super) fn stop(&self) {
@@ -172,13 +172,13 @@ impl ReadQueries for Readers {
     ///
     /// A replaced primary still answers queries, with outdated data, but it cannot complete a
     /// heartbeat.
-    async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
+    async fn query(&self, query: ReadQuery<'_>) -> Result<Vec<Row>, EngineError> {
         let deadline = Instant::now() + READ_TIMEOUT;
         let unreached = |_| EngineError::Unavailable("the database cannot be reached".to_owned());
         loop {
             tokio::time::timeout_at(deadline, self.last_beat.wait()).await.map_err(unreached)??;
             let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
-            match tokio::time::timeout_at(deadline, question.put_to(&link)).await {
+            match tokio::time::timeout_at(deadline, query.run_on(&link)).await {
                 // Check the heartbeat before the server. Otherwise a heartbeat of the new primary
                 // could make an answer of the old one look valid.
                 Ok(Ok(rows)) => match (self.last_beat.check(), self.servers.is_current(&link.link)) {
@@ -187,9 +187,9 @@ impl ReadQueries for Readers {
                     // The answer may be from a server that has been replaced.
                     (_, false) => link.link.abandon(),
                 },
-                Ok(Err(error)) if error.as_db_error().is_some_and(|said| !said.code().code().starts_with("57")) => {
-                    let said = error.as_db_error().map_or_else(String::new, ToString::to_string);
-                    return Err(EngineError::Unavailable(said));
+                Ok(Err(error)) if error.as_db_error().is_some_and(|error| !error.code().code().starts_with("57")) => {
+                    let cause = error.as_db_error().map_or_else(String::new, ToString::to_string);
+                    return Err(EngineError::Unavailable(cause));
                 }
                 Ok(Err(_)) => link.link.abandon(),
                 Err(_) => {
@@ -204,15 +204,15 @@ impl ReadQueries for Readers {
 
 /// Runs queries. The default methods parse the answers.
 pub(super) trait ReadQueries {
-    fn ask(&self, question: Question<'_>) -> impl Future<Output = Result<Vec<Row>, EngineError>> + Send;
+    fn query(&self, query: ReadQuery<'_>) -> impl Future<Output = Result<Vec<Row>, EngineError>> + Send;
 
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
-        let rows = self.ask(Question::Get(key)).await?;
+        let rows = self.query(ReadQuery::Get(key)).await?;
         rows.first().map(|row| column(row, 0)).transpose()
     }
 
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
-        let rows = self.ask(Question::GetMany(keys)).await?;
+        let rows = self.query(ReadQuery::GetMany(keys)).await?;
         values(&rows)
     }
 
@@ -223,14 +223,14 @@ pub(super) trait ReadQueries {
             _ => prefix.to_vec(),
         };
         let (end, limit) = (end_of(prefix), i64::try_from(limit).unwrap_or(i64::MAX));
-        let rows = self.ask(Question::Scan { from: &from, end: end.as_deref(), limit }).await?;
+        let rows = self.query(ReadQuery::Scan { from: &from, end: end.as_deref(), limit }).await?;
         rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
     }
 
     async fn count(&self, prefix: &[u8]) -> Result<usize, EngineError> {
         // Longer than any key, so it is greater than all keys.
         let end = end_of(prefix).unwrap_or_else(|| vec![u8::MAX; MAX_KEY_BYTES + 1]);
-        let rows = self.ask(Question::Count { from: prefix, end: &end }).await?;
+        let rows = self.query(ReadQuery::Count { from: prefix, end: &end }).await?;
         let count: i64 = rows.first().map(|row| column(row, 0)).transpose()?.unwrap_or_default();
         Ok(usize::try_from(count).unwrap_or_default())
     }
@@ -240,7 +240,7 @@ fn closed() -> EngineError {
     EngineError::Unavailable("it is closed".to_owned())
 }
 
-/// Parses the answer to [`Question::GetMany`].
+/// Parses the answer to [`ReadQuery::GetMany`].
 pub(super) fn values(rows: &[Row]) -> Result<Vec<Option<Value>>, EngineError> {
     rows.iter().map(|row| column(row, 0)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a server must fulfil so that acknowledged data is durable.
+//! Requirements that a server must meet so that acknowledged data is durable.
 //!
 //! Also parses `synchronous_standby_names`: how many standbys a commit waits for, and how many are
 //! listed.
@@ -24,7 +24,7 @@ pub(super) const STORE: &str = "SELECT id, layout, coalesce(to_jsonb(store) ->> 
      AND relpersistence <> 'p') AS unlogged FROM store";
 
 /// Oldest supported version, PostgreSQL 14.
-const OLDEST: u32 = 140_000;
+const MIN_VERSION: u32 = 140_000;
 /// Layout of the tables that [`super::schema`] creates.
 ///
 /// A program can use only tables of its own layout, and of its own or a newer revision. The
@@ -64,8 +64,8 @@ pub(super) fn first_row(answer: Vec<SimpleQueryMessage>) -> Option<SimpleQueryRo
     })
 }
 
-/// Returns whether the product is PostgreSQL itself. Compatible products have no advisory locks, or
-/// other snapshots.
+/// Returns whether the product is PostgreSQL itself. Compatible products lack advisory locks, or
+/// have different snapshots.
 pub(super) fn is_postgresql(version: &str) -> bool {
     let others = ["CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum", "Materialize"];
     version.starts_with("PostgreSQL ") && !others.iter().any(|other| version.contains(other))
@@ -96,7 +96,7 @@ impl ServerFacts {
     }
 
     pub(super) fn check(&self) -> Result<(), PostgresFault> {
-        if self.version < OLDEST {
+        if self.version < MIN_VERSION {
             return Err(PostgresFault::TooOld(self.version_name.clone()));
         }
         let careless =
@@ -137,7 +137,7 @@ impl StandbyRule {
             return None;
         }
         let counted = setting.strip_suffix(')').and_then(|setting| setting.split_once('('));
-        // A name with a parenthesis is quoted, whereas the number is not.
+        // A quotation mark before the parenthesis means that the parenthesis belongs to a name.
         let counted = counted.filter(|(before, _)| !before.contains('"')).and_then(|(before, names)| {
             let number = before.trim_start_matches(|char: char| char.is_ascii_alphabetic() || char.is_whitespace());
             Some((number.trim().parse().ok()?, names))
@@ -182,7 +182,7 @@ mod tests {
         ServerFacts {
             is_standby: false,
             timeline: 1,
-            version: OLDEST,
+            version: MIN_VERSION,
             version_name: "14.0".to_owned(),
             fsync: on(),
             full_page_writes: on(),

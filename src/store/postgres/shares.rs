@@ -16,9 +16,9 @@ use super::connect::Link;
 use crate::cluster::shared_counts::{Block, BlockRequest, CountKey, NotCounted};
 use crate::postgres::counts::{CountWork, SWEEP_ROWS};
 
-const KEYS: usize = 256;
+const MAX_KEYS: usize = 256;
 /// Number of sweeps after which a sweep starts at the first row again.
-const LOOKS_A_ROUND: u32 = 1800;
+const SWEEPS_PER_ROUND: u32 = 1800;
 
 /// Reserves blocks. `got` is the size of the block that was reserved last.
 ///
@@ -47,7 +47,7 @@ const SESSION: &str = "SET synchronous_commit = off";
 
 /// Request for a block, with the channel for its result.
 pub(super) struct ShareJob {
-    wanted: BlockRequest,
+    request: BlockRequest,
     nodes: u32,
     reply: oneshot::Sender<Result<Block, NotCounted>>,
 }
@@ -61,18 +61,18 @@ pub(super) struct ShareLink {
 pub(super) struct ShareWork {
     timeout: Duration,
     swept_to: i64,
-    looks: u32,
+    sweeps: u32,
 }
 
 /// Reserves a block.
 pub(super) async fn reserve(
     queue: &Sender<ShareJob>,
-    wanted: BlockRequest,
+    request: BlockRequest,
     nodes: u32,
     timeout: Duration,
 ) -> Result<Block, NotCounted> {
     let (reply, answer) = oneshot::channel();
-    queue.try_send(ShareJob { wanted, nodes, reply }).map_err(|error| match error {
+    queue.try_send(ShareJob { request, nodes, reply }).map_err(|error| match error {
         TrySendError::Full(_) => NotCounted("too many requests are waiting"),
         TrySendError::Closed(_) => NotCounted("the store was closed"),
     })?;
@@ -89,15 +89,15 @@ fn no_answer() -> NotCounted {
 /// Returns the number of requests to reserve, if `needed` are needed and `left` are left of the
 /// limit.
 fn granted(left: u32, block: u32, needed: u32, nodes: u32) -> u32 {
-    let wanted = if left < nodes.saturating_mul(block) { needed } else { needed.max(block) };
-    wanted.min(left)
+    let size = if left < nodes.saturating_mul(block) { needed } else { needed.max(block) };
+    size.min(left)
 }
 
 /// Divides a block among concurrent requests. Each gets one, and the first also gets the rest.
-fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
-    let asking = u32::try_from(askers).unwrap_or(u32::MAX);
-    (0..asking).map(move |number| match number {
-        0 if got > 0 => 1 + got.saturating_sub(asking),
+fn divided(got: u32, requests: usize) -> impl Iterator<Item = u32> {
+    let count = u32::try_from(requests).unwrap_or(u32::MAX);
+    (0..count).map(move |number| match number {
+        0 if got > 0 => 1 + got.saturating_sub(count),
         number => u32::from(number < got),
     })
 }
@@ -105,30 +105,30 @@ fn divided(got: u32, askers: usize) -> impl Iterator<Item = u32> {
 impl ShareWork {
     /// Creates the state. `timeout` is the timeout of each statement.
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { timeout, swept_to: 0, looks: 0 }
+        Self { timeout, swept_to: 0, sweeps: 0 }
     }
 
-    async fn ask(
+    async fn execute(
         prepared: &ShareLink,
         groups: &HashMap<(u64, CountKey), Vec<ShareJob>>,
     ) -> Result<HashMap<(u64, CountKey), Block>, Error> {
         let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
         let (mut ends, mut keys) = (Vec::new(), Vec::<&[u8]>::new());
-        let (mut first, mut most, mut block, mut needed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut first, mut limits, mut block, mut needed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut nodes = 1;
         for ((end, key), jobs) in groups {
-            let Some(ShareJob { wanted, nodes: known, .. }) = jobs.first() else { continue };
-            let askers = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+            let Some(ShareJob { request, nodes: known, .. }) = jobs.first() else { continue };
+            let requests = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
             nodes = (*known).max(nodes);
             ends.push(i64::try_from(*end).unwrap_or(i64::MAX));
             keys.push(key);
-            first.push(number(granted(wanted.limit, wanted.block, askers, *known)));
-            most.push(number(wanted.limit));
-            block.push(number(wanted.block));
-            needed.push(number(askers));
+            first.push(number(granted(request.limit, request.block, requests, *known)));
+            limits.push(number(request.limit));
+            block.push(number(request.block));
+            needed.push(number(requests));
         }
         let nodes = number(nodes.min(1 << 10));
-        let values: [&(dyn ToSql + Sync); 7] = [&ends, &keys, &first, &most, &block, &needed, &nodes];
+        let values: [&(dyn ToSql + Sync); 7] = [&ends, &keys, &first, &limits, &block, &needed, &nodes];
         let rows = prepared.link.client.query(&prepared.reserve, &values).await?;
         let mut blocks = HashMap::new();
         for row in rows {
@@ -163,21 +163,21 @@ impl CountWork for ShareWork {
         &prepared.link
     }
 
-    fn most() -> usize {
-        KEYS
+    fn max_batch() -> usize {
+        MAX_KEYS
     }
 
     async fn run(&mut self, prepared: &ShareLink, jobs: Vec<ShareJob>) -> bool {
         let mut groups = HashMap::<_, Vec<ShareJob>>::new();
         // Skip requests whose callers have stopped waiting.
         for job in jobs.into_iter().filter(|job| !job.reply.is_closed()) {
-            groups.entry((job.wanted.ends, job.wanted.key)).or_default().push(job);
+            groups.entry((job.request.ends, job.request.key)).or_default().push(job);
         }
         if groups.is_empty() {
             return true;
         }
-        let asked = tokio::time::timeout(self.timeout, Self::ask(prepared, &groups)).await;
-        let blocks = match asked {
+        let rows = tokio::time::timeout(self.timeout, Self::execute(prepared, &groups)).await;
+        let blocks = match rows {
             Ok(Ok(blocks)) => blocks,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "cannot request shares of the cluster's rate limits");
@@ -187,14 +187,14 @@ impl CountWork for ShareWork {
         };
         let is_usable = !blocks.is_empty();
         for (window, jobs) in groups {
-            let askers = jobs.len();
+            let requests = jobs.len();
             let Some(Block { all, got }) = blocks.get(&window).copied() else {
                 for job in jobs {
                     Self::refuse(job, no_answer());
                 }
                 continue;
             };
-            for (job, got) in jobs.into_iter().zip(divided(got, askers)) {
+            for (job, got) in jobs.into_iter().zip(divided(got, requests)) {
                 let _ = job.reply.send(Ok(Block { all, got }));
             }
         }
@@ -208,8 +208,8 @@ impl CountWork for ShareWork {
     async fn sweep(&mut self, prepared: &ShareLink) -> Result<i64, Error> {
         let row = prepared.link.client.query_one(&prepared.sweep, &[&self.swept_to, &SWEEP_ROWS]).await?;
         let (removed, last): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
-        self.looks += 1;
-        self.swept_to = if self.looks.is_multiple_of(LOOKS_A_ROUND) { 0 } else { last.unwrap_or(self.swept_to) };
+        self.sweeps += 1;
+        self.swept_to = if self.sweeps.is_multiple_of(SWEEPS_PER_ROUND) { 0 } else { last.unwrap_or(self.swept_to) };
         Ok(removed)
     }
 }
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_granted_block_is_divided_among_the_requests() {
-        let all = |got, askers| divided(got, askers).collect::<Vec<_>>();
+        let all = |got, requests| divided(got, requests).collect::<Vec<_>>();
         assert_eq!(all(3, 1), [3]);
         assert_eq!(all(5, 3), [3, 1, 1]);
         assert_eq!(all(2, 4), [1, 1, 0, 0]);

@@ -87,11 +87,11 @@ pub struct Survey {
 }
 
 impl Setup {
-    pub(super) async fn ask(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
-        answered(Self::ask_unbounded(client, settings)).await
+    pub(super) async fn query(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
+        answered(Self::query_unbounded(client, settings)).await
     }
 
-    async fn ask_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, tokio_postgres::Error> {
+    async fn query_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, tokio_postgres::Error> {
         let (row, standbys) = tokio::try_join!(client.query_one(SETUP, &[]), client.query(STANDBYS, &[]))?;
         let standby = |row: &tokio_postgres::Row| {
             Ok(Standby {
@@ -197,8 +197,8 @@ pub async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault
     // Do not read the tables on this connection, because the role may lack the privileges.
     let owns_tables = answered(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
     let link = servers.connect(LinkPurpose::Serve).await?;
-    let setup = Setup::ask(&link.client, settings).await?;
-    let formats = FormatSurvey::ask(&link.client, settings).await?;
+    let setup = Setup::query(&link.client, settings).await?;
+    let formats = FormatSurvey::query(&link.client, settings).await?;
     let (round_trip, clock_offset_seconds) = answered(round_trips(&link.client, settings.wall_clock)).await?;
     Ok(Survey {
         host: link.server.clone(),
@@ -235,7 +235,7 @@ async fn rights(link: &Link) -> Result<Result<bool, PostgresFault>, tokio_postgr
     Ok(Err(PostgresFault::Rights { lacks: lacks.join("; "), role, schema }))
 }
 
-/// Returns the median round trip, and the clock offset of the fastest one.
+/// Returns the median round-trip time, and the clock offset as measured by the fastest round trip.
 async fn round_trips(
     client: &Client,
     wall_clock: Option<fn() -> f64>,

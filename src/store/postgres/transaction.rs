@@ -18,9 +18,9 @@ use tokio_postgres::{Client, Row, Statement};
 
 use super::batch::Operation;
 use super::connect::{Servers, fault_of};
-use super::reader::{Question, ReadLink, ReadQueries, values};
+use super::reader::{ReadLink, ReadQueries, ReadQuery, values};
 use super::settings::{PostgresSettings, servers};
-use super::writer::said;
+use super::writer::describe;
 use super::{PostgresFault, formats};
 use crate::engine::{Changes, Counters, Engine, EngineError, FormatRule, Key, Outcome, Value};
 use crate::format::FormatRange;
@@ -103,8 +103,8 @@ impl TransactionEngine {
     }
 
     /// Runs a query. The caller must hold `turn`.
-    async fn put(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
-        in_time(question.put_to(&self.connection)).await
+    async fn put(&self, query: ReadQuery<'_>) -> Result<Vec<Row>, EngineError> {
+        in_time(query.run_on(&self.connection)).await
     }
 }
 
@@ -129,9 +129,9 @@ pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, Po
 }
 
 impl ReadQueries for TransactionEngine {
-    async fn ask(&self, question: Question<'_>) -> Result<Vec<Row>, EngineError> {
+    async fn query(&self, query: ReadQuery<'_>) -> Result<Vec<Row>, EngineError> {
         let _shared = self.turn.read().await;
-        self.put(question).await
+        self.put(query).await
     }
 }
 
@@ -157,7 +157,7 @@ impl Engine for TransactionEngine {
         let operation = Operation::from(changes);
         let (keys, expected): (Vec<Key>, Vec<Option<Value>>) = operation.expect.iter().cloned().unzip();
         let _alone = self.turn.write().await;
-        if values(&self.put(Question::GetMany(&keys)).await?)? != expected {
+        if values(&self.put(ReadQuery::GetMany(&keys)).await?)? != expected {
             return Ok(Outcome::Conflict);
         }
         in_time(writes.write(&self.connection.link.client, &operation)).await?;
@@ -183,15 +183,17 @@ impl Engine for TransactionEngine {
     }
 
     async fn ping(&self) -> Result<(), EngineError> {
-        self.ask(Question::Ping).await.map(drop)
+        self.query(ReadQuery::Ping).await.map(drop)
     }
 }
 
 async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, EngineError> {
     match timeout(ANSWER_TIMEOUT, asked).await {
         Ok(answer) => answer.map_err(|error| match error.code() {
-            Some(&SqlState::DISK_FULL | &SqlState::READ_ONLY_SQL_TRANSACTION) => EngineError::Unwritable(said(&error)),
-            _ => EngineError::Unavailable(said(&error)),
+            Some(&SqlState::DISK_FULL | &SqlState::READ_ONLY_SQL_TRANSACTION) => {
+                EngineError::Unwritable(describe(&error))
+            }
+            _ => EngineError::Unavailable(describe(&error)),
         }),
         Err(_) => Err(EngineError::Unavailable("the database does not answer".to_owned())),
     }

@@ -2,7 +2,6 @@
 //!
 //! Returns the results when the server reports that the transaction is durable. If the answer is
 //! lost, determines the outcome.
-//! was lost, it determines the outcome.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,8 +58,8 @@ pub(super) struct WriteLink {
 }
 
 /// Returns the result of a run whose answer was lost.
-fn unknown(said: String) -> Ran {
-    Ran::Unknown(RerunCause::Unknown, said)
+fn unknown(cause: String) -> Ran {
+    Ran::Unknown(RerunCause::Unknown, cause)
 }
 
 /// Result of one run of a batch.
@@ -266,8 +265,8 @@ impl BatchWriter {
                     self.link = None;
                     return Err(if is_uncertain { EngineError::Unknown } else { error });
                 }
-                Ran::Unknown(cause, said) => {
-                    tracing::warn!(server = link.link.server, cause = said, "retrying a batch of commits");
+                Ran::Unknown(cause, error) => {
+                    tracing::warn!(server = link.link.server, cause = error, "retrying a batch of commits");
                     self.observer.rerun(cause);
                     is_uncertain = true;
                     self.link = None;
@@ -313,14 +312,14 @@ impl WriteLink {
             client.batch_execute("COMMIT"),
         );
         if let Err(error) = begun {
-            return unknown(said(&error));
+            return unknown(describe(&error));
         }
         let row = match locked.and(applied) {
             Ok(row) => row,
             Err(error) => return judge(&error),
         };
         if let Err(error) = ended {
-            return unknown(said(&error));
+            return unknown(describe(&error));
         }
         self.done(row.try_get(0))
     }
@@ -341,17 +340,19 @@ impl WriteLink {
         if self.link.take_warning() {
             return Ran::Unknown(RerunCause::CancelledWait, "the wait for the standby was cancelled".to_owned());
         }
-        refused.map_or_else(|error| unknown(said(&error)), Ran::Done)
+        refused.map_or_else(|error| unknown(describe(&error)), Ran::Done)
     }
 }
 
-pub(super) fn said(error: &Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |said| format!("{} ({})", said.message(), said.code().code()))
+pub(super) fn describe(error: &Error) -> String {
+    error
+        .as_db_error()
+        .map_or_else(|| error.to_string(), |error| format!("{} ({})", error.message(), error.code().code()))
 }
 
 /// Classifies an error that occurred before the end of a transaction.
 fn judge(error: &Error) -> Ran {
-    let Some(code) = error.code() else { return unknown(said(error)) };
+    let Some(code) = error.code() else { return unknown(describe(error)) };
     let again = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::LOCK_NOT_AVAILABLE];
     if again.contains(&code) {
         return Ran::Again;
@@ -361,11 +362,11 @@ fn judge(error: &Error) -> Ran {
         return Ran::Earlier;
     }
     if *code == SqlState::DISK_FULL || *code == SqlState::READ_ONLY_SQL_TRANSACTION {
-        return Ran::Failed(EngineError::Unwritable(said(error)));
+        return Ran::Failed(EngineError::Unwritable(describe(error)));
     }
     // The server or the connection has stopped, so the commit may have been applied.
     if matches!(code.code().get(..2), Some("57" | "08")) {
-        return unknown(said(error));
+        return unknown(describe(error));
     }
-    Ran::Failed(EngineError::Unavailable(said(error)))
+    Ran::Failed(EngineError::Unavailable(describe(error)))
 }

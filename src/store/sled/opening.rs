@@ -137,7 +137,7 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
     // thread would end the server.
     let (database, progress, is_proven) = thread::scope(|scope| {
         let thread = thread::Builder::new().name("store-opening".to_owned());
-        let opening = thread.spawn_scoped(scope, || take_up(path, store.cache_bytes, options.accept_loss));
+        let opening = thread.spawn_scoped(scope, || open_verified(path, store.cache_bytes, options.accept_loss));
         let opening = opening.map_err(|error| OpenError::Thread { error })?;
         let panicked = |_| OpenError::Damaged { path: path.to_owned(), cause: "sled panicked".to_owned() };
         opening.join().map_err(panicked)?
@@ -148,7 +148,7 @@ pub(super) fn open(store: &config::SledConfig, options: Options) -> Result<Opene
 /// Opens the database, verifies its content, and checks that a flush reaches the disk.
 ///
 /// Also returns whether the existing content was verified.
-fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, WriterProgress, bool), OpenError> {
+fn open_verified(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, WriterProgress, bool), OpenError> {
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
     let mark = Watermark::read(path).map_err(fault)?;
     let database = open_database(path, cache_bytes)?;

@@ -2,7 +2,6 @@
 //!
 //! The store is built in another directory and then renamed, so that no server opens an incomplete
 //! store.
-//! store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};

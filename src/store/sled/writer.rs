@@ -180,23 +180,24 @@ impl Writer {
             // Write these one after another, because each is atomic and may depend on the previous
             // one.
             for (key, value) in lone {
-                self.write_down([(&key, &value)])?;
+                self.apply_writes([(&key, &value)])?;
             }
         } else {
-            self.write_down(overlay)?;
+            self.apply_writes(overlay)?;
         }
         // Readers see the changes from now on. If the counters were incremented earlier, a reader
         // could cache old records with the new counters. If they were incremented after the flush,
         // revoked access would stay cached while the disk hangs.
         self.counters.advance(moves);
         self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
-        // After the flush, because the tree must never be older than the watermark.
+        // Raise the watermark after the flush, because the tree must never be older than the
+        // watermark.
         let raised = self.progress.watermark.raise(self.progress.sequence);
         raised.map_err(|error| EngineError::Unavailable(format!("its watermark cannot be written: {error}")))
     }
 
     /// Applies these changes atomically. They are durable after a flush.
-    fn write_down<'c>(
+    fn apply_writes<'c>(
         &mut self,
         changes: impl IntoIterator<Item = (&'c Key, &'c Option<Value>)>,
     ) -> Result<(), EngineError> {

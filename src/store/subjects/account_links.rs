@@ -22,6 +22,7 @@ pub struct AddressLeft {
 }
 
 impl Store {
+    /// Returns the e-mailed links and codes of a user, if there are any.
     pub async fn account_links(&self, subject: Subject) -> Result<Option<Loaded<AccountLinks>>, StoreError> {
         self.load(table::account_links(subject)).await
     }
@@ -80,7 +81,6 @@ impl Store {
     ///
     /// Returns `Conflict` if another request used the link first, or if the e-mail address or
     /// username is taken. If there is a revocation, the same commit opens it.
-    /// username is taken. If there is a revocation, the same commit opens it.
     pub async fn put_user_and_links(
         &self,
         (user, next_user): (&Loaded<User>, &User),
@@ -92,7 +92,8 @@ impl Store {
         self.commit_user_and_links(changes, mails, revocation).await
     }
 
-    /// As [`Store::put_user_and_links`], and also conflicts if the factors have changed.
+    /// Does the same as [`Store::put_user_and_links`]. Also returns `Conflict` if the factors have
+    /// changed.
     pub async fn put_user_and_links_beside(
         &self,
         factors: Option<&Loaded<Factors>>,

@@ -23,6 +23,7 @@ impl Store {
         Ok(loaded.map_or_else(|| AppPasswords::none(subject), |loaded| loaded.value))
     }
 
+    /// Adds an application password. Retries on conflicts.
     pub async fn add_app_password(
         &self,
         subject: Subject,

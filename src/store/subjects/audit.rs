@@ -21,7 +21,7 @@ use sealgate_domain::user::Subject;
 
 /// Number of events in a commit. With their index entries, this is about half of a batch of the
 /// sled engine.
-const STEP: usize = 64;
+const EVENTS_PER_COMMIT: usize = 64;
 
 /// Maximum number of records that are read for one page, whether they match or not.
 const MAX_EXAMINED: usize = 4096;
@@ -30,10 +30,10 @@ const MAX_EXAMINED: usize = 4096;
 const MAX_FOR_SIGN_IN: usize = 64;
 
 /// Events that unauthenticated clients can cause may use a tenth of the maximum number of records.
-const ANYBODYS_SHARE: usize = 10;
+const UNAUTHENTICATED_FRACTION: usize = 10;
 
 /// Time for which a count is valid if other nodes also add records.
-const COUNT: Duration = Duration::from_mins(5);
+const COUNT_VALIDITY: Duration = Duration::from_mins(5);
 
 /// Event of the audit log, with its ID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Store {
     /// # Errors
     /// Returns the store's error. Some of the events may have been stored.
     pub async fn keep_audit(&self, events: &[AuditRecord]) -> Result<(), StoreError> {
-        for events in events.chunks(STEP) {
+        for events in events.chunks(EVENTS_PER_COMMIT) {
             let mut changes = Changes::default();
             for AuditRecord { id, event } in events {
                 changes.put.push((table::audit(*id), record::encode(event)?));
@@ -93,14 +93,14 @@ impl Store {
         };
         // Skip newer events without reading them. Ids sort newest first.
         let oldest_unwanted = filter.until.map(|until| AuditId::new(until, 0));
-        let (mut records, mut last, mut looked_at) = (Vec::new(), after.max(oldest_unwanted), 0);
-        while looked_at < MAX_EXAMINED {
+        let (mut records, mut last, mut examined) = (Vec::new(), after.max(oldest_unwanted), 0);
+        while examined < MAX_EXAMINED {
             let after = last.map(|id| table::entry(prefix.clone(), id.as_bytes()));
             let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
             if rows.is_empty() {
                 return Ok(AuditPage { records, next: None });
             }
-            looked_at += rows.len();
+            examined += rows.len();
             let ids: Vec<AuditId> =
                 rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes).collect();
             // Read at most as many records at once as are requested.
@@ -110,7 +110,7 @@ impl Store {
                         return Ok(AuditPage { records, next: None });
                     }
                     last = Some(id);
-                    if let Some(event) = event.filter(|event| filter.wants(event)) {
+                    if let Some(event) = event.filter(|event| filter.matches(event)) {
                         records.push(AuditRecord { id, event });
                         if records.len() == limit {
                             return Ok(AuditPage { records, next: last });
@@ -169,7 +169,7 @@ impl Store {
     ) -> Result<usize, StoreError> {
         self.count_trail().await?;
         let mut removed = 0;
-        for (index, share) in [most_kept, most_kept / ANYBODYS_SHARE].into_iter().enumerate() {
+        for (index, share) in [most_kept, most_kept / UNAUTHENTICATED_FRACTION].into_iter().enumerate() {
             removed += self.trim_ages(fence, index, (now, keep, share), most - removed).await?;
         }
         Ok(removed)
@@ -180,7 +180,7 @@ impl Store {
     /// This is not done at the start, which it would delay. Other nodes also add records, so a
     /// count soon becomes outdated.
     async fn count_trail(&self) -> Result<(), StoreError> {
-        let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT;
+        let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT_VALIDITY;
         let known = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_some_and(is_known) {
             return Ok(());
@@ -202,7 +202,7 @@ impl Store {
     ) -> Result<usize, StoreError> {
         let mut removed = 0;
         while removed < most {
-            let rows = self.engine.scan(&table::audit_ages(index), None, STEP.min(most - removed)).await?;
+            let rows = self.engine.scan(&table::audit_ages(index), None, EVENTS_PER_COMMIT.min(most - removed)).await?;
             let too_many = self.trail.kept[index].load(Ordering::Relaxed).saturating_sub(share);
             let mut old = Vec::new();
             for (age, _) in rows {

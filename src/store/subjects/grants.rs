@@ -27,13 +27,14 @@ pub struct GrantFilter {
 }
 
 impl GrantFilter {
-    fn wants(&self, grant: &Grant) -> bool {
+    fn matches(&self, grant: &Grant) -> bool {
         self.subject.is_none_or(|subject| grant.subject == subject)
             && self.client.as_ref().is_none_or(|client| grant.client == *client)
             && self.session.is_none_or(|session| grant.session == session)
     }
 }
 
+/// Page of active grants, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantPage {
     /// May be empty although there are more grants, if few match the filter.
@@ -195,7 +196,7 @@ impl Store {
         let mut grants = Vec::new();
         for id in &ids {
             let grant = self.grant(*id).await?.map(|loaded| loaded.value);
-            grants.extend(grant.filter(|grant| grant.is_active() && filter.wants(grant)));
+            grants.extend(grant.filter(|grant| grant.is_active() && filter.matches(grant)));
         }
         Ok(GrantPage { grants, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }

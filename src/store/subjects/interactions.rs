@@ -33,11 +33,11 @@ const MAX_PENDING_OF_USER: usize = 32;
 ///
 /// When a user returns to a sign-in page that was open overnight, the destination is still known
 /// and a new request is started. Expired requests count towards the limits.
-const LINGER: Duration = Duration::from_hours(12);
+const RETENTION_AFTER_EXPIRY: Duration = Duration::from_hours(12);
 
 /// Returns the time until which a request with this expiry is kept.
 pub(crate) fn kept_until(expires_at: UnixTime) -> UnixTime {
-    expires_at.plus(LINGER)
+    expires_at.plus(RETENTION_AFTER_EXPIRY)
 }
 
 /// Maximum number of entries of the expiry index that are read to find a record to evict.

@@ -13,7 +13,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
 /// Minimum interval between two e-mails about the same kind of event.
-const APART: Duration = Duration::from_hours(1);
+const MIN_INTERVAL: Duration = Duration::from_hours(1);
 
 /// State of the notifications of one kind to a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ struct NoticeCount {
     notice: Notice,
     /// Earliest time of the next e-mail.
     next_at: UnixTime,
-    /// E-mail that is queued for that time, and the number of events that it reports.
+    /// E-mail that is queued for `next_at`, and the number of events that it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting: Option<(MailId, u32)>,
     expires_at: UnixTime,
@@ -58,12 +58,12 @@ impl Store {
             } else {
                 if known.is_some() {
                     // The queued e-mail has been sent.
-                    next_at = next_at.plus(APART);
+                    next_at = next_at.plus(MIN_INTERVAL);
                 }
                 let is_first = now >= next_at;
                 let one = mail(None, if is_first { now } else { next_at }, 1)?;
                 if is_first {
-                    next_at = now.plus(APART);
+                    next_at = now.plus(MIN_INTERVAL);
                 }
                 let mut changes = Changes::default();
                 add_mails(&mut changes, std::slice::from_ref(&one))?;
@@ -76,7 +76,7 @@ impl Store {
                 tracing::warn!(id = %added.id, %subject, "the outbox is full: an account notification was dropped");
                 return Ok(false);
             }
-            let expires_at = next_at.plus(APART);
+            let expires_at = next_at.plus(MIN_INTERVAL);
             let next = NoticeCount { subject, notice, next_at, waiting: waits, expires_at };
             let of_count = if let Some(loaded) = &loaded {
                 record::replace(loaded, &next)?
@@ -109,16 +109,16 @@ mod tests {
         UnixTime::from_seconds(seconds)
     }
 
-    async fn told(store: &Store, now: u64, number: u8) {
+    async fn notify(store: &Store, now: u64, number: u8) {
         let subject = Subject::from_random([1; 16]);
-        let told = store.add_notice((subject, Notice::FactorAdded), at(now), |id, due_at, count| {
+        let notify = store.add_notice((subject, Notice::FactorAdded), at(now), |id, due_at, count| {
             let id = id.unwrap_or(MailId::from_bytes([number; 16]));
             let mail = Mail::Notice { notice: Notice::FactorAdded, count };
             let message = MailMessage { to: None, language: Language::English, at: at(now), origin: None, mail };
             let mail = store.new_mail((id, [number; NONCE_BYTES]), Some(subject), &message, at(now))?;
             Ok(WaitingMail { due_at, ..mail })
         });
-        told.await.unwrap();
+        notify.await.unwrap();
     }
 
     async fn waiting(store: &Store) -> Vec<(u64, u32)> {
@@ -135,19 +135,19 @@ mod tests {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
         for (number, now) in [(1, 1000), (2, 1001), (3, 1500), (4, 4599)] {
-            told(&store, now, number).await;
+            notify(&store, now, number).await;
         }
         assert_eq!(waiting(&store).await, [(1000, 1), (4600, 3)]);
         // Both have been sent. The next hour begins with the second one.
         for mail in store.waiting_mails(None, 10).await.unwrap() {
             assert_eq!(store.replace_mail(&mail, &[]).await.unwrap(), Committed::Yes);
         }
-        told(&store, 4700, 5).await;
+        notify(&store, 4700, 5).await;
         assert_eq!(waiting(&store).await, [(8200, 1)]);
         for mail in store.waiting_mails(None, 10).await.unwrap() {
             assert_eq!(store.replace_mail(&mail, &[]).await.unwrap(), Committed::Yes);
         }
-        told(&store, 20_000, 6).await;
+        notify(&store, 20_000, 6).await;
         assert_eq!(waiting(&store).await, [(20_000, 1)]);
     }
 
@@ -155,11 +155,11 @@ mod tests {
     async fn the_first_notice_after_a_restore_is_sent_at_once() {
         let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
-        told(&store, 1000, 1).await;
-        told(&store, 1001, 2).await;
+        notify(&store, 1000, 1).await;
+        notify(&store, 1001, 2).await;
         store.take_back_after_restore(at(1002)).await.unwrap();
         assert_eq!(waiting(&store).await, []);
-        told(&store, 1003, 3).await;
+        notify(&store, 1003, 3).await;
         assert_eq!(waiting(&store).await, [(1003, 1)]);
     }
 }

@@ -23,7 +23,7 @@ use sealgate_domain::user::Subject;
 pub(crate) const MAX_WAITING: usize = 10_000;
 
 /// Maximum number of undeliverable e-mails. The oldest are deleted first.
-const MAX_TOMBSTONES: usize = 1_000;
+const MAX_UNDELIVERABLE: usize = 1_000;
 
 /// Number of queued e-mails, and the age of the oldest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,6 +84,7 @@ impl Store {
         more <= self.outbox_room().free
     }
 
+    /// Returns the used and free capacity of the outbox.
     pub fn outbox_room(&self) -> OutboxRoom {
         let waiting = self.outbox.known();
         OutboxRoom { waiting, free: MAX_WAITING.saturating_sub(waiting) }
@@ -235,10 +236,10 @@ impl Store {
     /// Moves an e-mail to the undeliverable ones, and deletes the oldest of those if there are too
     /// many.
     pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
-        let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_TOMBSTONES).await?;
+        let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_UNDELIVERABLE).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
         let mut changes = removal(mail);
-        if kept.len() >= MAX_TOMBSTONES
+        if kept.len() >= MAX_UNDELIVERABLE
             && let Some((oldest, _)) = kept.into_iter().next()
         {
             changes.delete.push(oldest);
@@ -344,7 +345,7 @@ impl Store {
     }
 
     async fn find_dead(&self, id: MailId) -> Result<Option<Loaded<DeadMail>>, StoreError> {
-        let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), None, MAX_TOMBSTONES).await?;
+        let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), None, MAX_UNDELIVERABLE).await?;
         Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
     }
 
@@ -551,7 +552,7 @@ mod tests {
         store.outbox.set(MAX_WAITING);
         assert!(!store.add_mail(&[waiting(&store, 1, at(1))]).await.unwrap());
         assert_eq!(store.count_outbox().await.unwrap().waiting, 0);
-        for number in 0..=MAX_TOMBSTONES {
+        for number in 0..=MAX_UNDELIVERABLE {
             let id = MailId::from_bytes(u128::try_from(number).unwrap().to_be_bytes());
             let mail = WaitingMail { id, ..waiting(&store, 1, at(1)) };
             let _ = store.add_mail(std::slice::from_ref(&mail)).await.unwrap();
@@ -560,7 +561,7 @@ mod tests {
             let dead = DeadMail::new(mail.value.clone(), DeadReason::Failed, None, when);
             let _ = store.give_mail_up(&mail, &dead).await.unwrap();
         }
-        assert_eq!(store.count_outbox().await.unwrap().dead, MAX_TOMBSTONES);
+        assert_eq!(store.count_outbox().await.unwrap().dead, MAX_UNDELIVERABLE);
         assert_eq!(store.dead_mails(None, 1).await.unwrap()[0].at, at(11));
     }
 }

@@ -16,8 +16,9 @@ use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 
 /// Number of clients per commit. The sled engine limits the size of a batch.
-const STEP: usize = 64;
+const CLIENTS_PER_COMMIT: usize = 64;
 
+/// Result of registering a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Registered {
@@ -111,7 +112,7 @@ impl Store {
     pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
         let (mut count, mut after, mut conflicts) = (0, None::<Key>, 0);
         loop {
-            let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), STEP).await?;
+            let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), CLIENTS_PER_COMMIT).await?;
             let Some((last, _)) = rows.last() else { break };
             let last = last.clone();
             let (on_page, changes) = with_deadlines(rows, now, unused)?;

@@ -55,6 +55,7 @@ impl Store {
         Ok(self.load(table::client(id)).await?.map(|loaded| loaded.value))
     }
 
+    /// Adds a client.
     pub async fn add_client(&self, client: &Client) -> Result<AddOutcome, StoreError> {
         Ok(match self.commit(record::create(table::client(&client.id), client)?).await? {
             Committed::Yes => AddOutcome::Added,
@@ -166,6 +167,7 @@ impl Store {
         }
     }
 
+    /// Adds a user, with the index entries of the user's names.
     pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
         self.add_users(std::slice::from_ref(user)).await
     }

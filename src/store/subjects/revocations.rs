@@ -21,7 +21,7 @@ use sealgate_domain::user::{Subject, User};
 
 /// Time after which garbage collection completes a revocation. It suffices to process many
 /// thousands of records.
-const PATIENCE: Duration = Duration::from_mins(1);
+const COMPLETION_DELAY: Duration = Duration::from_mins(1);
 
 /// Order to end all sessions, grants, application passwords and e-mailed links of a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Revocation {
     }
 
     pub(crate) fn due_at(&self) -> UnixTime {
-        self.at.plus(PATIENCE)
+        self.at.plus(COMPLETION_DELAY)
     }
 }
 
@@ -69,7 +69,7 @@ impl Store {
         let sessions = store.end_sessions_of_user(user).await?;
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;
-        // This includes links that were e-mailed after the commit.
+        // Invalidate the links again, because some may have been e-mailed after the commit.
         store.take_links_back(user).await?;
         store.close_revocation(revocation).await?;
         Ok(Ended { sessions, grants })

@@ -22,7 +22,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 
 /// Minimum interval between two recorded uses of a session.
-const TOUCH: Duration = Duration::from_mins(1);
+const MIN_TOUCH_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Page of a user's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,7 @@ impl Store {
         self.load(table::session(id)).await
     }
 
+    /// Stores a new session, with an index entry for its user.
     pub async fn begin_session(&self, session: &Session) -> Result<(), StoreError> {
         let key = table::session(session.id);
         let mut changes = record::create(key.clone(), session)?;
@@ -91,7 +92,7 @@ impl Store {
     /// Errors are only logged, because read-only requests must work even if the store refuses
     /// writes. On a conflict, another request has changed the session and thereby recorded its use.
     pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) {
-        if now.since(loaded.value.last_seen_at) < TOUCH {
+        if now.since(loaded.value.last_seen_at) < MIN_TOUCH_INTERVAL {
             return;
         }
         let next = Session { last_seen_at: now, ..loaded.value.clone() };

@@ -82,5 +82,5 @@ async fn an_adopted_client_no_longer_manages_its_registration() {
         own.manage(&provider, method, body).await.assert_bearer_error(401, "invalid_token");
     }
     assert_eq!(stored(&provider, id).await, Some(before.clone()));
-    assert!(before.knows(&Secret::new(format!("secret of {id}")), provider.clock.now()));
+    assert!(before.has_secret(&Secret::new(format!("secret of {id}")), provider.clock.now()));
 }

@@ -30,7 +30,7 @@ pub(super) struct Fetched {
 
 /// Fetches an issuer's keys from the configured source.
 pub(super) fn fetch(issuer: &TrustedIssuer) -> Result<Fetched, String> {
-    let web = || Web::new(MAX_WAIT, jwk_set::LONGEST as u64);
+    let web = || Web::new(MAX_WAIT, jwk_set::MAX_SET_LENGTH as u64);
     match &issuer.keys {
         KeySource::File(path) => Ok(Fetched { jwks: file(path)?, max_age: None }),
         KeySource::At(url) => key_set(&web()?, url.as_str()),
@@ -47,7 +47,7 @@ pub(super) fn file(path: &Path) -> Result<Vec<TrustedJwk>, String> {
     let name = path.display();
     let mut content = Vec::new();
     let file = File::open(path).map_err(|error| format!("{name} cannot be read ({error})"))?;
-    let read = file.take(jwk_set::LONGEST as u64 + 1).read_to_end(&mut content);
+    let read = file.take(jwk_set::MAX_SET_LENGTH as u64 + 1).read_to_end(&mut content);
     read.map_err(|error| format!("{name} cannot be read ({error})"))?;
     jwk_set::read(&content).map_err(|fault| format!("{name}: {fault}"))
 }

@@ -101,6 +101,7 @@ impl Source {
         Ok(source)
     }
 
+    /// Returns the configuration of the issuer.
     pub fn settings(&self) -> &TrustedIssuer {
         &self.settings
     }

@@ -275,7 +275,7 @@ fn a_removed_key_is_neither_trusted_nor_an_endorser() {
     ring.remove_now(&kid("a"), at(6), |_| true).unwrap();
     assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the key that has endorsed the other one is gone");
 
-    // The only key of another node can be removed without a successor, but not the node's own.
+    // A node can remove the only key of another node without a successor, but not its own only key.
     let (ring, a) = self::ring();
     for now in [6, 200] {
         let mut ring = ring.clone();

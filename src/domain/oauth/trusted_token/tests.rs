@@ -254,7 +254,7 @@ fn a_repeated_claim_invalidates_the_token() {
 fn an_oversized_token_is_not_read() {
     let long = token(&changed("padding", "x".repeat(8192)));
     assert_eq!(Signed::parse(&long, &terms()).map(|_| ()), Err(ForeignFault::TooLong));
-    assert_eq!(claimed_issuer(&"a".repeat(LONGEST + 1)), None);
+    assert_eq!(claimed_issuer(&"a".repeat(MAX_TOKEN_LENGTH + 1)), None);
 }
 
 #[test]

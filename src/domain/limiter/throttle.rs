@@ -132,16 +132,16 @@ mod tests {
         UnixTime::from_seconds(NOW + seconds)
     }
 
-    fn brake() -> FailureThrottle {
+    fn throttle() -> FailureThrottle {
         FailureThrottle::new(*b"sixteen bytes ok")
     }
 
     /// Fails `times` times, each time as early as allowed. Returns the waits between the failures.
-    fn waits(brake: &FailureThrottle, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
+    fn waits(throttle: &FailureThrottle, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..times {
             loop {
-                match brake.take(&[(*key, pace)], at(now)) {
+                match throttle.take(&[(*key, pace)], at(now)) {
                     Ok(_) => break,
                     Err(wait) => {
                         waits.push(wait);
@@ -156,17 +156,17 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_maximum_and_decrease_over_time() {
         let key = LimitKey::text("login", b"ada");
-        assert_eq!(waits(&brake(), &key, Pace::even(10, WINDOW), 20), [1, 2, 4, 8, 16, 32, 64, 64, 64, 90]);
-        let steep = waits(&brake(), &key, Pace::steep(2, WINDOW), 13);
+        assert_eq!(waits(&throttle(), &key, Pace::even(10, WINDOW), 20), [1, 2, 4, 8, 16, 32, 64, 64, 64, 90]);
+        let steep = waits(&throttle(), &key, Pace::steep(2, WINDOW), 13);
         assert_eq!(steep, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 512]);
     }
 
     #[test]
     fn failures_do_not_exceed_the_limit_per_window_in_the_long_run() {
-        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
+        let (throttle, key, pace) = (throttle(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         let mut failures = 0;
         for second in 0..100 * 900 {
-            failures += u32::from(brake.take(&[(key, pace)], at(second)).is_ok());
+            failures += u32::from(throttle.take(&[(key, pace)], at(second)).is_ok());
         }
         assert!((1000..=1020).contains(&failures), "{failures}");
     }
@@ -174,8 +174,8 @@ mod tests {
     /// With a limit above one per second, all failures are forgotten after a window.
     #[test]
     fn a_high_limit_is_forgotten_within_its_window_too() {
-        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(100_000, WINDOW));
-        let burst = |second| (0..200_000).take_while(|_| brake.take(&[(key, pace)], at(second)).is_ok()).count();
+        let (throttle, key, pace) = (throttle(), LimitKey::text("login", b"ada"), Pace::even(100_000, WINDOW));
+        let burst = |second| (0..200_000).take_while(|_| throttle.take(&[(key, pace)], at(second)).is_ok()).count();
         assert_eq!(burst(0), 100_000);
         assert!((100..=120).contains(&burst(1)), "a second's share");
         assert!((49_000..=52_000).contains(&burst(1 + 450)), "half of a window's");
@@ -184,11 +184,11 @@ mod tests {
 
     #[test]
     fn an_unused_key_has_no_wait() {
-        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
-        let last = waits(&brake, &key, pace, 200).iter().sum::<u64>();
-        assert!(brake.take(&[(key, pace)], at(last)).is_err());
+        let (throttle, key, pace) = (throttle(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
+        let last = waits(&throttle, &key, pace, 200).iter().sum::<u64>();
+        assert!(throttle.take(&[(key, pace)], at(last)).is_err());
         let mut free = 0;
-        while brake.take(&[(key, pace)], at(last + 2 * 900)).is_ok() {
+        while throttle.take(&[(key, pace)], at(last + 2 * 900)).is_ok() {
             free += 1;
         }
         assert_eq!(free, 10);
@@ -196,51 +196,51 @@ mod tests {
 
     #[test]
     fn a_returned_attempt_causes_no_wait() {
-        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(3, WINDOW));
+        let (throttle, key, pace) = (throttle(), LimitKey::text("login", b"ada"), Pace::even(3, WINDOW));
         for _ in 0..2 {
-            let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+            let _ = throttle.take(&[(key, pace)], at(0)).unwrap();
         }
         for _ in 0..100 {
-            let right = brake.take(&[(key, pace)], at(0)).unwrap();
-            brake.give_back(right, at(0));
+            let right = throttle.take(&[(key, pace)], at(0)).unwrap();
+            throttle.give_back(right, at(0));
         }
-        let _ = brake.take(&[(key, pace)], at(0)).unwrap();
-        assert_eq!(brake.take(&[(key, pace)], at(0)).unwrap_err(), 1);
+        let _ = throttle.take(&[(key, pace)], at(0)).unwrap();
+        assert_eq!(throttle.take(&[(key, pace)], at(0)).unwrap_err(), 1);
         // Afterwards the counts are the same as before.
         for _ in 0..100 {
-            let right = brake.take(&[(key, pace)], at(1)).unwrap();
-            brake.give_back(right, at(1));
+            let right = throttle.take(&[(key, pace)], at(1)).unwrap();
+            throttle.give_back(right, at(1));
         }
     }
 
     #[test]
     fn nothing_is_counted_if_one_key_waits() {
-        let brake = brake();
+        let throttle = throttle();
         let (ada, ben) = (LimitKey::text("login", b"ada"), LimitKey::text("login", b"ben"));
         let pace = Pace::even(1, WINDOW);
-        let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
+        let _ = throttle.take(&[(ada, pace)], at(0)).unwrap();
         for _ in 0..10 {
-            assert_eq!(brake.take(&[(ben, pace), (ada, pace)], at(0)).unwrap_err(), 1);
+            assert_eq!(throttle.take(&[(ben, pace), (ada, pace)], at(0)).unwrap_err(), 1);
         }
-        assert!(brake.take(&[(ben, pace)], at(0)).is_ok());
+        assert!(throttle.take(&[(ben, pace)], at(0)).is_ok());
     }
 
     #[test]
     fn a_clock_set_back_does_not_extend_a_wait() {
-        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(1, WINDOW));
-        let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+        let (throttle, key, pace) = (throttle(), LimitKey::text("login", b"ada"), Pace::even(1, WINDOW));
+        let _ = throttle.take(&[(key, pace)], at(0)).unwrap();
         let before = UnixTime::from_seconds(NOW - 1_000_000);
-        let wait = brake.take(&[(key, pace)], before).unwrap_err();
+        let wait = throttle.take(&[(key, pace)], before).unwrap_err();
         assert!(wait <= 900, "{wait}");
-        assert!(brake.take(&[(key, pace)], before.plus(Duration::from_secs(wait))).is_ok());
+        assert!(throttle.take(&[(key, pace)], before.plus(Duration::from_secs(wait))).is_ok());
     }
 
     #[test]
     fn eight_threads_share_the_free_attempts_exactly() {
-        let (brake, pace) = (brake(), Pace::even(1000, WINDOW));
+        let (throttle, pace) = (throttle(), Pace::even(1000, WINDOW));
         let passed: usize = std::thread::scope(|scope| {
             let count = || {
-                let take = || brake.take(&[(LimitKey::text("login", b"ada"), pace)], at(0));
+                let take = || throttle.take(&[(LimitKey::text("login", b"ada"), pace)], at(0));
                 (0..400).filter(|_| take().is_ok()).count()
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(count)).collect();
@@ -251,15 +251,15 @@ mod tests {
 
     #[test]
     fn a_flood_of_keys_resets_no_limit_and_uses_no_more_memory() {
-        let brake = brake();
+        let throttle = throttle();
         let (ada, pace) = (LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         for _ in 0..10 {
-            let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
+            let _ = throttle.take(&[(ada, pace)], at(0)).unwrap();
         }
         for number in 0..500_000_u32 {
-            let _ = brake.take(&[(LimitKey::text("login", &number.to_be_bytes()), pace)], at(0));
+            let _ = throttle.take(&[(LimitKey::text("login", &number.to_be_bytes()), pace)], at(0));
         }
-        assert!(brake.take(&[(ada, pace)], at(0)).is_err());
-        assert!(size_of_val(&*brake.buckets) < 4 << 20, "{}", size_of_val(&*brake.buckets));
+        assert!(throttle.take(&[(ada, pace)], at(0)).is_err());
+        assert!(size_of_val(&*throttle.buckets) < 4 << 20, "{}", size_of_val(&*throttle.buckets));
     }
 }
