@@ -252,16 +252,16 @@ impl Routes {
         }
         let mut interpretations = path.interpretations()?;
         // The first element is the path itself, for which `found` is already known.
-        if let Some((read, others)) = interpretations.next() {
-            self.check(read, others, &candidates, found)?;
+        if let Some((read, name_readings)) = interpretations.next() {
+            self.check(read, name_readings, &candidates, found)?;
         }
-        for (read, others) in interpretations {
+        for (read, name_readings) in interpretations {
             let candidates = self.candidates(read);
             let place = longest_match(&candidates, read, |one, other| one == other);
             if !place.is_some_and(|place| place.asks_the_same_as(found)) {
                 return Err(Ambiguous::Spelling);
             }
-            self.check(read, others, &candidates, found)?;
+            self.check(read, name_readings, &candidates, found)?;
         }
         self.expand_short_names(path, found)?;
         Ok(Some(found))
@@ -277,8 +277,8 @@ impl Routes {
         let is_other = |number: &usize| {
             self.places.get(*number).is_some_and(|place| !place.path.eq_ignore_ascii_case(&found.path))
         };
-        for (text, others) in path.interpretations()? {
-            for read in std::iter::once(text).chain(others.iter().map(Vec::as_slice)) {
+        for (text, name_readings) in path.interpretations()? {
+            for read in std::iter::once(text).chain(name_readings.iter().map(Vec::as_slice)) {
                 let (here, below) = self.tree.at_and_below(read);
                 numbers.extend(here.filter(is_other).chain(below));
             }
@@ -294,12 +294,13 @@ impl Routes {
         self.index.find(path).into_iter().filter_map(|number| self.places.get(number)).collect()
     }
 
-    /// Checks that a path and its other readings lead to the same rules as `found`. `others` are
-    /// its readings by servers that fold letters or open Windows names.
+    /// Checks that a path and its other readings lead to the same rules as `found`.
+    ///
+    /// `name_readings` are its readings by servers that fold letters or open Windows names.
     fn check(
         &self,
         path: &[u8],
-        others: &[Vec<u8>],
+        name_readings: &[Vec<u8>],
         candidates: &[&RoutePlace],
         found: &RoutePlace,
     ) -> Result<(), Ambiguous> {
@@ -308,16 +309,17 @@ impl Routes {
             Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
             _ => {}
         }
-        if is_below_exact_path(candidates, path, found) || self.has_reading_with_other_rules(path, others, found) {
+        if is_below_exact_path(candidates, path, found) || self.has_reading_with_other_rules(path, name_readings, found)
+        {
             return Err(Ambiguous::Spelling);
         }
         Ok(())
     }
 
     /// Returns whether another reading of the path leads to other rules than `found`.
-    fn has_reading_with_other_rules(&self, path: &[u8], others: &[Vec<u8>], found: &RoutePlace) -> bool {
+    fn has_reading_with_other_rules(&self, path: &[u8], name_readings: &[Vec<u8>], found: &RoutePlace) -> bool {
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
-        others.iter().any(|read| self.leads_to_other_rules(read, found, cut))
+        name_readings.iter().any(|read| self.leads_to_other_rules(read, found, cut))
     }
 
     /// Returns the numbers of the places below every path that this path with short names may mean.
@@ -330,9 +332,9 @@ impl Routes {
         let conditions = Conditions { is_same: &is_same, hides: &hides };
         let mut budget = ReadingBudget::for_path();
         let mut below = Vec::new();
-        for (_, others) in path.interpretations()? {
-            // The `others` of a path with a short name contain the path itself.
-            for read in others.iter().filter(|read| reading::has_short_name(read)) {
+        for (_, name_readings) in path.interpretations()? {
+            // The `name_readings` of a path with a short name contain the path itself.
+            for read in name_readings.iter().filter(|read| reading::has_short_name(read)) {
                 below.extend(self.tree.expand(read, &conditions, &mut budget)?);
             }
         }
