@@ -143,7 +143,7 @@ impl ConfigFault {
 
     /// Returns where the error is: a key such as `app[0].route[2].access`.
     ///
-    /// This is `line 3, column 5` if the text is not valid TOML, and the name of the file if it
+    /// Returns `line 3, column 5` if the text is not valid TOML, and the name of the file if it
     /// cannot be read.
     pub fn path(&self) -> &str {
         &self.path

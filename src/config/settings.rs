@@ -180,8 +180,8 @@ pub struct ServerAddress {
 }
 
 impl Config {
-    /// Returns a directory that belongs to the user who runs the server: that of the store, or else
-    /// that of the admin socket. It may be absent.
+    /// Returns a path that belongs to the user who runs the server: the store's directory, or
+    /// else the directory of the admin socket. The path may not exist yet.
     pub fn owned_place(&self) -> &Path {
         owned_place(&self.store, &self.admin.socket)
     }

@@ -23,7 +23,7 @@ const FREE_FAILURES: u32 = 5;
 /// Wait after the first failure beyond [`FREE_FAILURES`]. It doubles with each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 
-/// Maximum wait, which also applies to the user.
+/// Maximum wait. It limits how long an attacker's failures can lock out the user.
 const MAX_WAIT: Duration = Duration::from_hours(1);
 
 /// Failures of a factor since its last success.

@@ -268,9 +268,10 @@ impl Notice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestOrigin {
     pub address: IpAddr,
-    /// Display name of the browser, chosen by the server. The same applies to `system`.
+    /// Display name of the browser. Chosen by the server, not copied from the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
+    /// Display name of the operating system, also chosen by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
 }

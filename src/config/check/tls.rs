@@ -14,7 +14,7 @@ const KEY: &str = "write the path of the private key, PEM";
 const LISTENER_KEY: &str = "write the path of the private key, PEM, or \"pkcs11:object=LABEL\"";
 const AUTHORITIES: &str = "write the path of the CA certificates, PEM";
 
-/// Certificate chain of the listeners, and its key in `[server]`, which errors refer to.
+/// Certificate chain of the listeners, and its path in the configuration file for error messages.
 pub(super) struct CertificateChain {
     pub(super) files: ListenerCertificate,
     chain: disk::Chain,
@@ -69,9 +69,9 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files, acme: bool) -
 
 /// Returns warnings for hosts without a certificate, and for certificates that match no host.
 ///
-/// Returns no warning if no certificate file was read. Both cases may be intended behind a load balancer that
-/// does not verify certificates. `ordered` contains the hosts whose certificates the server obtains
-/// itself.
+/// Returns no warning if no certificate file was read. Both cases may be intended behind a load
+/// balancer that does not verify certificates. `ordered` contains the hosts whose certificates the
+/// server obtains itself.
 pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], ordered: &[&str]) -> Vec<ConfigFault> {
     let read = || certificates.iter().filter(|certificate| certificate.chain.was_read());
     let mut warnings = Vec::new();

@@ -61,7 +61,7 @@ pub enum HashFault {
 const NEW_PASSWORD: &str = "invite the user instead (user invite --from), or leave the hash out and send an \
     invitation afterwards (user resend-invitation EMAIL); see docs/how-to/users-and-groups.md";
 
-/// Removes a scheme name before a hash that already names its scheme.
+/// Removes a redundant prefix such as `{CRYPT}` from a hash that itself names its scheme.
 pub(super) fn unwrapped(text: &str) -> &str {
     let wrapped = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     match wrapped {

@@ -252,7 +252,7 @@ impl Passwords {
         hash: Option<&PasswordHash>,
         password: SecretString,
     ) -> Result<bool, PasswordError> {
-        // The short duration reveals only the length of the password, which the client already has.
+        // This early return reveals only the length of the password, which the client knows.
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
         }

@@ -19,7 +19,8 @@ use sealgate_domain::user::Subject;
 /// Names of Sealgate's cookies for one issuer, and whether they are `Secure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CookieNames {
-    /// Session of the browser: with the provider on its host, with the application on other hosts.
+    /// Identifies the session: the provider's on the issuer's host, an application's on other
+    /// hosts.
     pub session: &'static str,
     /// Id of the browser during sign-ins, shared by all tabs. No other browser can continue the
     /// sign-in.

@@ -301,8 +301,8 @@ fn of_partial(
         ProofStep::SecondFactor => NextStep::SecondFactor(partial.subject),
         ProofStep::Enrol => NextStep::Enrol(partial.subject),
         ProofStep::AwaitEnrolmentLink => NextStep::AwaitEnrolmentLink,
-        // No step is missing, because the operator has changed the policy. The user must type the
-        // password again.
+        // The policy has changed since the password was verified, so that no step is missing. The
+        // user must nevertheless sign in again.
         ProofStep::Complete => NextStep::SignIn,
     }
 }

@@ -79,7 +79,7 @@ pub struct VerifiedAssertion<'a> {
     /// Whether a passkey was used and the user was verified, which is two factors at once. Always
     /// false for security keys.
     pub user_verified: bool,
-    /// Whether the counter of a backup-eligible credential did not increase, which is only recorded
+    /// Set if the counter of a backup-eligible credential did not increase, which is only recorded
     /// in the audit log.
     pub count_stood_still: bool,
 }
@@ -134,8 +134,8 @@ impl AssertionResponse {
         if !credential.key.verifies(&signed, &self.signature) {
             return Err(CeremonyError::Signature);
         }
-        // Both are 0 if the authenticator has no counter. A counter that returns to 0 has not
-        // increased.
+        // Both counts are 0 if the authenticator has no counter. A counter that returns to 0 has
+        // not increased.
         let count_stood_still =
             (data.sign_count, credential.sign_count) != (0, 0) && data.sign_count <= credential.sign_count;
         if count_stood_still && !flags.backup.is_eligible() {

@@ -126,8 +126,8 @@ fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborIt
 fn is_sound_rsa(n: &[u8], e: &[u8]) -> bool {
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)));
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    // The first byte must not be zero, because the number would have a second encoding. At the
-    // minimum length the highest bit must be set, or the modulus has fewer than 2048 bits.
+    // Reject a leading zero byte, with which a number would have two encodings. A modulus of the
+    // minimum length must have its highest bit set, or it has fewer than 2048 bits.
     let full = |number: &[u8], least: u8| number.first().is_some_and(|first| *first >= least);
     MODULUS.contains(&n.len())
         && full(n, if n.len() == *MODULUS.start() { 0x80 } else { 1 })

@@ -35,8 +35,8 @@ impl Store {
         Ok(Some((records, position)))
     }
 
-    /// Imports records: converts older ones, and builds the indexes. To be called before the store
-    /// is served.
+    /// Imports records: converts those of older formats, and builds the indexes. Must be called
+    /// before the store is served.
     ///
     /// Ignores records that [`Self::export`] omits.
     ///

@@ -111,7 +111,7 @@ impl TransactionEngine {
 /// Returns an engine for a snapshot of the store in the database. It refuses commits.
 ///
 /// # Errors
-/// See [`PostgresFault`]. `Unreachable` also if the server's standby does not respond.
+/// See [`PostgresFault`]. Also returns `Unreachable` if the server's standby does not respond.
 pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, PostgresFault> {
     let engine = TransactionEngine::connect(&Servers::new(servers(settings)?), settings).await?;
     let link = &engine.connection.link;

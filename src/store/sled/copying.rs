@@ -152,7 +152,7 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
         .spawn()
         .map_err(fault)?;
     let started = Instant::now();
-    // The process prints one line, which fits in the buffer of the pipe.
+    // The process cannot block on its output: it prints one line, which fits into the pipe's buffer.
     while process.try_wait().map_err(fault)?.is_none() {
         if started.elapsed() > VERIFY_TIMEOUT {
             // The process may just have ended.

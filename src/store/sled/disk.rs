@@ -13,7 +13,7 @@ use crate::engine::EngineError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DiskDurability {
     Kept,
-    /// Depends on the file system below. The text is the name of this file system.
+    /// Depends on the underlying file system. The text is the name of the upper one.
     Doubtful(&'static str),
     /// The file system is volatile, or acknowledges a sync too early. The text is its name.
     Lost(&'static str),
@@ -137,7 +137,7 @@ impl Disk {
     }
 }
 
-/// Makes a file durable, or the names in a directory.
+/// Syncs a file or the entries of a directory to the disk.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

@@ -25,7 +25,7 @@ const OWN: u8 = 2;
 
 /// First byte of an unsplit value. The value follows.
 const WHOLE: u8 = 0;
-/// First byte of a split value. Its length follows, and the hash that is in the keys of its pieces.
+/// First byte of a split value. The value's length and the hash in the keys of its pieces follow.
 const CUT: u8 = 1;
 
 /// Maximum length of an unsplit value and of a piece, in bytes.
