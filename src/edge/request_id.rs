@@ -1,8 +1,7 @@
 //! Ids of requests, for the log, for clients and for upstreams.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use http::{HeaderMap, HeaderName, HeaderValue};
+use sealgate_system::unique::UniqueNumbers;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -13,13 +12,13 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Request ids are not secret, but their order reveals nothing about the amount of traffic.
 pub struct RequestIds {
     process: u64,
-    next: AtomicU64,
+    numbers: UniqueNumbers,
 }
 
 impl RequestIds {
     /// Creates a generator. `seed` must be random for each process.
     pub const fn new(seed: [u64; 2]) -> Self {
-        Self { process: seed[0], next: AtomicU64::new(seed[1]) }
+        Self { process: seed[0], numbers: UniqueNumbers::new(seed[1]) }
     }
 
     /// Returns an id that no other request has.
@@ -31,17 +30,7 @@ impl RequestIds {
 
     fn write(&self, name: &mut String) {
         push_hex(name, self.process);
-        push_hex(name, self.number());
-    }
-
-    /// Returns a number that was not returned before.
-    fn number(&self) -> u64 {
-        // The finalizer of SplitMix64 is a bijection. So the numbers are as distinct as the values
-        // of the counter.
-        let mut mixed = self.next.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        push_hex(name, self.numbers.next());
     }
 
     /// Sets the request id and the trace context for an upstream.
@@ -73,7 +62,8 @@ impl RequestIds {
     pub(crate) fn trace_id(&self, request_id: &str) -> u128 {
         let is_trace_id = request_id.len() == 32 && is_hex(request_id);
         let id = is_trace_id.then(|| u128::from_str_radix(request_id, 16).ok()).flatten();
-        id.filter(|id| *id != 0).unwrap_or_else(|| u128::from(self.process) << 64 | u128::from(self.number().max(1)))
+        id.filter(|id| *id != 0)
+            .unwrap_or_else(|| u128::from(self.process) << 64 | u128::from(self.numbers.next().max(1)))
     }
 
     /// Returns the `traceparent` of a new trace, without the sampled flag (W3C Trace Context).
@@ -83,7 +73,7 @@ impl RequestIds {
         self.write(&mut trace);
         trace.push('-');
         // A parent id of all zeros would be invalid.
-        push_hex(&mut trace, self.number().max(1));
+        push_hex(&mut trace, self.numbers.next().max(1));
         trace.push_str("-00");
         trace
     }

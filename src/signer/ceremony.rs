@@ -271,14 +271,7 @@ fn generate_pair(
         Attribute::Private(false),
     ];
     public.extend_from_slice(&common);
-    let mut private = vec![
-        Attribute::Private(true),
-        Attribute::Sensitive(true),
-        Attribute::Extractable(false),
-        Attribute::Sign(true),
-        Attribute::Decrypt(false),
-        Attribute::Unwrap(false),
-    ];
+    let mut private = key::private_key_template();
     private.extend_from_slice(&common);
     let (public, private) = session.generate_key_pair(&Mechanism::RsaPkcsKeyPairGen, &public, &private)?;
 

@@ -53,23 +53,14 @@ impl KeyReport {
     ///
     /// With `require_local`, a key is refused if the token does not report `CKA_LOCAL`.
     pub fn faults(&self, require_local: bool) -> Vec<String> {
-        let local = if require_local { self.local } else { Some(true) };
-        let required = [
-            ("CKA_SIGN", self.can_sign, true),
-            ("CKA_SENSITIVE", self.sensitive, true),
-            ("CKA_ALWAYS_SENSITIVE", self.always_sensitive, true),
-            ("CKA_EXTRACTABLE", self.extractable, false),
-            ("CKA_NEVER_EXTRACTABLE", self.never_extractable, true),
-            ("CKA_LOCAL", local, true),
+        let mut faults = protection_faults(|kind| self.stated(kind), require_local);
+        faults.extend(attribute_faults(&[
             // With a decryption key, a client that may only decrypt could make signatures, and vice
             // versa.
             ("CKA_DECRYPT", self.can_decrypt, false),
             // This attribute is optional. A token that does not report it cannot unwrap.
             ("CKA_UNWRAP", self.can_unwrap.or(Some(false)), false),
-            // Each signature would need its own login. This attribute is optional.
-            ("CKA_ALWAYS_AUTHENTICATE", self.always_authenticate.or(Some(false)), false),
-        ];
-        let mut faults = attribute_faults(&required);
+        ]));
         if self.id.is_empty() {
             faults.push("CKA_ID is empty".into());
         }
@@ -78,10 +69,53 @@ impl KeyReport {
         }
         faults
     }
+
+    fn stated(&self, kind: AttributeType) -> Option<bool> {
+        match kind {
+            AttributeType::Sign => self.can_sign,
+            AttributeType::Sensitive => self.sensitive,
+            AttributeType::AlwaysSensitive => self.always_sensitive,
+            AttributeType::Extractable => self.extractable,
+            AttributeType::NeverExtractable => self.never_extractable,
+            AttributeType::Local => self.local,
+            AttributeType::AlwaysAuthenticate => self.always_authenticate,
+            _ => None,
+        }
+    }
+}
+
+/// Returns every reason why a private key must not sign, whatever it signs: tokens or TLS handshakes.
+///
+/// `stated` returns an attribute as the token reports it. With `require_local`, the token must
+/// report `CKA_LOCAL`.
+pub(super) fn protection_faults(stated: impl Fn(AttributeType) -> Option<bool>, require_local: bool) -> Vec<String> {
+    let local = if require_local { stated(AttributeType::Local) } else { Some(true) };
+    attribute_faults(&[
+        ("CKA_SIGN", stated(AttributeType::Sign), true),
+        ("CKA_SENSITIVE", stated(AttributeType::Sensitive), true),
+        ("CKA_ALWAYS_SENSITIVE", stated(AttributeType::AlwaysSensitive), true),
+        ("CKA_EXTRACTABLE", stated(AttributeType::Extractable), false),
+        ("CKA_NEVER_EXTRACTABLE", stated(AttributeType::NeverExtractable), true),
+        ("CKA_LOCAL", local, true),
+        // Each signature would need its own login. This attribute is optional.
+        ("CKA_ALWAYS_AUTHENTICATE", stated(AttributeType::AlwaysAuthenticate).or(Some(false)), false),
+    ])
+}
+
+/// Returns the attributes of a new private key for signatures, without its label and id.
+pub(super) fn private_key_template() -> Vec<Attribute> {
+    vec![
+        Attribute::Private(true),
+        Attribute::Sensitive(true),
+        Attribute::Extractable(false),
+        Attribute::Sign(true),
+        Attribute::Decrypt(false),
+        Attribute::Unwrap(false),
+    ]
 }
 
 /// Returns the attributes that a key states otherwise than required, or does not state.
-pub(super) fn attribute_faults(required: &[(&str, Option<bool>, bool)]) -> Vec<String> {
+fn attribute_faults(required: &[(&str, Option<bool>, bool)]) -> Vec<String> {
     let faults = required.iter().filter(|(_, stated, wanted)| *stated != Some(*wanted));
     let line = |(name, stated, _): &(&str, Option<bool>, bool)| match stated {
         Some(stated) => format!("{name} is {stated}"),

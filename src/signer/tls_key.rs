@@ -13,7 +13,7 @@ use cryptoki::session::{Session, SessionState};
 
 use crate::error::{SignError, SignerOpenError};
 use crate::fault::{ErrorClass, TokenFault};
-use crate::key::{attribute_faults, flag};
+use crate::key::{flag, private_key_template, protection_faults};
 use crate::public_key::{hex, sha256, without_leading_zeros};
 use crate::worker::with_session;
 use sealgate_config as config;
@@ -220,18 +220,7 @@ fn read(
         _ => None,
     });
     let id = id.unwrap_or_default();
-    let stated = |kind| flag(&attributes, kind);
-    let local = if require_local { stated(AttributeType::Local) } else { Some(true) };
-    let mut faults = attribute_faults(&[
-        ("CKA_SIGN", stated(AttributeType::Sign), true),
-        ("CKA_SENSITIVE", stated(AttributeType::Sensitive), true),
-        ("CKA_ALWAYS_SENSITIVE", stated(AttributeType::AlwaysSensitive), true),
-        ("CKA_EXTRACTABLE", stated(AttributeType::Extractable), false),
-        ("CKA_NEVER_EXTRACTABLE", stated(AttributeType::NeverExtractable), true),
-        ("CKA_LOCAL", local, true),
-        // Each signature would need its own login. This attribute is optional.
-        ("CKA_ALWAYS_AUTHENTICATE", stated(AttributeType::AlwaysAuthenticate).or(Some(false)), false),
-    ]);
+    let mut faults = protection_faults(|kind| flag(&attributes, kind), require_local);
     if id.is_empty() {
         faults.push("CKA_ID is empty".to_owned());
     }
@@ -316,14 +305,7 @@ pub fn generate_tls_key(hsm: &config::Hsm, label: &str, id: &[u8]) -> Result<Tls
         ];
         let mut public = vec![Attribute::EcParams(P256.to_vec()), Attribute::Private(false)];
         public.extend_from_slice(&common);
-        let mut private = vec![
-            Attribute::Private(true),
-            Attribute::Sensitive(true),
-            Attribute::Extractable(false),
-            Attribute::Sign(true),
-            Attribute::Decrypt(false),
-            Attribute::Unwrap(false),
-        ];
+        let mut private = private_key_template();
         private.extend_from_slice(&common);
         let made = session.generate_key_pair(&Mechanism::EccKeyPairGen, &public, &private);
         let (public, private) = made.map_err(|error| device(error.into()))?;

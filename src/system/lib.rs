@@ -9,3 +9,4 @@ pub mod named_certificate;
 pub mod presented;
 pub mod tls;
 pub mod trace;
+pub mod unique;

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::clock::wall_clock_seconds;
 use crate::metrics::Metrics;
+use crate::unique::UniqueNumbers;
 
 /// Maximum number of ended requests whose spans wait for the export.
 const MAX_QUEUED_TRACES: usize = 1024;
@@ -30,7 +30,7 @@ tokio::task_local! {
 pub struct Tracer {
     /// Proportion of new traces to record, in millionths.
     sample: u32,
-    next: AtomicU64,
+    numbers: UniqueNumbers,
     queue: mpsc::Sender<EndedTrace>,
     metrics: Arc<Metrics>,
 }
@@ -41,7 +41,7 @@ impl Tracer {
     /// `sample` is in millionths, `seed` a random number.
     pub fn new(sample: u32, seed: u64, metrics: Arc<Metrics>) -> (Arc<Self>, mpsc::Receiver<EndedTrace>) {
         let (queue, ended) = mpsc::channel(MAX_QUEUED_TRACES);
-        (Arc::new(Self { sample, next: AtomicU64::new(seed), queue, metrics }), ended)
+        (Arc::new(Self { sample, numbers: UniqueNumbers::new(seed), queue, metrics }), ended)
     }
 
     /// Starts the trace of a request, or returns `None` if it is not sampled.
@@ -50,7 +50,7 @@ impl Tracer {
     pub fn begin(self: &Arc<Self>, id: u128, parent: Option<(u64, bool)>) -> Option<Arc<Trace>> {
         let is_sampled = match parent {
             Some((_, is_sampled)) => is_sampled,
-            None => self.sample >= SAMPLE_ALL || self.number() % u64::from(SAMPLE_ALL) < u64::from(self.sample),
+            None => self.sample >= SAMPLE_ALL || self.numbers.next() % u64::from(SAMPLE_ALL) < u64::from(self.sample),
         };
         is_sampled.then(|| {
             let root = self.span_id();
@@ -66,17 +66,9 @@ impl Tracer {
         })
     }
 
-    /// Returns a number that was not returned before. The finalizer of `SplitMix64` is a bijection.
-    fn number(&self) -> u64 {
-        let mut mixed = self.next.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     /// Returns the id of a new span. Zero would be invalid.
     fn span_id(&self) -> u64 {
-        self.number().max(1)
+        self.numbers.next().max(1)
     }
 }
 
