@@ -6,8 +6,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewAccount, NewOrder, Order,
-    OrderStatus, RetryPolicy,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, ExternalAccountKey, Identifier, NewAccount,
+    NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use x509_parser::extensions::ParsedExtension;
 use zeroize::Zeroizing;
@@ -55,6 +55,7 @@ pub struct RenewalWindow {
 /// Client of the ACME authority that one configuration names.
 pub struct AcmeAuthority {
     config: AcmeConfig,
+    external_account: Option<ExternalAccountKey>,
     transport: AcmeTransport,
 }
 
@@ -62,12 +63,18 @@ impl AcmeAuthority {
     /// Prepares the HTTP client. Sends no request, but reads files (blocking I/O).
     ///
     /// # Errors
-    /// When the certificate authorities of the machine or of `ca_file` cannot be read.
+    /// If the certificate authorities of the machine or of `ca_file`, or the key of the external
+    /// account, cannot be read.
     pub fn new(config: &AcmeConfig) -> Result<Self, AcmeFault> {
         let web = Web::with_authorities(REQUEST_TIMEOUT, MAX_RESPONSE_BYTES, config.ca_file.as_deref())
             .map_err(AcmeFault::local)?;
+        let external_account = config.external_account.as_ref().map(|account| {
+            let key = account.read_key().map_err(|fault| format!("acme.external_account_key_file: {fault}"))?;
+            Ok(ExternalAccountKey::new(account.external_account_id.clone(), &key))
+        });
         Ok(Self {
             config: config.clone(),
+            external_account: external_account.transpose().map_err(|fault: String| AcmeFault::local(fault))?,
             transport: AcmeTransport { web: Arc::new(web), pause: Arc::new(Pause::default()) },
         })
     }
@@ -107,7 +114,8 @@ impl AcmeAuthority {
         let contact: Vec<String> = self.config.contact.iter().map(|address| format!("mailto:{address}")).collect();
         let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
         let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
-        let (account, credentials) = builder.create(&new, self.config.directory.clone(), None).await?;
+        let (account, credentials) =
+            builder.create(&new, self.config.directory.clone(), self.external_account.as_ref()).await?;
         let credentials = serde_json::to_value(credentials).map_err(AcmeFault::local)?;
         state.account = Some(KeptAccount { directory: self.config.directory.clone(), credentials });
         Ok(account)

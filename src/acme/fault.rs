@@ -57,13 +57,22 @@ impl From<Error> for AcmeFault {
             Error::Unsupported(_) => AcmeFaultKind::Rejected,
             _ => AcmeFaultKind::Unreachable,
         };
-        Self::new(kind, error)
+        match &error {
+            Error::Api(problem) if name(problem) == Some("externalAccountRequired") => {
+                Self::new(kind, format!("{error}; write acme.external_account_id and acme.external_account_key_file"))
+            }
+            _ => Self::new(kind, error),
+        }
     }
 }
 
+/// Returns the type of a problem without its prefix (RFC 8555 §6.7).
+fn name(problem: &Problem) -> Option<&str> {
+    problem.r#type.as_deref()?.strip_prefix("urn:ietf:params:acme:error:")
+}
+
 fn kind_of(problem: &Problem) -> AcmeFaultKind {
-    let name = problem.r#type.as_deref().and_then(|name| name.strip_prefix("urn:ietf:params:acme:error:"));
-    match (name, problem.status) {
+    match (name(problem), problem.status) {
         (Some("badNonce"), _) => AcmeFaultKind::BadNonce,
         (Some("accountDoesNotExist"), _) => AcmeFaultKind::NoAccount,
         (Some("rateLimited"), _) | (_, Some(429)) => AcmeFaultKind::Limited,

@@ -46,21 +46,25 @@ pub fn renew_at(validity: CertificateValidity, window: Option<(i64, i64)>, permi
 
 /// Returns how long to wait after this number of consecutive failures.
 ///
+/// `requested` is the pause that the authority requested with its answer (`Retry-After`). It
+/// replaces the pause of one hour after a rate limit was exceeded, and never shortens other pauses.
+///
 /// Let's Encrypt allows five failed validations of a host per hour. With these pauses there are
 /// four attempts in the first hour. An unreachable authority counts no attempts, so the pauses
 /// after that error are shorter.
-pub fn pause_after(kind: AcmeFaultKind, failures: u32) -> Duration {
+pub fn pause_after(kind: AcmeFaultKind, failures: u32, requested: Option<Duration>) -> Duration {
     const REJECTED: [u64; 6] = [60, 5 * 60, 15 * 60, 3600, 3 * 3600, 6 * 3600];
     let step = failures.saturating_sub(1);
-    match kind {
+    let pause = match kind {
         AcmeFaultKind::Rejected => {
             let last = REJECTED.len() - 1;
             let step = usize::try_from(step).map_or(last, |step| step.min(last));
             Duration::from_secs(REJECTED.get(step).copied().unwrap_or(3600))
         }
-        AcmeFaultKind::Limited => Duration::from_hours(1),
+        AcmeFaultKind::Limited if requested.is_none() => Duration::from_hours(1),
         _ => Duration::from_secs((5_u64 << step.min(10)).min(30 * 60)),
-    }
+    };
+    pause.max(requested.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -100,14 +104,24 @@ mod tests {
         let mut at = Duration::ZERO;
         let mut within_an_hour = 1;
         for failures in 1.. {
-            at += pause_after(AcmeFaultKind::Rejected, failures);
+            at += pause_after(AcmeFaultKind::Rejected, failures, None);
             if at >= Duration::from_hours(1) {
                 break;
             }
             within_an_hour += 1;
         }
         assert_eq!(within_an_hour, 4);
-        assert_eq!(pause_after(AcmeFaultKind::Rejected, u32::MAX), Duration::from_hours(6));
-        assert_eq!(pause_after(AcmeFaultKind::Unreachable, u32::MAX), Duration::from_mins(30));
+        assert_eq!(pause_after(AcmeFaultKind::Rejected, u32::MAX, None), Duration::from_hours(6));
+        assert_eq!(pause_after(AcmeFaultKind::Unreachable, u32::MAX, None), Duration::from_mins(30));
+    }
+
+    #[test]
+    fn a_requested_pause_is_kept_and_shortens_only_that_of_a_rate_limit() {
+        let minutes = |count| Duration::from_mins(count);
+        assert_eq!(pause_after(AcmeFaultKind::Limited, 1, None), minutes(60));
+        assert_eq!(pause_after(AcmeFaultKind::Limited, 1, Some(minutes(2))), minutes(2));
+        assert_eq!(pause_after(AcmeFaultKind::Limited, 20, Some(minutes(2))), minutes(30));
+        assert_eq!(pause_after(AcmeFaultKind::Rejected, 3, Some(minutes(2))), minutes(15));
+        assert_eq!(pause_after(AcmeFaultKind::Unreachable, 1, Some(minutes(2))), minutes(2));
     }
 }

@@ -83,9 +83,8 @@ impl CertificateService {
     async fn check(&mut self) -> Result<(), AcmeFault> {
         let config = self.sealgate.in_effect.load().acme.clone();
         let is_current = self.current.as_ref().map(|ordering| ordering.authority.config()) == config.as_ref();
-        if !is_current {
-            self.current = None;
-        }
+        // The operator may have corrected the cause of the failures.
+        let retries_now = !is_current && self.current.take().is_some();
         let Some(config) = config else { return Ok(()) };
         if self.current.is_none() {
             let (sealgate, challenges, duty) =
@@ -108,6 +107,9 @@ impl CertificateService {
                 }
                 ordering.state = state;
             }
+        }
+        if retries_now {
+            ordering.state.hosts.values_mut().for_each(|kept| kept.not_before = 0);
         }
         for host in ordering.authority.config().hosts.clone() {
             ordering.order_if_due(&host, &self.sealgate).await;
@@ -198,7 +200,7 @@ impl Ordering {
                     self.account = None;
                 }
                 let failures = kept.failures.saturating_add(1);
-                let pause = pause_after(fault.kind, failures).max(self.authority.pause().unwrap_or_default());
+                let pause = pause_after(fault.kind, failures, self.authority.pause());
                 let seconds = pause.as_secs();
                 tracing::warn!(host, failures, again_in_seconds = seconds, "no certificate was issued: {fault}");
                 let not_before = now().saturating_add(i64::try_from(seconds).unwrap_or(i64::MAX));

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::app::server::Stop;
-use sealgate_config::{Config, TelemetryConfig, parse_export_headers, read_longer_secret_file};
+use sealgate_config::{Config, TelemetryConfig, read_export_headers};
 use sealgate_system::clock::{OsEntropy, random};
 use sealgate_system::fetch::Web;
 use sealgate_system::metrics::Metrics;
@@ -31,8 +31,6 @@ const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum time for the last exports at a stop.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_RESPONSE_BYTES: u64 = 64 * 1024;
-/// Maximum length of the file with header fields, in bytes.
-const MAX_HEADERS_BYTES: usize = 16 * 1024;
 
 /// Exporter of traces. The background task and the stop hook share it.
 pub(crate) struct Exporter(Mutex<State>);
@@ -150,7 +148,7 @@ impl State {
         let spans: usize = self.batch.iter().map(|ended| ended.spans.len()).sum();
         let body = self.collector.body(&self.batch);
         let collector = Arc::clone(&self.collector);
-        let posted = spawn_blocking(move || collector.post(&body)).await;
+        let posted = spawn_blocking(move || collector.post(body)).await;
         let lost = |error| Err(ExportError::Refused(format!("the export failed: {error}")));
         match posted.unwrap_or_else(lost) {
             Ok(rejected) => {
@@ -188,13 +186,8 @@ impl State {
 
 impl Collector {
     fn new(telemetry: &TelemetryConfig, node: Option<&str>) -> Result<Self, String> {
-        let mut headers = HeaderMap::new();
-        if let Some(file) = &telemetry.headers_file {
-            let fault = |problem: String| format!("telemetry.headers_file: {} {problem}", file.display());
-            let what = "the headers for the collector";
-            let text = read_longer_secret_file(file, what, MAX_HEADERS_BYTES).map_err(fault)?;
-            headers.extend(parse_export_headers(&text).map_err(fault)?);
-        }
+        let headers = telemetry.headers_file.as_deref().map(read_export_headers).transpose();
+        let mut headers = headers.map_err(|fault| format!("telemetry.headers_file: {fault}"))?.unwrap_or_default();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let named = [
             ("service.name", Some(telemetry.service_name.as_str())),
@@ -221,8 +214,8 @@ impl Collector {
     }
 
     /// Posts a batch and returns the number of spans that the collector rejected. Blocking.
-    fn post(&self, body: &[u8]) -> Result<usize, ExportError> {
-        let mut request = Request::post(&self.url).body(body.to_vec());
+    fn post(&self, body: Vec<u8>) -> Result<usize, ExportError> {
+        let mut request = Request::post(&self.url).body(body);
         if let Ok(request) = &mut request {
             request.headers_mut().extend(self.headers.clone());
         }

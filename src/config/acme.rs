@@ -1,8 +1,18 @@
 //! `[acme]`: certificates that the server obtains itself (RFC 8555).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Serialize;
+use zeroize::Zeroizing;
+
+use crate::disk::read_longer_secret_file;
+
+/// Maximum length of the encoded MAC key of an external account. Let's Encrypt needs none; the keys
+/// of other authorities have 32 to 64 bytes.
+const MAX_MAC_KEY_LENGTH: usize = 1024;
+const MIN_MAC_KEY_BYTES: usize = 16;
 
 /// `[acme]`: the certificate authority, and the hosts that get certificates from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -11,6 +21,9 @@ pub struct AcmeConfig {
     pub directory: String,
     /// Address for messages of the authority.
     pub contact: Option<String>,
+    /// Account at the authority's operator to which the ACME account is bound (RFC 8555 §7.3.4).
+    #[serde(flatten)]
+    pub external_account: Option<ExternalAccount>,
     /// Host names and IP addresses. Each gets its own certificate.
     pub hosts: Vec<String>,
     /// Profile of the certificates; `None` for the authority's default.
@@ -23,6 +36,36 @@ pub struct AcmeConfig {
     /// Directory with the ACME account and the certificates.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub path: PathBuf,
+}
+
+/// Key identifier, and the file that contains the MAC key, of an external account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExternalAccount {
+    pub external_account_id: String,
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub external_account_key_file: PathBuf,
+}
+
+impl ExternalAccount {
+    /// Reads the MAC key. Blocking I/O.
+    ///
+    /// # Errors
+    /// One line with the path and what to do, without the contents.
+    pub fn read_key(&self) -> Result<Zeroizing<Vec<u8>>, String> {
+        read_mac_key(&self.external_account_key_file)
+    }
+}
+
+/// Reads a MAC key in base64url or Base64, with or without padding.
+pub(crate) fn read_mac_key(file: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
+    let fault = |problem: &str| format!("{} {problem}", file.display());
+    let text = read_longer_secret_file(file, "the MAC key of the external account", MAX_MAC_KEY_LENGTH)
+        .map_err(|problem| fault(&problem))?;
+    let url_safe: Zeroizing<String> = Zeroizing::new(text.trim_end_matches('=').replace('+', "-").replace('/', "_"));
+    let key = BASE64_URL_SAFE_NO_PAD.decode(url_safe.as_bytes()).map(Zeroizing::new).ok();
+    key.filter(|key| key.len() >= MIN_MAC_KEY_BYTES).ok_or_else(|| {
+        fault("contains no MAC key; write the key as the authority shows it, in base64url, at least 16 bytes")
+    })
 }
 
 /// Method of validating a host.

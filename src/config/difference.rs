@@ -32,7 +32,8 @@ const SECTIONS: &[Keys] = &[
     ("server", &["redirect_listen", "hsts_seconds", "trusted_proxies", "threads", "header_timeout_seconds"], &[]),
     ("server", &["header_bytes", "body_timeout_seconds", "idle_timeout_seconds", "max_connections"], &[]),
     ("server", &["max_connections_per_peer", "shutdown_timeout_seconds"], &["client_ca", "client_certificates"]),
-    ("acme", &[], &["directory", "contact", "hosts", "profile", "challenge", "ca_file", "path"]),
+    ("acme", &[], &["directory", "contact", "external_account_id", "external_account_key_file"]),
+    ("acme", &[], &["hosts", "profile", "challenge", "ca_file", "path"]),
     ("admin", &["listen", "socket"], &[]),
     ("hsm", &["module", "token_label", "pin_file", "softhsm_conf", "key_label"], &[]),
     ("hsm", &["attestation", "sessions"], &[]),
@@ -197,6 +198,7 @@ mod tests {
         store.path = \"s\"\n[server]\nlisten = [\"127.0.0.1:80\"]\ntls = { certificate = \"c\", key = \"k\" }\n\
         client_ca = \"ca\"\nclient_certificates = \"required\"\nredirect_listen = [\"127.0.0.1:81\"]\n\
         [acme]\nagree_to_terms = true\nchallenge = \"http-01\"\nca_file = \"ca\"\npath = \"acme\"\n\
+        external_account_id = \"kid\"\nexternal_account_key_file = \"k\"\n\
         [mail]\nhost = \"smtp.test\"\nfrom = \"id@test\"\nusername = \"id\"\npassword_file = \"p\"\n\
         reply_to = \"a@test\"\nca_file = \"ca\"\n[telemetry]\notlp = \"https://otel.test\"\nheaders_file = \"h\"\n[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\n\
         upstreams = [\"unix:/x\"]\n[[app.route]]\npath = \"/\"\naccess = \"public\"\n";
@@ -270,8 +272,16 @@ mod tests {
         );
         assert_eq!(
             found.live,
-            ["server.tls", "server.client_ca", "acme.ca_file", "acme.path", "mail.password_file", "mail.ca_file"]
-                .map(str::to_owned)
+            [
+                "server.tls",
+                "server.client_ca",
+                "acme.external_account_key_file",
+                "acme.ca_file",
+                "acme.path",
+                "mail.password_file",
+                "mail.ca_file"
+            ]
+            .map(str::to_owned)
         );
     }
 }

@@ -18,7 +18,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
+use crate::acme::read_mac_key;
 use crate::appearance::{Logo, MAX_LOGO_BYTES};
+use crate::telemetry::read_export_headers;
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
 use sealgate_domain::secret::SecretHash;
@@ -95,6 +97,22 @@ impl Files {
         let secret = read_secret_file(&path, "the client's secret").map_err(|reason| format!("{name} {reason}"))?;
         client_rules::check_secret(&secret).map_err(|reason| format!("{name} contains no usable secret: {reason}"))?;
         Ok(Some(SecretHash::for_secret(secret.as_bytes())))
+    }
+
+    /// Checks the file with the MAC key of an external ACME account.
+    pub(super) fn mac_key(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
+        read_mac_key(&path)?;
+        Ok(path)
+    }
+
+    /// Checks the file with header fields for the collector of traces.
+    pub(super) fn export_headers(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
+        read_export_headers(&path)?;
+        Ok(path)
     }
 
     pub(super) fn module(&self, text: &str) -> Result<PathBuf, String> {

@@ -399,6 +399,16 @@ impl<'r, 't> Section<'r, 't> {
         self.join(key)
     }
 
+    /// Reports a fault if the file contains one of two keys without the other. Both must have been
+    /// read.
+    pub(super) fn require_both(&self, one: &'static str, other: &'static str) {
+        for (key, other) in [(one, other), (other, one)] {
+            if self.has(key) && !self.has(other) {
+                self.fault(key, &format!("requires {other}; write both, or leave both out"));
+            }
+        }
+    }
+
     /// Returns whether the file contains a key, even with an invalid value. The key must have been
     /// read.
     pub(super) fn has(&self, key: &'static str) -> bool {

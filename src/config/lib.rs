@@ -30,7 +30,7 @@ use disk::Files;
 use sealgate_domain::client::Client;
 use sealgate_domain::redirect_uri::RedirectUri;
 
-pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig, LETS_ENCRYPT};
+pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig, ExternalAccount, LETS_ENCRYPT};
 pub use app::{
     Access, App, AuthorizationHeader, Caching, GroupsDelimiter, IdentityHeaders, IdentityValue, Names, PathCharacters,
     Route, RulePerson, Upstream, UpstreamTls, host_name,
@@ -50,7 +50,7 @@ pub use settings::{
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
     TokensConfig, days_left,
 };
-pub use telemetry::{TelemetryConfig, parse_export_headers};
+pub use telemetry::{TelemetryConfig, read_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};
 
 impl Config {

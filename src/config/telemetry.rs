@@ -1,9 +1,14 @@
 //! `[telemetry]`: export of traces.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
+
+use crate::disk::read_longer_secret_file;
+
+/// Maximum length of the file with header fields, in bytes.
+const MAX_HEADERS_BYTES: usize = 16 * 1024;
 
 /// `[telemetry]`: the collector of traces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,11 +23,21 @@ pub struct TelemetryConfig {
     pub headers_file: Option<PathBuf>,
 }
 
-/// Parses the contents of [`TelemetryConfig::headers_file`]: one `Name: value` in each line.
+/// Reads [`TelemetryConfig::headers_file`]: one `Name: value` in each line.
+///
+/// # Errors
+/// One line with the path and what to do, without the contents.
+pub fn read_export_headers(file: &Path) -> Result<HeaderMap, String> {
+    let fault = |problem: String| format!("{} {problem}", file.display());
+    let text = read_longer_secret_file(file, "the headers for the collector", MAX_HEADERS_BYTES).map_err(fault)?;
+    Ok(parse_export_headers(&text).map_err(fault)?.into_iter().collect())
+}
+
+/// Parses header fields.
 ///
 /// # Errors
 /// The number of the first invalid line, without its text, which may be a secret.
-pub fn parse_export_headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+fn parse_export_headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let header = |(index, line): (usize, &str)| {
         let parsed = line.split_once(':').and_then(|(name, value)| {

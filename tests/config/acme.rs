@@ -1,10 +1,12 @@
 //! The section `[acme]`: certificates that the server obtains itself.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sealgate_config::{AcmeChallenge, AcmeConfig, Config};
 
-use super::{APP, REQUIRED, base, fault, faults, parse, starts, warnings, with};
+use super::{APP, REQUIRED, base, fault, faults, lines, parse, starts, warnings, with};
 
 const AGREED: &str = "[acme]\nagree_to_terms = true\n";
 
@@ -65,6 +67,12 @@ fn acme_settings_that_cannot_work_are_errors() {
         ("hosts = [\"a/../../b\"]", "acme.hosts[0]: \"a/../../b\" cannot be in a certificate"),
         ("hosts = []", "acme.hosts: is empty"),
         ("contact = \"ops\"", "acme.contact: \"ops\" is not an e-mail address"),
+        ("external_account_id = \"kid-1\"", "acme.external_account_id: requires external_account_key_file"),
+        ("external_account_key_file = \"k\"", "acme.external_account_key_file: requires external_account_id"),
+        (
+            "external_account_id = \"a b\"\nexternal_account_key_file = \"k\"",
+            "acme.external_account_id: \"a b\" is not",
+        ),
         ("profile = \"a b\"", "acme.profile: \"a b\" is not the name of a profile"),
         ("challenge = \"dns-01\"", "acme.challenge: "),
         ("challenge = \"http-01\"", "acme.challenge: is \"http-01\", which is answered at port 80"),
@@ -80,4 +88,26 @@ fn acme_settings_that_cannot_work_are_errors() {
     let cluster = REQUIRED.replace("store.path = \"store\"\n", cluster);
     let faults = faults(&format!("{cluster}{AGREED}"));
     assert!(faults.iter().any(|fault| fault.starts_with("acme.path: is missing")), "{faults:?}");
+}
+
+#[test]
+fn the_mac_key_of_an_external_account_is_read_by_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let key_file = directory.path().join("eab");
+    let read = |content: &str| {
+        fs::write(&key_file, content).unwrap();
+        fs::set_permissions(&key_file, Permissions::from_mode(0o600)).unwrap();
+        let path = directory.path().join("sealgate.toml");
+        let account = format!("external_account_id = \"k\"\nexternal_account_key_file = \"{}\"\n", key_file.display());
+        fs::write(&path, format!("{REQUIRED}{AGREED}{account}")).unwrap();
+        let faults = lines(&Config::load(&path).err().unwrap_or_default());
+        faults.into_iter().find(|fault| fault.starts_with("acme.external_account_key_file"))
+    };
+    for key in ["AAECAwQFBgcICQoLDA0ODxAREhM-_w", "AAECAwQFBgcICQoLDA0ODxAREhM+/w==\n"] {
+        assert_eq!(read(key), None, "{key}");
+    }
+    for key in ["", "c2hvcnQ", "not base64 at all, but long enough"] {
+        let fault = read(key).unwrap();
+        assert!(fault.contains(&key_file.display().to_string()) && !fault.contains("at all"), "{fault}");
+    }
 }

@@ -123,9 +123,11 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 58] = [
+const LIVE: [&str; 60] = [
     "acme.directory",
     "acme.contact",
+    "acme.external_account_id",
+    "acme.external_account_key_file",
     "acme.hosts",
     "acme.profile",
     "acme.challenge",

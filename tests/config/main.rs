@@ -12,6 +12,7 @@ mod factors;
 mod faults;
 mod files;
 mod mail;
+mod telemetry;
 mod trusted_issuers;
 
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use url::Url;
 
 use super::super::{
-    AcmeChallenge, AcmeConfig, IssuerUrl, LETS_ENCRYPT, Presence, ServerConfig, StoreConfig, TlsConfig,
+    AcmeChallenge, AcmeConfig, ExternalAccount, IssuerUrl, LETS_ENCRYPT, Presence, ServerConfig, StoreConfig, TlsConfig,
 };
 use super::address;
 use crate::disk::Files;
@@ -14,6 +14,8 @@ use sealgate_domain::user::Email;
 
 /// Maximum length of a certificate profile's name in bytes.
 const MAX_PROFILE_LENGTH: usize = 64;
+/// Maximum length of an external account's key identifier in bytes.
+const MAX_ACCOUNT_ID_LENGTH: usize = 256;
 
 /// Parses the section. Adds the certificates that the server will obtain to those of the listeners.
 ///
@@ -38,6 +40,16 @@ pub(super) fn acme(
         let problem = || format!("{text:?} is not an e-mail address; write such as \"ops@example.com\"");
         Email::parse(text).map(|email| email.as_str().to_owned()).ok_or_else(problem)
     });
+    let external_account_id = section.text("external_account_id", "write the key identifier (EAB kid)", |text| {
+        let is_valid =
+            (1..=MAX_ACCOUNT_ID_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_valid.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is not a key identifier of an authority"))
+    });
+    let external_account_key_file =
+        section.text("external_account_key_file", "write the path of the file with the MAC key", |text| {
+            files.mac_key(text)
+        });
+    section.require_both("external_account_id", "external_account_key_file");
     let hosts = section.some_texts("hosts", "write a list such as [\"id.example.com\"]", |text| {
         address::certificate_name(&text.to_ascii_lowercase())
     });
@@ -69,6 +81,12 @@ pub(super) fn acme(
     let config = AcmeConfig {
         directory: directory.unwrap_or_else(|| LETS_ENCRYPT.to_owned()),
         contact,
+        external_account: external_account_id.zip(external_account_key_file).map(
+            |(external_account_id, external_account_key_file)| ExternalAccount {
+                external_account_id,
+                external_account_key_file,
+            },
+        ),
         hosts: hosts.or_else(|| (!all_hosts.is_empty()).then(|| all_hosts.iter().map(|host| bare(host)).collect()))?,
         profile,
         challenge,

@@ -45,11 +45,7 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     let password_file = section.text("password_file", "write the path of the file with the password", |text| {
         files.secret_file(text, "the password for the mail server")
     });
-    for (key, other) in [("username", "password_file"), ("password_file", "username")] {
-        if section.has(key) && !section.has(other) {
-            section.fault(key, &format!("requires {other}; write both, or leave both out"));
-        }
-    }
+    section.require_both("username", "password_file");
     let hello = section.text("hello", "write the name of this machine, such as \"id.example.com\"", |text| {
         address::certificate_name(text).map_err(|_| {
             format!("{text:?} is not a host name; write the name of this machine, such as \"id.example.com\"")

@@ -14,9 +14,8 @@ pub(super) fn telemetry(mut section: Section<'_, '_>, files: &Files) -> Option<T
     let otlp = section.required_text("otlp", "write a URL such as \"http://127.0.0.1:4318\"", collector);
     let sample = section.ratio("sample", 1.0);
     let service_name = section.text("service_name", "write the name of the service in traces", address::name);
-    let headers_file = section.text("headers_file", "write the path of a file with \"Name: value\" lines", |text| {
-        files.secret_file(text, "the headers for the collector")
-    });
+    let headers_file = section
+        .text("headers_file", "write the path of a file with \"Name: value\" lines", |text| files.export_headers(text));
     let is_remote = |url: &Url| url.scheme() == "http" && !is_loopback_host(url.host_str().unwrap_or_default());
     if otlp.as_ref().is_some_and(is_remote) {
         let problem =

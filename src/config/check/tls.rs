@@ -134,10 +134,7 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
     });
     let server_name =
         section.text("server_name", "write the name on the servers' certificate", address::certificate_name);
-    if section.has("certificate") != section.has("key") {
-        let (lone, other) = if section.has("key") { ("key", "certificate") } else { ("certificate", "key") };
-        section.fault(lone, &format!("requires {other}; write both, or leave both out"));
-    }
+    section.require_both("certificate", "key");
     let client = certificate.zip(key).map(|(certificate, key)| matching(&section, &certificate, &key));
     drop(section);
     let speaks_tls = |upstream: &Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https");
