@@ -1,20 +1,29 @@
 //! Certificates by ACME, from pebble, the test server of Let's Encrypt. It validates hosts, rejects nonces,
-//! loses its state and is down.
+//! loses its state and is down. A proxy in front of it exceeds rate limits and suggests unusable
+//! renewal windows.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use sealgate_system::tls::provider;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::init;
 use crate::postgres_server::PostgresServer;
 use crate::program::program;
+use crate::reload::{edit, refused};
 use crate::support::{Instance, Node, Settings, free_port, wait_until};
 
 /// Ports that the authority uses and validates.
@@ -34,6 +43,8 @@ struct Pebble {
     ports: Ports,
     names: Child,
     authority: Option<Child>,
+    /// Port of the proxy in front of the authority, if there is one.
+    proxy: Option<u16>,
 }
 
 impl Pebble {
@@ -59,6 +70,7 @@ impl Pebble {
             "domainBlocklist": ["blocked.test"],
             "retryAfter": { "authz": 1, "order": 1 },
             "profiles": { "test": { "description": "test", "validityPeriod": lifetime } },
+            "externalAccountMACKeys": { "kid-1": MAC_KEY },
         }});
         fs::write(files.path().join("pebble.json"), config.to_string()).unwrap();
         let names = Command::new(program("pebble-challtestsrv"))
@@ -69,7 +81,15 @@ impl Pebble {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Self { files, ports, names, authority: None }
+        Self { files, ports, names, authority: None, proxy: None }
+    }
+
+    /// Makes the authority refuse accounts that are not bound to an account of its operator.
+    fn require_external_account(&self) {
+        let file = self.files.path().join("pebble.json");
+        let mut config: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        config["pebble"]["externalAccountBindingRequired"] = true.into();
+        fs::write(file, config.to_string()).unwrap();
     }
 
     /// Starts the authority with an empty state.
@@ -107,7 +127,7 @@ impl Pebble {
 
     /// Returns the URL of the authority's directory.
     fn url(&self) -> String {
-        format!("https://localhost:{}/dir", self.ports.directory)
+        format!("https://localhost:{}/dir", self.proxy.unwrap_or(self.ports.directory))
     }
 
     /// Returns the file of the CA that signed the certificate of the directory's server.
@@ -134,16 +154,123 @@ impl Drop for Pebble {
     }
 }
 
+/// MAC key of the external account "kid-1", in base64url.
+const MAC_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
+
+/// Returns the proxy's own answer to a request, given its method and path; `None` to forward it.
+type AnswerTo = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// TLS proxy in front of the authority, which answers some requests itself.
+#[derive(Clone)]
+struct Interceptor {
+    files: PathBuf,
+    authority: u16,
+    /// Requests in the order of their arrival: method and path.
+    requests: Arc<Mutex<Vec<(Instant, String)>>>,
+    answer: Arc<AnswerTo>,
+}
+
+impl Interceptor {
+    /// Starts the proxy in front of an authority. `answer` gets the method and path of a request.
+    fn start(
+        pebble: &mut Pebble,
+        answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Arc<Mutex<Vec<(Instant, String)>>> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        pebble.proxy = Some(listener.local_addr().unwrap().port());
+        let (files, authority) = (pebble.files.path().to_owned(), pebble.ports.directory);
+        let interceptor = Self { files, authority, requests: Arc::default(), answer: Arc::new(answer) };
+        let requests = Arc::clone(&interceptor.requests);
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let interceptor = interceptor.clone();
+                // A client that gives up ends its thread only.
+                thread::spawn(move || interceptor.serve(connection));
+            }
+        });
+        requests
+    }
+
+    fn serve(&self, connection: TcpStream) -> Option<()> {
+        let certificate = CertificateDer::from_pem_file(self.files.join("ca.pem")).unwrap();
+        let key = PrivateKeyDer::from_pem_file(self.files.join("ca.key")).unwrap();
+        let server = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key);
+        let server = ServerConnection::new(Arc::new(server.unwrap())).unwrap();
+        let mut client = StreamOwned::new(server, connection);
+        let request = read_message(&mut client)?;
+        let line = request.lines().next()?.trim_end_matches(" HTTP/1.1").to_owned();
+        self.requests.lock().unwrap().push((Instant::now(), line.clone()));
+        let answer = if let Some(answer) = (self.answer)(&line) {
+            answer.into_bytes()
+        } else {
+            let mut roots = RootCertStore::empty();
+            roots.add(certificate).unwrap();
+            let config = ClientConfig::builder_with_provider(provider())
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            let name = ServerName::try_from("localhost").unwrap();
+            let upstream = ClientConnection::new(Arc::new(config), name).unwrap();
+            let upstream_socket = TcpStream::connect(("127.0.0.1", self.authority)).ok()?;
+            let mut upstream = StreamOwned::new(upstream, upstream_socket);
+            let request = request.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+            upstream.write_all(request.as_bytes()).ok()?;
+            let mut answer = Vec::new();
+            let _ = upstream.read_to_end(&mut answer);
+            answer
+        };
+        client.write_all(&answer).ok()?;
+        client.conn.send_close_notify();
+        client.flush().ok()
+    }
+}
+
+/// Reads a request with its body.
+fn read_message(stream: &mut impl Read) -> Option<String> {
+    let mut message = Vec::new();
+    let mut byte = [0];
+    while !message.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        message.push(byte[0]);
+    }
+    let head = String::from_utf8(message).unwrap();
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).ok()?;
+    Some(head + str::from_utf8(&body).unwrap())
+}
+
+/// Returns an answer of the proxy.
+fn answer(status: &str, fields: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{fields}Connection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
 /// Prepares an instance and its authority. Certificates are valid for `lifetime` seconds.
 fn instance(lifetime: u64, redirects: bool, more: &str) -> (Instance, Pebble) {
     let instance = Instance::prepare(&Settings::default());
     let plain = free_port();
     let pebble = Pebble::prepare(instance.port, plain, lifetime);
-    let text = fs::read_to_string(instance.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
     let redirect = if redirects { format!("redirect_listen = [\"127.0.0.1:{plain}\"]\n") } else { String::new() };
-    let text = text.replace("[server]\n", &format!("{}[server]\n{redirect}", pebble.section(more)));
-    fs::write(instance.config(), text).unwrap();
+    let section = pebble.section(more);
+    configure(&instance, &format!("{section}[server]\n{redirect}"));
     (instance, pebble)
+}
+
+/// Adds the section of an authority with its proxy to the configuration.
+fn with_authority(instance: Instance, pebble: &Pebble, more: &str) -> Instance {
+    configure(&instance, &format!("{}[server]\n", pebble.section(more)));
+    instance
+}
+
+/// Replaces the line `[server]` of the configuration, and makes the issuer https.
+fn configure(instance: &Instance, server: &str) {
+    let text = fs::read_to_string(instance.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
+    fs::write(instance.config(), text.replace("[server]\n", server)).unwrap();
 }
 
 /// Returns the certificate that a client receives for a host, as PEM.
@@ -278,12 +405,104 @@ fn a_certificate_is_renewed_under_load_and_after_an_outage_of_the_authority() {
     assert!(done.load(Ordering::Relaxed) > 20);
 }
 
+#[test]
+fn no_request_is_sent_until_the_time_that_a_rate_limit_names() {
+    let instance = Instance::prepare(&Settings::default());
+    let mut pebble = Pebble::prepare(instance.port, free_port(), 7_776_000);
+    let refused = Arc::new(Mutex::new(None));
+    let requests = Interceptor::start(&mut pebble, {
+        let refused = Arc::clone(&refused);
+        move |request| {
+            let mut refused = refused.lock().unwrap();
+            if refused.is_some() || !request.starts_with("POST /order") {
+                return None;
+            }
+            *refused = Some(Instant::now());
+            let problem = json!({
+                "type": "urn:ietf:params:acme:error:rateLimited",
+                "detail": "too many certificates already issued for id.test",
+                "status": 429,
+            });
+            let fields = "Content-Type: application/problem+json\r\nRetry-After: 6\r\n";
+            Some(answer("429 Too Many Requests", fields, &problem.to_string()))
+        }
+    });
+    let mut instance = with_authority(instance, &pebble, "hosts = [\"id.test\", \"app.test\"]");
+    pebble.start();
+    let root = pebble.root();
+    instance.start();
+    for host in ["id.test", "app.test"] {
+        wait_until("the host has a certificate", || is_trusted(instance.port, &root, host));
+    }
+    instance.tells("too many certificates already issued for id.test");
+    assert_eq!((orders(&instance, "limited"), orders(&instance, "issued")), (1, 2));
+    let refused = refused.lock().unwrap().unwrap();
+    let next = requests.lock().unwrap().iter().map(|(at, _)| *at).find(|at| *at > refused).unwrap();
+    assert!(next - refused >= Duration::from_secs(6), "{:?}", next - refused);
+}
+
+#[test]
+fn certificates_are_renewed_in_time_without_a_usable_suggestion() {
+    let instance = Instance::prepare(&Settings::default());
+    let mut pebble = Pebble::prepare(instance.port, free_port(), 12);
+    let count = AtomicUsize::new(0);
+    let requests = Interceptor::start(&mut pebble, move |request| {
+        if !request.contains("renewalInfo") {
+            return None;
+        }
+        let json = "Content-Type: application/json\r\nRetry-After: 1\r\n";
+        let window = |start: &str, end: &str| json!({ "suggestedWindow": { "start": start, "end": end } }).to_string();
+        Some(match count.fetch_add(1, Ordering::Relaxed) % 5 {
+            0 => answer("200 OK", json, "{\"suggestedWindow\": {\"start\": \"yester"),
+            1 => answer("200 OK", json, &window("2099-01-02T00:00:00Z", "2099-01-01T00:00:00Z")),
+            2 => answer("500 Internal Server Error", json, ""),
+            3 => answer("200 OK", json, &window("9999-01-01T00:00:00Z", "9999-12-31T23:59:59Z")),
+            _ => answer("200 OK", "Content-Type: text/html\r\n", &"<p>".repeat(200_000)),
+        })
+    });
+    let mut instance = with_authority(instance, &pebble, "hosts = [\"id.test\"]");
+    pebble.start();
+    instance.start();
+    let root = pebble.root();
+    wait_until("the host has a certificate", || is_trusted(instance.port, &root, "id.test"));
+    for issued in 2..=6 {
+        wait_until("the certificate is renewed", || orders(&instance, "issued") >= issued);
+    }
+    wait_until("the host is trusted", || is_trusted(instance.port, &root, "id.test"));
+    let suggestions = requests.lock().unwrap().iter().filter(|(_, request)| request.contains("renewalInfo")).count();
+    assert!(suggestions >= 5, "{suggestions}");
+    assert_eq!((orders(&instance, "unreachable"), orders(&instance, "rejected")), (0, 0));
+}
+
+#[test]
+fn an_authority_may_require_an_external_account() {
+    let (mut instance, mut pebble) = instance(7_776_000, false, "hosts = [\"id.test\"]");
+    pebble.require_external_account();
+    pebble.start();
+    let root = pebble.root();
+    instance.start();
+    wait_until("the authority refuses the account", || orders(&instance, "rejected") > 0);
+    instance.tells("write acme.external_account_id and acme.external_account_key_file");
+
+    let file = instance.directory.path().join("eab");
+    let written = "external_account_id = \"kid-1\"\nexternal_account_key_file = \"eab\"\nhosts = ";
+    edit(&instance, "hosts = ", written);
+    fs::write(&file, "not a key").unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    assert!(refused(&instance).contains("contains no MAC key"));
+    fs::write(&file, format!("{MAC_KEY}\n")).unwrap();
+    assert!(instance.run(&["check"]).contains("ok"));
+    // The refused order is repeated at once, because the configuration changed.
+    instance.run(&["reload"]);
+    wait_until("the host has a certificate", || is_trusted(instance.port, &root, "id.test"));
+    assert!(!instance.log().contains(MAC_KEY));
+}
+
 /// Adds the section and an https issuer to the configuration of a node.
 fn with_acme(node: &Instance, pebble: &Pebble) {
     let path = node.directory.path().join("acme");
     let section = pebble.section(&format!("hosts = [\"id.test\"]\npath = \"{}\"", path.display()));
-    let text = fs::read_to_string(node.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
-    fs::write(node.config(), text.replace("[server]\n", &format!("{section}[server]\n"))).unwrap();
+    configure(node, &format!("{section}[server]\n"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tokio::task::block_in_place;
 
 use crate::postgres_server::PostgresServer;
 use crate::relay::{Manner, Relay};
-use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream};
+use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream, until};
 
 /// Two running nodes. The second one reaches the database through a relay.
 pub(super) struct Cluster {
@@ -126,14 +126,6 @@ async fn first_decision(node: &Instance, token: &str) -> u16 {
             503 => {}
             decided => return decided,
         }
-    }
-}
-
-pub(super) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < Duration::from_secs(30), "not yet: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

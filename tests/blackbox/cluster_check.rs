@@ -1,12 +1,11 @@
 //! Tests `sealgate check` with a PostgreSQL store, and the warnings of a start.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::postgres_server::PostgresServer;
-use crate::support::{Instance, Node, Settings};
+use crate::support::{Instance, Node, Settings, until};
 
 fn node(name: &'static str, role: &str, server: &PostgresServer) -> Settings {
     let database = format!("postgres://{role}@127.0.0.1:{}/postgres", server.port);
@@ -133,12 +132,4 @@ async fn wait_for(server: &PostgresServer, names: &str, acknowledging: i64) {
 async fn standbys(server: &PostgresServer, acknowledging: i64) -> bool {
     let count = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state <> 'async'";
     server.client("").await.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == acknowledging
-}
-
-async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < Duration::from_secs(30), "not yet: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }

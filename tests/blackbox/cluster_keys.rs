@@ -13,10 +13,10 @@ use sealgate_store::postgres::{PostgresEngine, PostgresSettings};
 use serde_json::Value;
 use tokio::task::block_in_place;
 
-use crate::cluster::{Cluster, gate, until, with_own_token};
+use crate::cluster::{Cluster, gate, with_own_token};
 use crate::postgres_server::PostgresServer;
 use crate::relay::Manner;
-use crate::support::Instance;
+use crate::support::{Instance, until};
 
 async fn jwks(node: &Instance) -> (u16, Value) {
     let request = reqwest::Client::new().get(format!("http://127.0.0.1:{}/oauth/jwks", node.port));

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::cluster::{Cluster, gate, until};
+use crate::cluster::{Cluster, gate};
 use crate::flow::{Client, Proof, text, whole_flow};
 use crate::reload::{edit, refused};
-use crate::support::{Browser, Instance, REDIRECT_URI, SIGNED_OUT_URI, Settings};
+use crate::support::{Browser, Instance, REDIRECT_URI, SIGNED_OUT_URI, Settings, until};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 const OTHER_SECRET: &str = "fedcba9876543210fedcba9876543210";

@@ -10,8 +10,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
+use crate::backup::{LIMITS, granted};
 use crate::postgres_server::PostgresServer;
-use crate::support::{Instance, Node, Settings, Upstream, free_port, preloaded, wait_until};
+use crate::shim::Call;
+use crate::support::{Browser, Instance, Node, Settings, Upstream, free_port, preloaded, wait_until};
+use crate::token_tls::use_shim;
+
+const DEVICE_ERROR: u64 = 0x30;
+const DEVICE_REMOVED: u64 = 0x32;
 
 /// Result of a run.
 struct Report {
@@ -300,6 +306,41 @@ fn unresponsive_addresses_and_servers_do_not_delay_the_report() {
     report.has("server", "problem", "did not answer within 5 seconds");
     report.has("upstream", "problem", "the application a39 does not answer");
     drop(hanging);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_disk_and_a_slow_or_failing_token_are_reported() {
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
+    let secret = instance.add_confidential_client("web");
+    let shim = use_shim(&instance, "sign_timeout_seconds = 5\n");
+    let library = preloaded(instance.directory.path(), "sync.c");
+    instance.environment = vec![("LD_PRELOAD", library.display().to_string()), ("SYNC_TAKES", "300".to_owned())];
+    instance.start();
+    let browser = Browser::new(&instance);
+    let report = async || {
+        // Commits and signatures: each sign-in makes two or three of both.
+        granted(&instance, &secret, &browser).await;
+        doctor(&instance, &["--skip", "hardening"])
+    };
+    let healthy_token = report().await;
+    healthy_token.has("disk", "warning", "ms on average: the disk is slow or overloaded, use a faster one");
+    healthy_token.is_ok("token");
+
+    shim.delay(Call::Sign, Duration::from_millis(1200));
+    report().await.has("token", "warning", "ms on average: check the device and its network");
+
+    shim.heal();
+    shim.fail(Call::Sign, DEVICE_ERROR, 1);
+    granted(&instance, &secret, &browser).await;
+    let failed = doctor(&instance, &[]);
+    failed.has("token", "warning", "signatures failed since the start");
+    assert_eq!(failed.found["problems"], 0, "{}", failed.found);
+
+    shim.vanish(DEVICE_REMOVED);
+    wait_until("the token is found to be missing", || {
+        let report = doctor(&instance, &[]);
+        report.of("token").iter().any(|(state, message)| *state == "problem" && message.contains("does not sign"))
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

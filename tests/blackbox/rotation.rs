@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::shim::{Call, FOREVER, Shim};
-use crate::softhsm::MODULE;
+use crate::shim::{Call, FOREVER};
 use crate::support::{Instance, Settings, wait_until};
+use crate::token_tls::use_shim;
 
 /// Error of a token for a login that may only sign.
 const CKR_TOKEN_WRITE_PROTECTED: u64 = 0xe2;
@@ -111,9 +111,8 @@ fn a_rotation_that_became_due_while_stopped_happens_after_the_start() {
 fn a_failing_rotation_is_reported_and_a_prepared_key_is_used() {
     let mut instance = Instance::prepare(&settings(5));
     // A token that creates no keys for this login.
-    let shim = Shim::build(instance.directory.path());
     let own = fs::read_to_string(instance.config()).unwrap();
-    fs::write(instance.config(), own.replace(MODULE, shim.module().to_str().unwrap())).unwrap();
+    let shim = use_shim(&instance, "");
     shim.fail(Call::GenerateKeyPair, CKR_TOKEN_WRITE_PROTECTED, FOREVER);
     instance.start();
     let ready = || read(&instance.admin_url("/readyz"));

@@ -23,6 +23,16 @@ fn openssl(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Puts a module with injected faults between the instance and its token. `more` is added to `[hsm]`.
+pub(crate) fn use_shim(instance: &Instance, more: &str) -> Shim {
+    let shim = Shim::build(instance.directory.path());
+    let text = fs::read_to_string(instance.config()).unwrap();
+    let (before, after) = text.split_once("module = ").unwrap();
+    let (_, after) = after.split_once('\n').unwrap();
+    fs::write(instance.config(), format!("{before}module = \"{}\"\n{more}{after}", shim.module().display())).unwrap();
+    shim
+}
+
 /// Creates an authority in `ca.pem`.
 fn make_authority(directory: &Path) {
     let extensions = ["-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"];
@@ -227,12 +237,7 @@ async fn a_hanging_token_fails_handshakes_and_recovers_without_a_restart() {
     fs::rename(directory.join("server.key"), directory.join("file.key")).unwrap();
     fs::rename(directory.join("server.pem"), directory.join("file.pem")).unwrap();
     issue(&instance, "tls", "id.localhost", "server.pem");
-    let shim = Shim::build(&directory);
-    let text = fs::read_to_string(instance.config()).unwrap();
-    let (before, after) = text.split_once("module = ").unwrap();
-    let (_, after) = after.split_once('\n').unwrap();
-    let hsm = format!("module = \"{}\"\nsign_timeout_seconds = 1\n", shim.module().display());
-    fs::write(instance.config(), format!("{before}{hsm}{after}")).unwrap();
+    let shim = use_shim(&instance, "sign_timeout_seconds = 1\n");
     configure_tls(
         &instance,
         &format!("{}, {}", table("file.pem", "file.key"), table("server.pem", "pkcs11:object=tls")),

@@ -1,22 +1,28 @@
 //! Tests the export of traces to a receiver of the test and to a real OpenTelemetry collector.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::gate::access_token;
 use crate::program::program;
-use crate::support::{Browser, Instance, Settings, Upstream, free_port, wait_until};
+use crate::support::{Browser, Instance, Settings, Upstream, free_port, until, wait_until};
 
-/// Receiver of exports. Answers each with an empty success.
+/// Receiver of exports. Answers the first ones as prepared, and later ones with an empty success.
 #[derive(Clone, Default)]
-struct Receiver(Arc<Mutex<Vec<String>>>);
+struct Receiver {
+    exports: Arc<Mutex<Vec<String>>>,
+    times: Arc<Mutex<Vec<Instant>>>,
+    /// Status line with further fields, and body, of the next answers.
+    answers: Arc<Mutex<VecDeque<(&'static str, &'static str)>>>,
+}
 
 impl Receiver {
     /// Starts the receiver and returns its URL.
@@ -46,18 +52,21 @@ impl Receiver {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            self.0.lock().unwrap().push(head + str::from_utf8(&body).unwrap());
-            connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+            self.times.lock().unwrap().push(Instant::now());
+            self.exports.lock().unwrap().push(head + str::from_utf8(&body).unwrap());
+            let (head, body) = self.answers.lock().unwrap().pop_front().unwrap_or(("200 OK", "{}"));
+            let answer = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            connection.write_all(answer.as_bytes()).unwrap();
         }
     }
 
     /// Returns everything that was received.
     fn text(&self) -> String {
-        self.0.lock().unwrap().join("\n")
+        self.exports.lock().unwrap().join("\n")
     }
 
     fn spans(&self) -> Vec<Value> {
-        let bodies = self.0.lock().unwrap().clone();
+        let bodies = self.exports.lock().unwrap().clone();
         let spans = bodies.iter().flat_map(|export| {
             let body: Value = serde_json::from_str(export.split_once("\r\n\r\n").unwrap().1).unwrap();
             body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
@@ -160,6 +169,48 @@ async fn no_request_waits_for_a_collector_that_does_not_answer() {
     instance.tells("cannot export traces");
     let failures = metric(&instance, "sealgate_trace_export_failures_total").await;
     assert!((1..10).contains(&failures), "{failures}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_may_delay_reject_and_refuse_exports() {
+    let (upstream, receiver) = (Upstream::start(), Receiver::default());
+    let answers = [
+        ("503 Service Unavailable\r\nRetry-After: 3", ""),
+        ("200 OK", "{\"partialSuccess\":{\"rejectedSpans\":\"2\",\"errorMessage\":\"too old\"}}"),
+        ("400 Bad Request", "not JSON"),
+    ];
+    receiver.answers.lock().unwrap().extend(answers);
+    let instance = Instance::started(&settings(&receiver.start(), &upstream));
+    let client = Browser::new(&instance);
+    let counts = async || {
+        let series = |outcome| format!("sealgate_trace_spans_total{{outcome=\"{outcome}\"}}");
+        (metric(&instance, &series("exported")).await, metric(&instance, &series("dropped")).await)
+    };
+    let visit = async || {
+        let request = client.client().get(instance.app_url("/public/x"));
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    };
+    let exports = || receiver.exports.lock().unwrap().len();
+
+    // The batch is kept and repeated once the requested time has passed. Two spans are rejected.
+    visit().await;
+    wait_until("the export is repeated", || exports() == 2);
+    let spans = receiver.spans().len() as u64 / 2;
+    {
+        let (bodies, times) = (receiver.exports.lock().unwrap(), receiver.times.lock().unwrap());
+        assert_eq!(bodies[0].split_once("\r\n\r\n").unwrap().1, bodies[1].split_once("\r\n\r\n").unwrap().1);
+        let pause = times[1] - times[0];
+        assert!(pause >= Duration::from_secs(3), "{pause:?}");
+    }
+    until("the spans are counted", || async { counts().await == (spans - 2, 2) }).await;
+
+    // A refused batch is dropped, and the next one is exported.
+    visit().await;
+    until("the spans are dropped", || async { counts().await.1 == 2 + spans }).await;
+    visit().await;
+    until("the next spans are exported", || async { counts().await.0 == 2 * spans - 2 }).await;
+    assert_eq!(exports(), 4);
+    assert_eq!(metric(&instance, "sealgate_trace_export_failures_total").await, 2);
 }
 
 /// OpenTelemetry collector that prints what it receives.

@@ -132,6 +132,13 @@ async fn a_disk_that_becomes_read_only_stops_writes_and_loses_nothing() {
     }
     assert_eq!(browser.get(&instance.app_url("/json")).await.status, 200, "a session at the gate");
     wait_until("the log tells", || instance.log().contains("read-only"));
+    let examined = instance.try_run(&["doctor", "--json", "--skip", "hardening"], "");
+    assert_eq!(examined.status.code(), Some(2));
+    let found = String::from_utf8(examined.stdout).unwrap();
+    assert!(
+        found.contains("is on a read-only file system: see the kernel's log, stop the server and run fsck"),
+        "{found}"
+    );
     assert!(!instance.has_ended());
 
     // The kernel does not permit making it writable again: the operator must stop the server and

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{JoinSet, block_in_place};
 
-use super::world::{Client, Cluster, rounds, text, until};
+use super::world::{Client, Cluster, rounds, text};
 use crate::chance::Chance;
 use crate::relay::Manner;
+use crate::support::until;
 
 /// Time after which every node rejects a revoked token.
 const SECOND: Duration = Duration::from_secs(1);

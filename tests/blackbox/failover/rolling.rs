@@ -4,17 +4,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard};
 use tokio::task::{JoinSet, block_in_place};
 use tokio_postgres::Client as Database;
 
-use super::world::{Client, Cluster, text, until};
+use super::world::{Client, Cluster, text};
 use crate::backup::LIMITS;
 use crate::postgres_server::{empty_store, shared};
-use crate::support::{Instance, Node, Settings};
+use crate::support::{Instance, Node, Settings, until};
 
 fn today() -> PathBuf {
     env!("CARGO_BIN_EXE_sealgate").into()
@@ -74,9 +74,17 @@ impl Load {
         body
     }
 
+    /// Sends a request with a token. A node whose heartbeat is late on a busy machine answers 503
+    /// until it has read the state; such a request is repeated.
     async fn gate(&self, token: &str) -> u16 {
-        let (node, _serving) = self.balancer.any();
-        self.client.gate(node, token).await
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let (node, _serving) = self.balancer.any();
+            match self.client.gate(node, token).await {
+                503 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(50)).await,
+                status => return status,
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::task::block_in_place;
 
 use crate::postgres_server::PostgresServer;
 use crate::relay::Relay;
-use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream};
+use crate::support::{Browser, Instance, Node, REDIRECT_URI, Settings, Upstream, until};
 
 const SECTIONS: &str = r#"
     [rate_limits]
@@ -107,14 +107,6 @@ impl Cluster {
         for node in 0..self.nodes.len() {
             until("the node serves", || async { self.client.code(node).await.is_some() }).await;
         }
-    }
-}
-
-pub(super) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < Duration::from_secs(30), "not yet: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

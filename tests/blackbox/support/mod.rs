@@ -9,7 +9,7 @@ pub(crate) mod port;
 mod upstream;
 
 pub(crate) use browser::Browser;
-pub(crate) use instance::{Instance, Node, Settings, preloaded, sealgate, wait_until};
+pub(crate) use instance::{Instance, Node, Settings, preloaded, sealgate, until, wait_until};
 pub(crate) use port::free_port;
 pub(crate) use upstream::Upstream;
 
