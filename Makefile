@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-container test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://app.localhost:8080 (PORT=9080: another port)"
@@ -27,6 +27,7 @@ help:
 	@echo "make install       the program, units, man pages and completions, for systems without dpkg (PREFIX, DESTDIR)"
 	@echo "make test-container  the images, loaded and used (root)"
 	@echo "make test-install  the package and the commands of docs/how-to in Debian 12 with systemd (root; builds the package first)"
+	@echo "make test-upgrade  an older package (OLDER=FILE.deb) with state, upgraded in Debian 12 (root; builds the package first)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
 	@echo "make test-cluster  PostgreSQL failover under load, suspended and disconnected nodes: nothing acknowledged is lost"
@@ -155,6 +156,12 @@ test-container:
 test-install: deb
 	@.ci/install install
 	tests/install/run.sh target/debian/sealgate_*.deb
+
+# OLDER=FILE.deb is the package of the previous release. Without it, only the package's scripts are tested.
+OLDER ?=
+test-upgrade: deb
+	@.ci/install install
+	tests/install/upgrade.sh target/debian/sealgate_*.deb $(OLDER)
 
 test-faults:
 	@.ci/install test

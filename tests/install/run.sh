@@ -5,78 +5,13 @@
 #
 #   tests/install/run.sh PACKAGE.deb
 #
-# Needs root, mmdebstrap, systemd-nspawn and Chromium. The container is a directory below target/install, with a
-# loopback network only. KEEP=1 keeps it.
+# Needs root; tests/install/machine.sh names the rest.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 package=$(realpath "$1")
-[ -d tests/browser/node_modules/playwright-core ] || (cd tests/browser && npm ci --silent --no-audit --no-fund)
 [ "$(id -u)" = 0 ] || exec sudo KEEP="${KEEP:-}" "$0" "$package"
 
-# --- the container
-
-mkdir -p target/install
-# Packages for the test itself: SoftHSM, a client, an application to protect.
-needs=systemd,systemd-sysv,dbus,procps,softhsm2,openssl,curl,busybox
-base=target/install/base-$(echo "bookworm $needs" | sha256sum | cut -c1-12).tar
-if [ ! -e "$base" ]; then
-    echo "== making a Debian 12 (two minutes, once)"
-    mmdebstrap --quiet --variant=apt --include="$needs" bookworm "${base%.tar}.new.tar" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
-    mv "${base%.tar}.new.tar" "$base"
-fi
-root=$(mktemp -d "$PWD/target/install/machine.XXXXXX")
-tar -C "$root" --numeric-owner -xf "$base"
-machine=
-leader=
-
-end() {
-    status=$?
-    if [ "$status" != 0 ]; then
-        echo "--- FAILED after: ${doing:-the start}"
-        [ -z "$leader" ] || inside 'journalctl --no-pager -u sealgate | tail -n 30' 2>/dev/null || true
-    fi
-    [ -z "$leader" ] || inside 'systemctl --no-block poweroff' 2>/dev/null || true
-    if [ -n "$machine" ]; then
-        for _ in $(seq 100); do kill -0 "$machine" 2>/dev/null || break; sleep 0.1; done
-        kill "$machine" 2>/dev/null || true
-        wait "$machine" 2>/dev/null || true
-    fi
-    if [ -n "${KEEP:-}" ]; then echo "the machine stays in $root"; else rm -rf "$root" "$root.log" "$root.told"; fi
-    exit "$status"
-}
-trap end EXIT
-
-inside() {
-    nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
-        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb bash -c "cd /root; set -euo pipefail
-trap 'echo \"failed: \$BASH_COMMAND\" >&2' ERR; $1"
-}
-
-boot() {
-    systemd-nspawn --quiet --directory="$root" --boot --register=no --keep-unit --private-network --console=pipe \
-        </dev/null >"$root.log" 2>&1 &
-    machine=$!
-    for _ in $(seq 600); do
-        leader=$(pgrep -P "$machine" | head -n 1 || true)
-        case "$([ -z "$leader" ] || inside 'systemctl is-system-running' 2>/dev/null || true)" in
-            *running*) return ;;
-            *degraded*) inside 'systemctl --failed'; break ;;
-        esac
-        kill -0 "$machine" 2>/dev/null || break
-        sleep 0.1
-    done
-    cat "$root.log"
-    echo "no systemd boots here: systemd-nspawn needs root and a kernel that lets it make name spaces and control groups"
-    exit 1
-}
-
-# --- helpers
-
-step() { doing=$1; echo "== $1"; }
-has() { grep -qF -- "$2" <<<"$1" || { echo "expected: $2"; echo "found:    $1"; return 1; }; }
-lacks() { if grep -qF -- "$2" <<<"$1"; then echo "not expected: $2"; echo "found: $1"; return 1; fi; }
-same() { [ "$1" = "$2" ] || { echo "expected: $2"; echo "found:    $1"; return 1; }; }
-fails() { if inside "$1" 2>&1; then echo "should have failed: $1"; return 1; fi; }
+. tests/install/machine.sh
 
 # doc FILE HEADING N: prints the N-th command block below a heading of the documentation.
 told=$root.told
@@ -100,9 +35,7 @@ run() {
 }
 
 kids() { inside 'curl -sfk --resolve id.example.com:443:127.0.0.1 https://id.example.com/oauth/jwks' | grep -o '"kid":"[^"]*"' | cut -d'"' -f4; }
-active() { inside 'sealgate_do key list' | awk '$2 == "active" { print $1 }'; }
 in_state() { inside 'sealgate_do key list' | awk -v state="$1" '$2 == state { print $1 }'; }
-is_up() { same "$(inside 'systemctl is-active sealgate' || true)" active; }
 # The start logs no warnings or errors, of the service or of SoftHSM.
 is_quiet() { same "$(inside 'journalctl -q --no-pager -b -p warning -u sealgate -o cat' | grep -vE "$1" || true)" ""; }
 
@@ -142,7 +75,7 @@ begun=$(date +%s%3N)
 set_up=$(run how-to/install.md Install 3)
 has "$set_up" "https://id.example.com/oauth/invitation?token="
 link=$(grep -o 'https://id.example.com/oauth/invitation?token=[A-Za-z0-9_-]*' <<<"$set_up")
-nsenter --target "$leader" --net -- node tests/install/first_visit.mjs "$link" anna@example.com https://wiki.example.com/staff.html \
+visit first_visit.mjs "$link" anna@example.com https://wiki.example.com/staff.html \
     "the page of the wiki for staff" "$((begun + 60000 - $(date +%s%3N)))"
 echo "from sealgate init to the application in Chromium: $(($(date +%s%3N) - begun)) ms"
 lacks "$set_up" warning
