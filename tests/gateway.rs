@@ -41,6 +41,8 @@ mod kept_form;
 mod levels;
 #[path = "support/meddler.rs"]
 mod meddler;
+#[path = "gateway/networks.rs"]
+mod networks;
 #[path = "gateway/own_paths.rs"]
 mod own_paths;
 #[path = "gateway/path_characters.rs"]

@@ -1,6 +1,7 @@
 //! `sealgate explain`: reports the application, the rule and the claim that decide on a request.
 
 use std::io::Read as _;
+use std::net::{IpAddr, Ipv4Addr};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -37,6 +38,9 @@ pub(super) struct ExplainArguments {
     /// User who has just signed in with the browser
     #[arg(long, value_name = "USER", value_parser = arguments::person)]
     user: Option<Person>,
+    /// Address of the client [default: one for which no rule with networks applies]
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<IpAddr>,
     /// Authentication level: 1 password, 2 two-factor method, 3 passkey or security key [default: the level that
     /// `[factors]` requires of the user]
     #[arg(long, value_name = "LEVEL", value_parser = arguments::level, requires = "user")]
@@ -48,7 +52,8 @@ pub(super) fn run(
     access: &mut StoreAccess,
     output: &Output,
 ) -> Result<(), CommandFailure> {
-    let ExplainArguments { method, url, token, user, level } = arguments;
+    let ExplainArguments { method, url, token, user, from, level } = arguments;
+    let address = from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let now = SystemClock.now();
     let mut is_disabled = false;
     let (asker, fault) = match (token, user) {
@@ -64,7 +69,7 @@ pub(super) fn run(
         }
         (None, None) => (Asker::Nobody, None),
     };
-    let mut told = explain(access.config(), &method, &url, &asker, now).map_err(CommandFailure::line)?;
+    let mut told = explain(access.config(), &method, &url, &asker, address, now).map_err(CommandFailure::line)?;
     // The gateway refuses an invalid token before it evaluates a rule. A public rule ignores the
     // token.
     if let Some(claim) = fault
@@ -80,6 +85,9 @@ pub(super) fn run(
             "the rule accepts access tokens only, not the session of a browser: send a token, or set `access` to \
              \"signed_in\"",
         ),
+        "network" if from.is_none() => {
+            Some("rules of this path are for some networks: name the client with --from ADDRESS")
+        }
         reason => advice(reason),
     };
     print(&told, advice, output)
@@ -195,6 +203,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "unwritable_group" => "rename the group, or set `names` of the application to \"utf8\"",
         "destination" => "allow the request in the rule of the destination too",
         "below" => "allow the request in every rule below the path: it acts on everything there",
+        "network" => "add the client's network to `networks` of a rule, or add a rule without networks",
         "unopened" => "add an [[app.route]] whose path contains this one",
         "method" => "add the method to `methods` of the rule",
         "method_case" => "write the method in upper case",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
+use ipnet::IpNet;
 use serde::Serialize;
 use url::Url;
 
@@ -93,7 +94,8 @@ impl App {
     /// Returns the path at which the user can open the application in a browser, if any.
     ///
     /// This is the shortest path of a rule that admits the user. `acr` and `max_age` are ignored,
-    /// because the user can satisfy them by signing in again.
+    /// because the user can satisfy them by signing in again, and so are `networks`, because the user
+    /// may open it from another network.
     pub fn entry_path(&self, user: &User) -> Option<&str> {
         let by_browser =
             |route: &&Route| route.methods.is_empty() || route.methods.iter().any(|method| method == "GET");
@@ -303,6 +305,9 @@ pub struct Route {
     /// Methods of the rule. If empty, the rule applies to all methods without their own rule for
     /// the path.
     pub methods: Vec<String>,
+    /// Networks of the clients. Without any, the rule is for all clients that no other rule of the
+    /// path and method has.
+    pub networks: Vec<IpNet>,
     pub access: Access,
     /// Audience that bearer tokens must have, instead of the application's audience.
     pub audience: Option<String>,
@@ -378,6 +383,7 @@ impl Route {
         Self {
             path: path.to_owned(),
             methods: Vec::new(),
+            networks: Vec::new(),
             access,
             audience: None,
             scopes: Vec::new(),
@@ -399,6 +405,7 @@ impl Route {
         let Self {
             path: _,
             methods,
+            networks,
             access,
             audience,
             scopes,
@@ -414,6 +421,7 @@ impl Route {
             path_characters: _,
         } = self;
         methods == &other.methods
+            && networks == &other.networks
             && access == &other.access
             && audience == &other.audience
             && scopes == &other.scopes

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use super::disk::Files;
@@ -145,6 +146,15 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         trusted: &trusted,
     };
     let apps = apps::apps(root.sections("app"), &own, files);
+    if apps.iter().flatten().flat_map(|app| &app.routes).any(|route| !route.networks.is_empty())
+        && let Some(proxy) = forward_auth.trusted.iter().find(|proxy| !is_within(proxy, &server.trusted_proxies))
+    {
+        let problem = format!(
+            "{proxy} is not in server.trusted_proxies, so all its clients would have its address, and the networks of \
+             routes would not be checked; add it there"
+        );
+        root.fault("forward_auth", &problem);
+    }
     let clients = clients::clients(&mut root, files);
     let hosts = hosts(issuer.as_ref(), apps.as_deref(), &factors);
     let acme = acme.map(|section| acme::acme(section, files, issuer.as_ref(), &hosts, store.as_ref(), &mut server));
@@ -229,7 +239,7 @@ fn server(
         section
             .fault("redirect_listen", "the issuer uses http; write https in the issuer, or leave redirect_listen out");
     }
-    let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
+    let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::proxies);
     let is_trusting = trusted_proxies.as_ref().is_some_and(|networks| !networks.is_empty());
     if issuer.is_some_and(IssuerUrl::is_https) && !section.has("tls") && !acme && !is_trusting {
         let problem = "the issuer uses https, but neither tls nor trusted_proxies is set, so all requests \
@@ -423,8 +433,13 @@ fn pages(mut section: Section<'_, '_>, files: &Files) -> PagesConfig {
 }
 
 fn forward_auth(mut section: Section<'_, '_>) -> super::ForwardAuth {
-    let trusted = section.texts("trusted", "write a list such as [\"127.0.0.1\"]", address::network);
+    let trusted = section.texts("trusted", "write a list such as [\"127.0.0.1\"]", address::proxies);
     super::ForwardAuth { trusted: trusted.unwrap_or_default() }
+}
+
+/// Returns whether a network is part of one of the others.
+fn is_within(network: &IpNet, others: &[IpNet]) -> bool {
+    others.iter().any(|other| other.contains(network))
 }
 
 fn form_post(mut section: Section<'_, '_>) -> super::FormPost {

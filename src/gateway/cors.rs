@@ -4,6 +4,8 @@
 //! The gateway answers preflights itself, because browsers send them without credentials. It also
 //! adds the CORS headers to its own refusals. Without these headers, a page could not read a 401.
 
+use std::net::IpAddr;
+
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
@@ -90,12 +92,12 @@ impl Cors {
 /// Returns the response to a preflight (Fetch Standard, CORS-preflight request).
 ///
 /// `None` for other requests, and if the rule of the requested method lists no origins.
-pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
+pub(super) fn preflight(place: &RoutePlace, address: IpAddr, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
         return None;
     }
     let method = head.headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
-    let rule = place.rule(Method::from_bytes(method.as_bytes()).ok()?.as_str())?;
+    let rule = place.rule(Method::from_bytes(method.as_bytes()).ok()?.as_str(), address).ok()?;
     let cors = Cors::for_request(rule, &head.headers);
     let vary = HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
     match cors {

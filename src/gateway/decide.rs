@@ -22,10 +22,11 @@ use crate::place_index::{RequestDepth, Subtree};
 use crate::policy::{AccessRequest, Credential, Permit, Refused};
 use crate::reading::Ambiguous;
 use crate::refusal::{
-    refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_without_rule,
+    refuse, refuse_method, refuse_network, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token,
+    refuse_without_rule,
 };
 use crate::request::{AppRequest, Sessions};
-use crate::route::Routes;
+use crate::route::{NoRule, Routes};
 use crate::session::{SessionCache, SessionUses};
 use crate::sign_in::login::{First, SignInRequest};
 use crate::{app_password, cors, credential, destination, own, policy, resource, sign_in};
@@ -183,14 +184,19 @@ impl Gateway {
         if gate.routes.is_respelled(&ctx.head.method) {
             return Err(refuse_spelled_method(ctx));
         }
-        if let Some(answer) = cors::preflight(place, ctx.head) {
+        let address = ctx.origin.address;
+        if let Some(answer) = cors::preflight(place, address, ctx.head) {
             return Err(GateReply::new("preflight", answer));
         }
-        let rule = place.rule(ctx.head.method.as_str()).ok_or_else(|| refuse_method(ctx, place))?;
-        let (method, mut below) = (ctx.head.method.as_str(), Subtree::default());
-        let added = below.add(&gate.routes, &path, place, method, gate.depth(ctx.head));
+        let method = ctx.head.method.as_str();
+        let rule = place.rule(method, address).map_err(|reason| match reason {
+            NoRule::Method => refuse_method(ctx, place),
+            NoRule::Network => refuse_network(ctx, place),
+        })?;
+        let mut below = Subtree::new(method, address);
+        let added = below.add(&gate.routes, &path, place, gate.depth(ctx.head));
         added.map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
-        let destination = destination::destination(&ctx.head.headers, method, &gate.routes, &mut below);
+        let destination = destination::destination(&ctx.head.headers, &gate.routes, &mut below);
         let cors = Cors::for_request(rule, &ctx.head.headers);
         let asked = AccessRequest {
             index,

@@ -35,22 +35,21 @@ pub(super) enum Destination<'a> {
 /// (RFC 4918 §10.3).
 pub(super) fn destination<'a>(
     headers: &HeaderMap,
-    method: &str,
     routes: &'a Routes,
     below: &mut Subtree<'a>,
 ) -> Result<Destination<'a>, Ambiguous> {
     let Some(field) = headers.get(DESTINATION) else {
         // With forward authentication, the client's header may reach the application although the
         // proxy did not send it to the gateway.
-        let is_missing = matches!(method, "COPY" | "MOVE");
+        let is_missing = matches!(below.method(), "COPY" | "MOVE");
         return if is_missing { Err(Ambiguous::NotAbsolute) } else { Ok(Destination::None) };
     };
     let text = field.to_str().map_err(|_| Ambiguous::Character)?;
     let path = path(text).ok_or(Ambiguous::NotAbsolute)?;
     let path = CanonicalPath::parse_with(path, routes.characters())?;
     let Some(place) = routes.find(&path)? else { return Ok(Destination::Closed) };
-    let Some(rule) = place.rule(method) else { return Ok(Destination::Closed) };
-    below.add(routes, &path, place, method, RequestDepth::Infinity)?;
+    let Ok(rule) = below.rule(place) else { return Ok(Destination::Closed) };
+    below.add(routes, &path, place, RequestDepth::Infinity)?;
     Ok(Destination::Ruled(rule))
 }
 

@@ -3,6 +3,7 @@
 //! Uses the rules, the policy and the reasons of the gateway, but needs no server, store or
 //! signature.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, HeaderName};
@@ -17,7 +18,7 @@ use crate::path::CanonicalPath;
 use crate::place_index::{RequestDepth, Subtree};
 use crate::policy::{AccessRequest, Credential, Refused, SignedIn};
 use crate::principal::Principal;
-use crate::route::{Routes, Rule};
+use crate::route::{NoRule, Routes, Rule};
 use crate::sign_in::return_path;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
@@ -82,7 +83,7 @@ pub struct IdentityHeader {
 }
 
 /// Explains the decision on a request. `url` is absolute, and its path is used without
-/// normalization.
+/// normalization. `address` is the client's.
 ///
 /// # Errors
 /// If `url` is not an absolute HTTP or HTTPS URL, the method is invalid, or a claim of the token
@@ -92,9 +93,10 @@ pub fn explain(
     method: &str,
     url: &str,
     asker: &Asker,
+    address: IpAddr,
     now: UnixTime,
 ) -> Result<Explanation, &'static str> {
-    let explanation = decide(config, method, url, asker, now)?;
+    let explanation = decide(config, method, url, asker, address, now)?;
     let is_browser = matches!(asker, Asker::Nobody | Asker::Person(..)) && ["GET", "HEAD"].contains(&method);
     Ok(Explanation { status: explanation.status(is_browser), ..explanation })
 }
@@ -110,7 +112,8 @@ impl Explanation {
             "unauthenticated" | "acr" | "max_age" if can_sign_in => 302,
             "unauthenticated" | "acr" | "max_age" | "invalid_token" | "audience" => 401,
             "method" => 405,
-            "unopened" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination" | "below" => 403,
+            "unopened" | "network" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination"
+            | "below" => 403,
             "too_many_groups" | "unwritable_group" => 500,
             // All other reasons are those of ambiguous paths and methods.
             _ => 400,
@@ -118,7 +121,14 @@ impl Explanation {
     }
 }
 
-fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime) -> Result<Explanation, &'static str> {
+fn decide(
+    config: &Config,
+    method: &str,
+    url: &str,
+    asker: &Asker,
+    address: IpAddr,
+    now: UnixTime,
+) -> Result<Explanation, &'static str> {
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is invalid")?;
     let (host, target) =
         split(url).ok_or("the URL is not absolute; write, for example, https://wiki.example.com/path")?;
@@ -153,19 +163,20 @@ fn decide(config: &Config, method: &str, url: &str, asker: &Asker, now: UnixTime
     if routes.is_respelled(&method) {
         return refused(explanation, "method_case");
     }
-    let Some(rule) = place.rule(method.as_str()) else {
-        explanation.rule = Some(format!("{} for {}", place.path, place.methods().join(", ")));
-        return refused(explanation, "method");
+    let rule = match place.rule(method.as_str(), address) {
+        Ok(rule) => rule,
+        Err(NoRule::Method) => {
+            explanation.rule = Some(format!("{} for {}", place.path, place.methods().join(", ")));
+            return refused(explanation, "method");
+        }
+        Err(NoRule::Network) => {
+            explanation.rule = Some(place.path.clone());
+            return refused(explanation, "network");
+        }
     };
     explanation.rule = Some(in_words(rule));
-    let mut below = Subtree::default();
-    let added = below.add(
-        &routes,
-        &path,
-        place,
-        method.as_str(),
-        RequestDepth::from_request(method.as_str(), &HeaderMap::new()),
-    );
+    let mut below = Subtree::new(method.as_str(), address);
+    let added = below.add(&routes, &path, place, RequestDepth::from_request(method.as_str(), &HeaderMap::new()));
     if let Err(ambiguous) = added {
         return refused(explanation, ambiguous.as_str());
     }
@@ -291,6 +302,7 @@ fn in_words(rule: &Rule) -> String {
         }
     };
     add("methods", &rule.methods);
+    add("networks", &rule.networks.iter().map(ToString::to_string).collect::<Vec<_>>());
     add("path_characters", &rule.path_characters.words());
     add("audience", rule.audience.as_slice());
     add("scopes", &rule.scopes);

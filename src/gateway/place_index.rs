@@ -6,13 +6,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::header::{CONNECTION, HeaderName};
 
 use crate::path::CanonicalPath;
 use crate::reading::Ambiguous;
-use crate::route::{RoutePlace, Routes, Rule};
+use crate::route::{NoRule, RoutePlace, Routes, Rule};
 use crate::{reading, work};
 use sealgate_config::request_fields;
 
@@ -71,14 +72,31 @@ fn name(path: &[u8]) -> &[u8] {
 }
 
 /// Rules of the places below the paths of a request. These rules must allow the request too.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Subtree<'a> {
+    method: &'a str,
+    /// Address of the client.
+    address: IpAddr,
     rules: Vec<&'a Rule>,
     /// Whether one of these places has no rule for the method.
     is_closed: bool,
 }
 
 impl<'a> Subtree<'a> {
+    /// Creates an empty set for a request with this method from this address.
+    pub(super) const fn new(method: &'a str, address: IpAddr) -> Self {
+        Self { method, address, rules: Vec::new(), is_closed: false }
+    }
+
+    pub(super) const fn method(&self) -> &'a str {
+        self.method
+    }
+
+    /// Returns the rule of a place for the request.
+    pub(super) fn rule<'p>(&self, place: &'p RoutePlace) -> Result<&'p Rule, NoRule> {
+        place.rule(self.method, self.address)
+    }
+
     /// Adds the rules below a path. `found` is the place of the path itself.
     ///
     /// Omits rules with the same requirements as the rule of the path.
@@ -90,15 +108,14 @@ impl<'a> Subtree<'a> {
         routes: &'a Routes,
         path: &CanonicalPath<'_>,
         found: &'a RoutePlace,
-        method: &str,
         depth: RequestDepth,
     ) -> Result<(), Ambiguous> {
         if depth == RequestDepth::Zero {
             return Ok(());
         }
-        let mut known = found.rule(method);
+        let mut known = self.rule(found).ok();
         for place in routes.below(path, found)? {
-            let Some(rule) = place.rule(method) else {
+            let Ok(rule) = self.rule(place) else {
                 self.is_closed = true;
                 return Ok(());
             };

@@ -392,6 +392,8 @@ mod tests {
 
     use http::Request;
 
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
     use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
     use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationStep};
@@ -523,7 +525,7 @@ mod tests {
             issuer,
             rule,
             destination: Destination::None,
-            below: Subtree::default(),
+            below: Subtree::new("GET", IpAddr::V4(Ipv4Addr::LOCALHOST)),
             path_and_query: target,
             cors,
             now: TIME,
@@ -592,7 +594,7 @@ mod tests {
                 issuer,
                 rule: &rule,
                 destination: Destination::None,
-                below: Subtree::default(),
+                below: Subtree::new("GET", IpAddr::V4(Ipv4Addr::LOCALHOST)),
                 path_and_query: &target,
                 cors,
                 now: TIME,

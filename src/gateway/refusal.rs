@@ -73,6 +73,22 @@ pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRep
     GateReply::new("method", answer.with(ALLOW, &place.methods().join(", ")))
 }
 
+/// Refuses a client from whose network no rule of the path and method applies.
+///
+/// The response is the same for every path of other networks, so it does not reveal the networks.
+pub(super) fn refuse_network(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateReply {
+    tracing::info!(
+        request_id = ctx.origin.request_id,
+        app = ctx.app.name,
+        rule = place.path,
+        address = ctx.origin.address_text(),
+        reason = "network",
+        "refused"
+    );
+    let refusal = Refusal::new(ErrorCode::AccessDenied, "This resource is not available from this network.");
+    GateReply::new("network", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::Network))
+}
+
 /// Refuses a bearer token.
 ///
 /// The response does not reveal whether the token is forged, expired or revoked. It is never a

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 
 use http::Method;
 
@@ -72,23 +73,44 @@ fn is_ordinary(method: &str) -> bool {
 #[derive(Debug, Clone)]
 pub(super) struct RoutePlace {
     pub path: String,
-    /// Rules, one for each set of methods. A rule without methods comes last. Never empty.
+    /// Rules, one for each set of methods and networks. Rules without methods come last. Never empty.
     rules: Vec<Rule>,
 }
 
+/// Reason why no rule of a path applies to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoRule {
+    Method,
+    /// The rules of the method are for other networks.
+    Network,
+}
+
 impl RoutePlace {
-    /// Returns the rule for this method, or `None` if no rule of this path applies to the method.
+    /// Returns the rule for this method and this address of a client.
     ///
-    /// In this case the rules of shorter paths do not apply either. They would allow a method that
-    /// this path excludes.
-    pub(super) fn rule(&self, method: &str) -> Option<&Rule> {
-        let named = |method: &str| self.rules.iter().find(|rule| rule.methods.iter().any(|known| known == method));
-        // HEAD is allowed wherever GET is (RFC 9110 §9.3.2).
-        let head = || (method == "HEAD").then(|| named("GET")).flatten();
-        // A rule must list an unknown method explicitly, because its effect on the application is
-        // unknown.
-        let left = || is_ordinary(method).then(|| self.rules.iter().find(|rule| rule.methods.is_empty())).flatten();
-        named(method).or_else(head).or_else(left)
+    /// The method selects first: rules without methods do not apply to a method that another rule
+    /// names. Among the rules of the method, the one with the smallest network that contains the
+    /// address applies, or else the one without networks.
+    ///
+    /// # Errors
+    /// If no rule of this path applies. The rules of shorter paths do not apply either, because they
+    /// would allow what this path excludes.
+    pub(super) fn rule(&self, method: &str, address: IpAddr) -> Result<&Rule, NoRule> {
+        let names = |rule: &Rule, method: &str| rule.methods.iter().any(|known| known == method);
+        let has_rule_for = |method: &str| self.rules.iter().any(|rule| names(rule, method));
+        let method = match method {
+            _ if has_rule_for(method) => Some(method),
+            // HEAD is allowed wherever GET is (RFC 9110 §9.3.2).
+            "HEAD" if has_rule_for("GET") => Some("GET"),
+            // A rule must list an unknown method explicitly, because its effect on the application is
+            // unknown.
+            _ if is_ordinary(method) && self.rules.iter().any(|rule| rule.methods.is_empty()) => None,
+            _ => return Err(NoRule::Method),
+        };
+        let applies = |rule: &&Rule| method.map_or_else(|| rule.methods.is_empty(), |method| names(rule, method));
+        let address = address.to_canonical();
+        let smallest = self.rules.iter().filter(applies).filter_map(|rule| Some((prefix_length(rule, address)?, rule)));
+        smallest.max_by_key(|(length, _)| *length).map(|(_, rule)| rule).ok_or(NoRule::Network)
     }
 
     /// Returns the methods that at least one rule of this path applies to, sorted.
@@ -128,7 +150,7 @@ impl RoutePlace {
     /// Returns whether every request to this path is allowed without credentials.
     fn is_open(&self) -> bool {
         self.rules.iter().all(|rule| rule.access == Access::Public)
-            && self.rules.iter().any(|rule| rule.methods.is_empty())
+            && self.rules.iter().any(|rule| rule.methods.is_empty() && rule.networks.is_empty())
     }
 
     /// Returns whether a server might bypass these rules for a path below this exact path.
@@ -153,6 +175,16 @@ impl RoutePlace {
         let Some(bare) = prefix.strip_suffix(b"/") else { return false };
         path.split_at_checked(prefix.len()).is_some_and(|(start, _)| same(start, prefix)) || same(path, bare)
     }
+}
+
+/// Returns the length of the rule's longest network prefix that contains the address, plus one; 0 for
+/// a rule without networks, and `None` for a rule of other networks.
+fn prefix_length(rule: &Rule, address: IpAddr) -> Option<u8> {
+    if rule.networks.is_empty() {
+        return Some(0);
+    }
+    let containing = rule.networks.iter().filter(|network| network.contains(&address));
+    containing.map(|network| network.prefix_len() + 1).max()
 }
 
 /// Rules of one application.
@@ -199,7 +231,8 @@ impl Routes {
         }
         for place in &mut places {
             place.rules.sort_by(|one, other| {
-                one.methods.is_empty().cmp(&other.methods.is_empty()).then_with(|| one.methods.cmp(&other.methods))
+                let sorted_by = |rule: &Rule| (rule.methods.is_empty(), rule.methods.clone(), rule.networks.clone());
+                sorted_by(one).cmp(&sorted_by(other))
             });
         }
         places.sort_by_key(|place| Reverse(place.path.len()));
@@ -406,6 +439,8 @@ mod tests {
 
     use super::*;
 
+    const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     fn routes(paths: &[(&str, Access)]) -> Routes {
         let rules: Vec<Rule> = paths.iter().map(|(path, access)| Rule::plain(path, *access)).collect();
         Routes::new(&rules)
@@ -501,7 +536,7 @@ mod tests {
         ]);
         let rule = |path: &str, method: &str| {
             let place = routes.find(&CanonicalPath::parse(path).unwrap()).unwrap().unwrap();
-            place.rule(method).map(|rule| (rule.methods.clone(), rule.access))
+            place.rule(method, LOCAL).ok().map(|rule| (rule.methods.clone(), rule.access))
         };
         assert_eq!(rule("/api/x", "GET").unwrap().0, ["GET", "POST"]);
         assert_eq!(rule("/api/x", "HEAD").unwrap().0, ["GET", "POST"]);

@@ -60,6 +60,8 @@ pub enum Problem {
     SignedInAlready,
     /// The page does not exist.
     NotFound,
+    /// The application is not available from the client's network.
+    Network,
     /// The host is unknown.
     UnknownHost,
     /// The URL is for programs, not for browsers.
@@ -126,6 +128,7 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::UnknownHost => (t.error_unknown_host_title(), t.error_unknown_host_text()),
         Problem::ForPrograms => (t.error_for_programs_title(), t.error_for_programs_text()),
         Problem::NotFound => (t.error_not_found_title(), t.error_not_found_text()),
+        Problem::Network => (t.error_network_title(), t.error_network_text()),
         Problem::TooManyRequests { seconds } => {
             let text = match Wait::from_seconds(seconds) {
                 Wait::Seconds(seconds) => t.error_too_many_requests_seconds(seconds),

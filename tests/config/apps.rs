@@ -532,3 +532,41 @@ fn an_unreachable_level_causes_a_warning() {
     let text = with_acr("trusted_issuers = [\"corp\"]", "acr = [\"aal2\", \"phr\", \"3\"]") + issuer;
     assert_eq!(warnings(&text), [""; 0]);
 }
+
+#[test]
+fn rules_of_one_path_may_differ_by_network() {
+    let rules = |first: &str, second: &str| {
+        let rule = |networks: &str| format!("[[app.route]]\npath = \"/n/\"\n{networks}\naccess = \"signed_in\"\n");
+        format!("{REQUIRED}{APP}{}{}", rule(first), rule(second))
+    };
+    let office = "networks = [\"10.0.0.0/8\", \"2001:db8::/32\"]";
+    for other in ["", "networks = [\"10.1.0.0/16\"]", "networks = [\"192.0.2.7\"]"] {
+        assert_eq!(parse(&rules(office, other)).apps[0].routes.len(), 3, "{other}");
+    }
+    let again = "app[0].route[2].path: \"/n/\" has another rule from 2001:db8::/32; write one rule for";
+    starts(&fault(&rules(office, "networks = [\"2001:db8::/32\"]")), again);
+    starts(&fault(&rules("", "")), "app[0].route[2].path: \"/n/\" has another rule; write one rule for");
+    starts(&fault(&rules(office, "networks = []")), "app[0].route[2].networks: is empty");
+    starts(&fault(&rules(office, "networks = [\"10.0.0.1/8\"]")), "app[0].route[2].networks[0]: ");
+    let all = "app[0].route[2].networks[0]: 0.0.0.0/0 is every address, so the rule has no condition; leave";
+    starts(&fault(&rules(office, "networks = [\"0.0.0.0/0\"]")), all);
+    starts(&fault(&rules(office, "networks = [\"office\"]")), "app[0].route[2].networks[0]: ");
+}
+
+#[test]
+fn networks_need_the_address_of_each_forward_auth_client() {
+    let text = |proxies: &str| {
+        let rule = "[[app.route]]\npath = \"/n/\"\nnetworks = [\"10.0.0.0/8\"]\naccess = \"signed_in\"\n";
+        format!(
+            "{REQUIRED}server.trusted_proxies = [{proxies}]\nforward_auth.trusted = [\"192.0.2.0/28\"]\n{APP}{rule}"
+        )
+    };
+    for proxies in ["\"192.0.2.0/28\"", "\"198.51.100.1\", \"192.0.2.0/24\""] {
+        parse(&text(proxies));
+    }
+    for proxies in ["", "\"192.0.2.1\"", "\"192.0.2.0/29\"", "\"198.51.100.0/24\""] {
+        let start =
+            "forward_auth: 192.0.2.0/28 is not in server.trusted_proxies, so all its clients would have its address";
+        starts(&fault(&text(proxies)), start);
+    }
+}

@@ -172,6 +172,7 @@ impl World {
     /// Starts with all of these settings, and a changed configuration.
     pub(crate) async fn made(settings: &str, forms: Option<usize>, change: impl FnOnce(&mut Config)) -> Self {
         let text = Configuration::default().text("", &format!("{SETTINGS}{settings}"));
+        let text = text.replace("[server]\n", "[server]\ntrusted_proxies = [\"192.0.2.200\"]\n");
         let mut config = Config::parse(&text, Path::new("/nowhere")).unwrap();
         change(&mut config);
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));

@@ -23,7 +23,7 @@ use crate::factor::factor_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 28] = [
+const PROBLEMS: [(&str, Problem); 29] = [
     ("sign-in-needed", Problem::SignInNeeded),
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
@@ -46,6 +46,7 @@ const PROBLEMS: [(&str, Problem); 28] = [
     ("console", Problem::Console),
     ("form-of-another", Problem::FormOfAnother),
     ("form-not-kept", Problem::FormNotKept),
+    ("network", Problem::Network),
     ("factors-reset", Problem::FactorsReset),
     ("enrolment-link", Problem::EnrolmentLink),
     ("reset-link", Problem::ResetLink),

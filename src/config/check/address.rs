@@ -55,7 +55,17 @@ fn collide(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 /// Parses the network of a trusted proxy, or a single address.
-pub(super) fn network(text: &str) -> Result<IpNet, String> {
+pub(super) fn proxies(text: &str) -> Result<IpNet, String> {
+    network(text, "any client could forge its own address; write your proxies' addresses")
+}
+
+/// Parses a network of clients, or a single address.
+pub(super) fn clients(text: &str) -> Result<IpNet, String> {
+    network(text, "the rule has no condition; leave networks out")
+}
+
+/// Parses a network or a single address. `consequence` says what a network of all addresses means.
+fn network(text: &str, consequence: &str) -> Result<IpNet, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(IpNet::from(address));
     }
@@ -63,9 +73,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
         .parse()
         .map_err(|_| format!("{text:?} is not a network; write one such as \"10.0.0.0/8\" or \"192.0.2.7\""))?;
     if network.prefix_len() == 0 {
-        return Err(format!(
-            "{text} is every address, so any client could forge its own address; write your proxies' addresses"
-        ));
+        return Err(format!("{text} is every address, so {consequence}"));
     }
     if network.trunc() != network {
         return Err(format!(

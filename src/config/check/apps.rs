@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ipnet::IpNet;
+
 use super::factors::LEVELS;
 use super::identity::identity;
 use super::{address, tls};
@@ -189,12 +191,41 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
     Some(routes)
 }
 
-/// Paths and methods of the application's earlier rules. `None` means the methods for which the
-/// path has no other rule.
+/// Paths, methods and networks of earlier rules of the application.
+///
+/// A method of `None` stands for all methods that no other rule of the path has, and a network of
+/// `None` for all clients that no other rule of the path and method has.
 #[derive(Default)]
 struct TakenRules {
-    rules: BTreeSet<(String, Option<String>)>,
+    rules: BTreeSet<(String, Option<String>, Option<IpNet>)>,
     characters: BTreeMap<String, PathCharacters>,
+}
+
+impl TakenRules {
+    /// Adds a rule. Returns the problem if an earlier rule is for the same requests.
+    fn add(&mut self, path: &str, methods: &[String], networks: &[IpNet]) -> Option<String> {
+        let mut problem = None;
+        for method in each_or_none(methods) {
+            for network in each_or_none(networks) {
+                if self.rules.insert((path.to_owned(), method.clone(), network)) {
+                    continue;
+                }
+                let for_method = method.as_ref().map_or_else(String::new, |method| format!(" for {method}"));
+                let from = network.map_or_else(String::new, |network| format!(" from {network}"));
+                problem.get_or_insert_with(|| {
+                    format!(
+                        "{path:?} has another rule{for_method}{from}; write one rule for each path, method and network"
+                    )
+                });
+            }
+        }
+        problem
+    }
+}
+
+/// Returns the values, or a single `None` if there are none.
+fn each_or_none<T: Clone>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().cloned().map(Some).collect() }
 }
 
 #[expect(clippy::too_many_lines, reason = "one statement for each key of a route")]
@@ -208,16 +239,12 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     });
     let methods = section.some_texts("methods", "write a list such as [\"GET\", \"HEAD\"]", address::method);
     let methods = methods.unwrap_or_default();
-    if let Some(path) = &path {
-        let all = [None];
-        let named: Vec<_> = methods.iter().cloned().map(Some).collect();
-        for method in if named.is_empty() { all.as_slice() } else { &named } {
-            if !taken.rules.insert((path.clone(), method.clone())) {
-                let what = method.as_ref().map_or_else(String::new, |method| format!(" for {method}"));
-                let problem = format!("{path:?} has another rule{what}; write one rule for each path and method");
-                section.fault("path", &problem);
-            }
-        }
+    let networks = section.some_texts("networks", "write a list such as [\"10.0.0.0/8\"]", address::clients);
+    let networks = networks.unwrap_or_default();
+    if let Some(path) = &path
+        && let Some(problem) = taken.add(path, &methods, &networks)
+    {
+        section.fault("path", &problem);
     }
     let accesses = [("public", Access::Public), ("bearer", Access::Bearer), ("signed_in", Access::SignedIn)];
     let access = section.required_choice("access", &accesses);
@@ -295,6 +322,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     Some(Route {
         path: path?,
         methods,
+        networks,
         access: access?,
         audience,
         scopes: scopes.unwrap_or_default(),

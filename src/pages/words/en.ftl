@@ -348,6 +348,8 @@ way-account = Go to your account
 way-another-account = Use another account
 error-not-found-title = Page not found
 error-not-found-text = There is no page at this address. Check the address for typos.
+error-network-title = Not available from here
+error-network-text = This page can only be opened from certain networks, such as the office or a VPN. Connect to one of them, then reload this page.
 error-too-many-requests-title = Too many requests
 error-too-many-requests-seconds =
     { $seconds ->
