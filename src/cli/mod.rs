@@ -345,7 +345,7 @@ mod tests {
                 };
                 let names_object = ["id", "sub", "kid", "sid", "grant", "user", "client", "session"].contains(&long)
                     || long == noun
-                    // A further e-mail address is a setting of a user.
+                    // `user set --email` is the new address, not the user to change.
                     || (long == "email" && verb != "set");
                 assert!(filters || !names_object, "{name} --{long}: an object is a position");
                 if argument.is_required_set() {
