@@ -127,12 +127,12 @@ impl App {
 
     /// Returns whether a route accepts application passwords.
     pub fn takes_app_passwords(&self) -> bool {
-        self.routes.iter().any(|route| route.basic)
+        self.routes.iter().any(|route| route.app_passwords)
     }
 
     /// Returns whether a route accepts application passwords of this user.
     pub fn takes_app_passwords_of(&self, user: &User) -> bool {
-        self.routes.iter().any(|route| route.basic && route.admits(user))
+        self.routes.iter().any(|route| route.app_passwords && route.admits(user))
     }
 
     /// Returns the application's public origin, in the form of an `Origin` header.
@@ -193,6 +193,10 @@ pub struct IdentityHeaders {
     /// Headers that clients may send, although applications commonly read an identity from them.
     #[serde(rename = "pass_headers", serialize_with = "super::serialize::as_debug")]
     pub pass: Vec<HeaderName>,
+    /// Header in which programs send application passwords, as `NAME:PASSWORD`. It is removed from
+    /// every request. Without one, programs use HTTP Basic.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub app_password_header: Option<HeaderName>,
     /// Whether a signed assertion (a JWT) is sent.
     pub assertion: bool,
     /// Treatment of the client's `Authorization` header.
@@ -213,6 +217,7 @@ impl Default for IdentityHeaders {
         Self {
             headers: headers.into(),
             pass: Vec::new(),
+            app_password_header: None,
             assertion: false,
             authorization: AuthorizationHeader::Pass,
             names: Names::AsciiPercent,
@@ -333,8 +338,8 @@ pub struct Route {
     pub allow_get_body: bool,
     /// Who sets the cache headers of responses. Public routes keep the application's headers.
     pub caching: Caching,
-    /// Whether clients may authenticate with an application password (HTTP Basic).
-    pub basic: bool,
+    /// Whether clients may authenticate with an application password.
+    pub app_passwords: bool,
     /// Characters that the application reads as data in these paths, not as separators.
     pub path_characters: PathCharacters,
 }
@@ -394,7 +399,7 @@ impl Route {
             cors_origins: Vec::new(),
             caching: Caching::Private,
             allow_get_body: false,
-            basic: false,
+            app_passwords: false,
             path_characters: PathCharacters::default(),
         }
     }
@@ -416,7 +421,7 @@ impl Route {
             cors_origins,
             caching,
             allow_get_body,
-            basic,
+            app_passwords,
             // Determines which paths are valid, not which users have access.
             path_characters: _,
         } = self;
@@ -432,7 +437,7 @@ impl Route {
             && cors_origins == &other.cors_origins
             && caching == &other.caching
             && allow_get_body == &other.allow_get_body
-            && basic == &other.basic
+            && app_passwords == &other.app_passwords
     }
 }
 

@@ -89,6 +89,7 @@ const APP: &[&str] = &[
     "write_timeout_seconds",
     "identity_headers",
     "pass_headers",
+    "app_password_header",
     "assertion",
     "authorization",
     "names",

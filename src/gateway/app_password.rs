@@ -1,19 +1,23 @@
-//! Authentication with application passwords, which programs send with HTTP Basic (RFC 7617).
+//! Authentication with application passwords, which programs send with HTTP Basic (RFC 7617) or in a
+//! header of the application's configuration.
 //!
-//! Only rules with `basic` accept them. Such a program is never redirected to the sign-in page, and
+//! Only rules with `app_passwords` accept them. Such a program is never redirected to the sign-in page, and
 //! the application never receives the password.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, HeaderName, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::task::JoinSet;
 
+use crate::credential;
 use crate::decide::GateReply;
 use crate::policy::{Credential, Program};
+use crate::refusal::refuse_repeated;
 use crate::request::AppRequest;
+use sealgate_config::IdentityHeaders;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::failure::error;
 use sealgate_core::web::response::Response;
@@ -36,8 +40,16 @@ const WRONG_PASSWORD: Refusal = Refusal::new(
 /// Verifies the application password of a request. A wrong name, a wrong password and the password
 /// of another application get the same refusal.
 pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) -> Result<Credential, GateReply> {
-    let field = ctx.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-    let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
+    let headers = &ctx.head.headers;
+    // The application may use either of two `Authorization` headers.
+    if credential::is_repeated(headers) {
+        return Err(refuse_repeated(ctx, &AUTHORIZATION));
+    }
+    let given = match &ctx.app.identity.app_password_header {
+        Some(name) => only_value(headers, name).and_then(credentials::unencoded_password),
+        None => headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).and_then(credentials::named_password),
+    };
+    let Some(NamedPassword { name, password }) = given else {
         return Err(refuse_wrong_password(ctx, None));
     };
     let store = &ctx.sealgate.store;
@@ -63,6 +75,13 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) ->
     }
 }
 
+/// Returns the value of a header that must not be repeated.
+fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
+    let mut fields = headers.get_all(name).iter();
+    let only = fields.next()?;
+    fields.next().is_none().then_some(only.as_bytes())
+}
+
 fn unused_subject() -> Subject {
     Subject::from_random([0; 16])
 }
@@ -73,7 +92,11 @@ fn unused_subject() -> Subject {
 /// passwords have 160 random bits. A valid password is never refused, so each node counts
 /// separately.
 fn refuse_wrong_password(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
-    let refused = || error(StatusCode::UNAUTHORIZED, &WRONG_PASSWORD).with(WWW_AUTHENTICATE, &challenge(ctx));
+    let refused = || {
+        let answer = error(StatusCode::UNAUTHORIZED, &WRONG_PASSWORD);
+        let by_basic = ctx.app.identity.app_password_header.is_none();
+        if by_basic { answer.with(WWW_AUTHENTICATE, &challenge(ctx)) } else { answer }
+    };
     if ctx.is_again() {
         return GateReply::new("wrong_password", refused());
     }
@@ -112,9 +135,21 @@ pub(super) fn with_basic_challenge(ctx: &AppRequest<'_>, answer: Response) -> Re
     }
 }
 
-/// Returns whether the only `Authorization` header of a request has the Basic scheme. The
-/// credentials may be invalid.
-pub(super) fn is_presented(headers: &HeaderMap) -> bool {
+/// Returns whether a request has an application password, which may be invalid.
+pub(super) fn is_presented(headers: &HeaderMap, identity: &IdentityHeaders) -> bool {
+    match &identity.app_password_header {
+        Some(name) => headers.contains_key(name),
+        None => is_basic(headers),
+    }
+}
+
+/// Returns whether `Authorization` has an application password, which may be invalid.
+pub(super) fn is_in_authorization(headers: &HeaderMap, identity: &IdentityHeaders) -> bool {
+    identity.app_password_header.is_none() && is_basic(headers)
+}
+
+/// Returns whether the only `Authorization` header of a request has the Basic scheme.
+fn is_basic(headers: &HeaderMap) -> bool {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
     let first = fields.next().is_some_and(|field| credentials::is_basic(field.as_bytes()));
     first && fields.next().is_none()

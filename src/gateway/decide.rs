@@ -239,17 +239,18 @@ impl Gateway {
         ctx: &AppRequest<'_>,
         asked: &AccessRequest<'_>,
     ) -> Result<GateOutcome, GateReply> {
-        let credential = self.credential(ctx, asked).await?;
+        let credential = self.credential(gate, ctx, asked).await?;
         let permit = match policy::decide(asked, &credential) {
             Ok(permit) => {
                 let issuer = &ctx.sealgate.issuer;
                 let headers = &ctx.head.headers;
                 // Programs send their application password to every path of an application,
-                // including public ones. `is_by_token` comes first: it avoids parsing a verified
-                // token a second time.
-                let holds_token = credential.is_by_token()
+                // including public ones. `is_in_authorization` comes first: it avoids parsing a
+                // verified token a second time.
+                let identity = &gate.app.identity;
+                let holds_token = credential.is_in_authorization(identity)
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
-                    || (gate.takes_app_passwords && app_password::is_presented(headers));
+                    || (gate.takes_app_passwords && app_password::is_in_authorization(headers, identity));
                 permit.for_request(gate.routes.have_method_rules(), holds_token, asked.rule)
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
@@ -272,7 +273,12 @@ impl Gateway {
         Ok(GateOutcome::Forward(permit.with_assertion(&made.ok_or_else(unsigned)?)))
     }
 
-    async fn credential(&self, ctx: &AppRequest<'_>, asked: &AccessRequest<'_>) -> Result<Credential, GateReply> {
+    async fn credential(
+        &self,
+        gate: &AppGate,
+        ctx: &AppRequest<'_>,
+        asked: &AccessRequest<'_>,
+    ) -> Result<Credential, GateReply> {
         let access = asked.rule.access;
         if asked.is_public() {
             let repeated = credential::is_repeated(&ctx.head.headers);
@@ -280,8 +286,9 @@ impl Gateway {
         }
         // Even if the path is public, a rule of the destination or of a path below may accept HTTP
         // Basic.
-        let takes_basic = asked.rule.basic || (access == Access::Public && asked.rules().any(|rule| rule.basic));
-        if takes_basic && app_password::is_presented(&ctx.head.headers) {
+        let takes_app_passwords =
+            asked.rule.app_passwords || (access == Access::Public && asked.rules().any(|rule| rule.app_passwords));
+        if takes_app_passwords && app_password::is_presented(&ctx.head.headers, &gate.app.identity) {
             return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
         }
         let token = match Presented::read(&ctx.head.headers) {

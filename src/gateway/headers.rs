@@ -194,7 +194,10 @@ pub(super) fn rewrite(
     let headers = &head.headers;
     let format = identity.format.as_ref();
     // Both names are in lower case.
-    let ours = |name: &str| format.headers.iter().any(|(own, _)| own.as_str() == name);
+    let ours = |name: &str| {
+        let is_name = |own: &HeaderName| own.as_str() == name;
+        format.headers.iter().any(|(own, _)| is_name(own)) || format.app_password_header.as_ref().is_some_and(is_name)
+    };
     let terms = request_fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
     let is_removed = |name: &&HeaderName| request_fields::is_removed(name, headers, &terms);
     let mut remove: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();

@@ -21,7 +21,7 @@ use crate::headers::{Identity, UnwritableGroups};
 use crate::place_index::Subtree;
 use crate::principal::Principal;
 use crate::route::Rule;
-use sealgate_config::{Access, App};
+use sealgate_config::{Access, App, IdentityHeaders};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
@@ -155,10 +155,19 @@ impl Credential {
         matches!(self, Self::Bearer(bearer, _) if bearer.scope.contains(ScopeValue::OfflineAccess))
     }
 
-    /// Returns whether the credential was sent in `Authorization`. The gateway does not redirect
-    /// such a client to sign in, and does not forward the header.
+    /// Returns whether the credential was sent by a program, which the gateway does not redirect to
+    /// sign in.
     pub(super) fn is_by_token(&self) -> bool {
         matches!(self, Self::Bearer(..) | Self::Foreign(_) | Self::Program(_))
+    }
+
+    /// Returns whether the credential was sent in `Authorization`. The header is then not forwarded.
+    pub(super) fn is_in_authorization(&self, identity: &IdentityHeaders) -> bool {
+        match self {
+            Self::Bearer(..) | Self::Foreign(_) => true,
+            Self::Program(_) => identity.app_password_header.is_none(),
+            Self::Nobody | Self::Browser(_) => false,
+        }
     }
 
     /// Returns the provider's session, if the credential is a browser's session.
@@ -283,7 +292,7 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     let identity = match judge(asked, asked.rule, credential)? {
         Some(who) => {
             let identity = Identity::for_principal(who, format).map_err(Refused::Groups)?;
-            if credential.is_by_token() { identity.by_token() } else { identity }
+            if credential.is_in_authorization(format) { identity.by_token() } else { identity }
         }
         None => Identity::nobody(format),
     };
@@ -321,7 +330,7 @@ fn judge<'a, 'c>(
         (Access::SignedIn, Credential::Browser(signed_in)) => {
             (Principal::Ours(&signed_in.user), Proof::Browser(signed_in))
         }
-        (Access::SignedIn, Credential::Program(program)) if rule.basic => {
+        (Access::SignedIn, Credential::Program(program)) if rule.app_passwords => {
             (Principal::Ours(&program.user), Proof::Program(program))
         }
         (_, Credential::Program(_) | Credential::Nobody) | (Access::Bearer, Credential::Browser(_)) => {
@@ -747,8 +756,8 @@ mod tests {
             let expected = if is_enough { None } else { Some("acr".to_owned()) };
             let token = bearer_under(required, ours(), "openid", acr);
             assert_eq!(decided(&rule(&[]), &token).err(), expected, "{required} {acr}");
-            let basic = Rule { basic: true, ..rule(&[]) };
-            assert_eq!(decided(&basic, &program(acr, required)).err(), expected, "{required} {acr}");
+            let with_passwords = Rule { app_passwords: true, ..rule(&[]) };
+            assert_eq!(decided(&with_passwords, &program(acr, required)).err(), expected, "{required} {acr}");
         }
         let demanded = |level, acr: &[&str]| Refused::Acr(level).demanded(&rule(acr)).into_owned();
         assert_eq!(demanded(three, &["2"]), ["3"]);

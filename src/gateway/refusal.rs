@@ -122,7 +122,9 @@ pub(super) async fn refuse(
     let answer = match (refused, who) {
         // Microsoft Office follows redirects itself and passes the last URL to the browser. Without
         // a redirect, the browser opens the requested page.
-        (Refused::Unknown, _) if rule.access == Access::SignedIn && !rule.basic && navigation::is_office(ctx.head) => {
+        (Refused::Unknown, _)
+            if rule.access == Access::SignedIn && !ctx.takes_basic(rule) && navigation::is_office(ctx.head) =>
+        {
             ctx.problem(StatusCode::OK, Problem::SignInNeeded)
         }
         (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
@@ -179,7 +181,7 @@ pub(super) async fn refuse(
                 Refusal::new(ErrorCode::ServerError, "The groups of this account cannot be sent to the application.");
             ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
-        (Refused::Unknown, _) if rule.basic => {
+        (Refused::Unknown, _) if ctx.takes_basic(rule) => {
             let refused = app_password::with_basic_challenge(ctx, challenge(ctx, Some(rule), None));
             ctx.as_page(refused, Problem::SignInNeeded)
         }

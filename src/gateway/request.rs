@@ -8,6 +8,7 @@ use http::{Method, StatusCode};
 
 use crate::decide::GateReply;
 use crate::principal::Principal;
+use crate::route::Rule;
 use crate::sign_in::return_path::ReturnPath;
 use sealgate_config::App;
 use sealgate_core::state::Sealgate;
@@ -90,6 +91,11 @@ impl<'a> AppRequest<'a> {
     ) -> Self {
         let context = RequestContext::new(sealgate, head, body, Recipient::Sender, &PAGES);
         Self { context, app, scopes, sessions }
+    }
+
+    /// Returns whether the rule accepts application passwords over HTTP Basic.
+    pub(super) fn takes_basic(&self, rule: &Rule) -> bool {
+        rule.app_passwords && self.app.identity.app_password_header.is_none()
     }
 
     /// Returns a page whose form is submitted to the application.

@@ -270,6 +270,8 @@ pub struct NewAppPassword<'a> {
     pub password: &'a str,
     pub user: &'a str,
     pub app: &'a str,
+    /// Header in which programs send it; `None` for HTTP Basic.
+    pub header: Option<&'a str>,
 }
 
 /// Reason why no password was created.

@@ -76,12 +76,12 @@ identity_headers = { Remote-User = "username" }
 [[app.route]]
 path = "/"
 access = "signed_in"
-basic = true
+app_passwords = true
 [[app.route]]
 path = "/private/"
 access = "signed_in"
 groups = ["owners"]
-basic = true
+app_passwords = true
 END
 
 # DokuWiki: a copy of the packages' files with its own settings and pages.

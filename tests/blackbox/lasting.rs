@@ -155,7 +155,7 @@ async fn app_password(browser: &Browser, instance: &Instance, name: &str) -> Str
 async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &str)) {
     let mut instance = instance();
     let text = fs::read_to_string(instance.config()).unwrap();
-    fs::write(instance.config(), format!("{text}\nbasic = true\n")).unwrap();
+    fs::write(instance.config(), format!("{text}\napp_passwords = true\n")).unwrap();
     instance.start();
     let browser = Browser::new(&instance);
     let other = app_password(&browser, &instance, "stays").await;

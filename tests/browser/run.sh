@@ -57,7 +57,7 @@ access = "signed_in"
 [[app.route]]
 path = "/git/"
 access = "signed_in"
-basic = true
+app_passwords = true
 [[app.route]]
 path = "/staff/"
 access = "signed_in"

@@ -371,15 +371,16 @@ fn caching_can_only_be_set_where_users_sign_in() {
 #[test]
 fn application_passwords_identify_users_but_satisfy_no_sign_in_requirement() {
     let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
-    assert!(route("basic = true").basic && !route("").basic);
+    assert!(route("app_passwords = true").app_passwords && !route("").app_passwords);
     for (lines, told) in [("acr = [\"1\"]", "has no level"), ("max_age_seconds = 60", "has no level")] {
-        let fault = fault(&with_rule(&format!("basic = true\n{lines}")));
-        assert!(fault.starts_with("app[0].route[0].basic: ") && fault.contains(told), "{fault}");
+        let fault = fault(&with_rule(&format!("app_passwords = true\n{lines}")));
+        assert!(fault.starts_with("app[0].route[0].app_passwords: ") && fault.contains(told), "{fault}");
     }
     for access in ["public", "bearer"] {
-        let text = with_rule("basic = true").replace("access = \"signed_in\"", &format!("access = \"{access}\""));
+        let text =
+            with_rule("app_passwords = true").replace("access = \"signed_in\"", &format!("access = \"{access}\""));
         let fault = fault(&text);
-        assert!(fault.starts_with("app[0].route[0].basic: requires access = \"signed_in\""), "{fault}");
+        assert!(fault.starts_with("app[0].route[0].app_passwords: requires access = \"signed_in\""), "{fault}");
     }
 }
 
@@ -492,13 +493,13 @@ fn a_rule_inherits_the_levels_of_its_application() {
         assert_eq!(warnings(&config), [""; 0]);
     }
     // An application password is not a sign-in, so it cannot reach a level.
-    let fault = fault(&with_acr("acr = [\"2\"]", "basic = true"));
+    let fault = fault(&with_acr("acr = [\"2\"]", "app_passwords = true"));
     starts(
         &fault,
-        "app[0].route[0].basic: an application password has no level, and this rule inherits the application's acr; ",
+        "app[0].route[0].app_passwords: an application password has no level, and this rule inherits the application's acr; ",
     );
     assert!(fault.contains("write acr = []"), "{fault}");
-    assert!(parse(&with_acr("acr = [\"2\"]", "basic = true\nacr = []")).apps[0].takes_app_passwords());
+    assert!(parse(&with_acr("acr = [\"2\"]", "app_passwords = true\nacr = []")).apps[0].takes_app_passwords());
 }
 
 #[test]
@@ -568,5 +569,24 @@ fn networks_need_the_address_of_each_forward_auth_client() {
         let start =
             "forward_auth: 192.0.2.0/28 is not in server.trusted_proxies, so all its clients would have its address";
         starts(&fault(&text(proxies)), start);
+    }
+}
+
+#[test]
+fn the_header_of_application_passwords_is_free_for_them() {
+    let text = |name: &str, more: &str| {
+        let app = APP.replace("[[app.route]]", &format!("app_password_header = \"{name}\"\n{more}\n[[app.route]]"));
+        format!("{REQUIRED}{app}")
+    };
+    let header = parse(&text("X-Api-Key", "")).apps[0].identity.app_password_header.clone();
+    assert_eq!(header.unwrap().as_str(), "x-api-key");
+    for name in ["Authorization", "Cookie", "X-Forwarded-For", "Host", "Content-Length", "X-Real-IP"] {
+        let start = format!("app[0].app_password_header: {name:?} has another meaning in HTTP");
+        starts(&fault(&text(name, "")), &start);
+    }
+    starts(&fault(&text("a b", "")), "app[0].app_password_header: \"a b\" is not a header name");
+    for more in ["identity_headers = { X-Api-Key = \"sub\" }", "pass_headers = [\"X-Api-Key\"]"] {
+        let start = "app[0].app_password_header: \"X-Api-Key\" is in identity_headers or pass_headers too";
+        starts(&fault(&text("X-Api-Key", more)), start);
     }
 }

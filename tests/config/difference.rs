@@ -247,7 +247,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let (old, new) = (format!("{REQUIRED}{APP}"), of_sled(&switched_on(true)));
     let new = new.lines().map(altered).collect::<Vec<_>>().join("\n");
     let words = [
-        ("basic = true", "basic = false"),
+        ("app_passwords = true", "app_passwords = false"),
         ("\"https://id.example.com\"", "\"https://other.example.com\""),
         ("token_label = \"sealgate\"", "token_label = \"other\""),
         ("key_label = \"sealgate\"", "key_label = \"other\""),
@@ -280,7 +280,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         "app wiki: title, description, host, url, upstreams, upstream_tls, route, audience, clients, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
          connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
-         pass_headers, assertion, authorization, names, groups_delimiter"
+         pass_headers, app_password_header, assertion, authorization, names, groups_delimiter"
     );
     assert_eq!(client, "client shop: added");
     assert_eq!(live, LIVE);

@@ -41,7 +41,7 @@ const SETTINGS: &str = r#"
         [[app.route]]
         path = "/code/"
         access = "signed_in"
-        basic = true
+        app_passwords = true
         [rate_limits]
         pages = 20
         authorize = 3

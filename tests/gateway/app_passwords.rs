@@ -21,12 +21,12 @@ const APPS: &str = r#"
     [[app.route]]
     path = "/"
     access = "signed_in"
-    basic = true
+    app_passwords = true
     [[app.route]]
     path = "/staff/"
     access = "signed_in"
     groups = ["staff"]
-    basic = true
+    app_passwords = true
     [[app.route]]
     path = "/web/"
     access = "signed_in"
@@ -41,7 +41,23 @@ const APPS: &str = r#"
     [[app.route]]
     path = "/"
     access = "signed_in"
-    basic = true
+    app_passwords = true
+
+    [[app]]
+    name = "photos"
+    host = "photos.test"
+    upstreams = ["http://127.0.0.1:8092"]
+    app_password_header = "X-App-Password"
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    app_passwords = true
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+    [[app.route]]
+    path = "/web/"
+    access = "signed_in"
 "#;
 
 async fn world() -> World {
@@ -254,4 +270,55 @@ async fn wrong_application_passwords_are_limited_and_valid_ones_still_work() {
     ask(&world, url, &basic(ANNA, &password)).await.arrived();
     // The sign-in page has a separate limit.
     Browser::new(&world).sign_in_at("https://git.test/", ANNA).await.arrived();
+}
+
+#[tokio::test]
+async fn a_password_in_a_header_leaves_authorization_to_the_application() {
+    let world = world().await;
+    let (password, _) = made(&world, &world.anna, "photos").await;
+    let (other, _) = made(&world, &world.anna, "git").await;
+    let given = format!("{ANNA}:{password}");
+    let at = |path: &str| format!("https://photos.test{path}");
+    // The application's own token is forwarded, and the password is not.
+    for own in ["Bearer a.b.c", "Basic dTpw", "Token abc"] {
+        let fields = [("x-app-password", given.as_str()), ("authorization", own)];
+        let reply = world.call("GET", &at("/api"), &fields).await;
+        assert_eq!(reply.arrived(), ("photos", "/api"), "{own}");
+        assert_eq!((reply.header("authorization"), reply.header("x-app-password")), (Some(own), None));
+        assert_eq!(reply.header("x-forwarded-user"), Some(world.anna.sub.to_string().as_str()));
+    }
+    // An access token of this server gives access to other applications, so it is never forwarded.
+    let token = format!("Bearer {}", world.access_token("openid").await);
+    let fields = [("x-app-password", given.as_str()), ("authorization", token.as_str())];
+    assert_eq!(world.call("GET", &at("/api"), &fields).await.header("authorization"), None);
+    // The header is removed on every path, in every spelling.
+    for (path, name) in [("/open/x", "x-app-password"), ("/open/x", "x_app_password"), ("/api", "x_app-password")] {
+        let fields = [("x-app-password", given.as_str()), (name, given.as_str())];
+        let fields = if name == "x-app-password" { &fields[..1] } else { &fields[..] };
+        let reply = world.call("GET", &at(path), fields).await;
+        assert_eq!(reply.arrived().0, "photos");
+        assert!(reply.headers.values().all(|value| !value.as_bytes().ends_with(password.as_bytes())), "{reply:?}");
+    }
+    let wrong = [
+        format!("{BEN}:{password}"),
+        format!("{ANNA}:{other}"),
+        format!("{ANNA}:"),
+        password.clone(),
+        basic(ANNA, &password),
+        String::new(),
+    ];
+    for value in &wrong {
+        let reply = world.call("GET", &at("/api"), &[("x-app-password", value)]).await;
+        reply.assert_refused(401, "login_required");
+        assert_eq!(reply.header("www-authenticate"), None, "{value}");
+    }
+    let twice = [("x-app-password", given.as_str()), ("x-app-password", given.as_str())];
+    world.call("GET", &at("/api"), &twice).await.assert_refused(401, "login_required");
+    // A password does not open a path whose rule does not accept it, nor an application over Basic.
+    let fields = [("x-app-password", given.as_str())];
+    world.call("GET", &at("/web/x"), &fields).await.assert_refused(401, "login_required");
+    let reply = ask(&world, &at("/api"), &basic(ANNA, &password)).await;
+    reply.assert_refused(401, "login_required");
+    assert!(!reply.header("www-authenticate").unwrap_or_default().contains("Basic"), "{reply:?}");
+    world.call("GET", "https://git.test/", &fields).await.assert_refused(401, "login_required");
 }

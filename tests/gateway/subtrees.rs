@@ -42,7 +42,7 @@ const APPS: &str = r#"
     [[app.route]]
     path = "/open/closed/"
     access = "signed_in"
-    basic = true
+    app_passwords = true
     [[app.route]]
     path = "/name"
     access = "public"

@@ -22,7 +22,7 @@ pub(crate) const APPS: &str = r#"
     [[app.route]]
     path = "/"
     access = "signed_in"
-    basic = true
+    app_passwords = true
     [[app]]
     name = "wiki"
     host = "wiki.test"
@@ -97,7 +97,7 @@ async fn an_application_password_is_created_shown_once_and_revoked() {
 
 #[tokio::test]
 async fn no_application_password_is_created_for_an_inaccessible_application() {
-    let closed = APPS.replace("basic = true", "basic = true\n    groups = [\"nobody\"]");
+    let closed = APPS.replace("app_passwords = true", "app_passwords = true\n    groups = [\"nobody\"]");
     let open =
         APPS.split_once("[[app]]\n    name = \"wiki\"").unwrap().0.replace("git", "dav").replace("Depo", "Dosya");
     let provider = Provider::with(&format!("{closed}{open}")).await;

@@ -20,7 +20,7 @@ const ANNA: &str = "anna@example.test";
 const CHOSEN: &str = "purple lantern under seven bridges";
 const SETTINGS: &str = "[console]\nenabled = true\n[registration]\nmode = \"open\"\n[registration_of_people]\n\
     mode = \"open\"\n[[app]]\nname = \"git\"\nhost = \"git.test\"\nupstreams = [\"http://127.0.0.1:9\"]\n\
-    [[app.route]]\npath = \"/\"\naccess = \"signed_in\"\nbasic = true\n";
+    [[app.route]]\npath = \"/\"\naccess = \"signed_in\"\napp_passwords = true\n";
 
 async fn provider() -> Provider {
     let provider = Provider::with(&format!("{}{SETTINGS}", mailbox::MAIL)).await;

@@ -26,7 +26,7 @@ const APP_PASSWORDS: &str = r#"
     [[app.route]]
     path = "/"
     access = "signed_in"
-    basic = true
+    app_passwords = true
 "#;
 
 /// Returns all records of a table.

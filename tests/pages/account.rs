@@ -243,7 +243,7 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
     let page = |apps, passwords, fault, made| page_for(apps, passwords, fault, None, made);
     let apps = &[(subject, client), ("Wiki", person)];
     add("account-app-passwords", page(apps, &both, None, None));
-    let made = NewAppPassword { password: "an application password", user: account, app: client };
+    let made = NewAppPassword { password: "an application password", user: account, app: client, header: None };
     add("account-app-passwords-made", page(apps, &both, None, Some(made)));
     add("account-app-passwords-name", page(apps, &both, Some(AppPasswordFault::Name), None));
     add("account-app-passwords-full", page(apps, &both, Some(AppPasswordFault::Full), None));

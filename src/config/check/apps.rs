@@ -272,17 +272,17 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         section.texts("cors_origins", "write a list such as [\"https://www.example.com\"]", address::web_origin);
     let caching = section.choice("caching", &[("private", Caching::Private), ("application", Caching::Application)]);
     let allow_get_body = section.flag("allow_get_body", false);
-    let basic = section.flag("basic", false);
-    if basic && access.is_some_and(|access| access != Access::SignedIn) {
+    let app_passwords = section.flag("app_passwords", false);
+    if app_passwords && access.is_some_and(|access| access != Access::SignedIn) {
         section.fault(
-            "basic",
+            "app_passwords",
             "requires access = \"signed_in\", because application passwords belong to users; change access, \
              or leave it out",
         );
     }
     let inherits = own_acr.is_none() && access != Some(Access::Public);
     let acr = own_acr.unwrap_or_else(|| if inherits { of_app.to_vec() } else { Vec::new() });
-    if basic && (max_age.is_some() || !acr.is_empty()) {
+    if app_passwords && (max_age.is_some() || !acr.is_empty()) {
         let problem = if inherits && max_age.is_none() {
             "an application password has no level, and this rule inherits the application's acr; leave it \
              out, or write acr = []"
@@ -290,7 +290,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
             "an application password has no level and no sign-in time; leave it out, or leave acr and \
              max_age_seconds out"
         };
-        section.fault("basic", problem);
+        section.fault("app_passwords", problem);
     }
     let path_characters = path_characters(&mut section);
     if let Some(path) = &path {
@@ -333,7 +333,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         cors_origins: cors_origins.unwrap_or_default(),
         caching: caching.unwrap_or_default(),
         allow_get_body,
-        basic,
+        app_passwords,
         path_characters,
     })
 }

@@ -52,9 +52,11 @@ pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
     ];
     let headers = headers(app).unwrap_or(defaults.headers);
     let pass = pass(app, &headers);
+    let app_password_header = app_password_header(app, &headers, &pass);
     IdentityHeaders {
         headers,
         pass,
+        app_password_header,
         assertion,
         authorization,
         names: app.choice("names", &names).unwrap_or(defaults.names),
@@ -107,6 +109,23 @@ fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<H
         Ok(header)
     });
     passed.unwrap_or_default()
+}
+
+fn app_password_header(
+    app: &mut Section<'_, '_>,
+    own: &[(HeaderName, IdentityValue)],
+    passed: &[HeaderName],
+) -> Option<HeaderName> {
+    app.text("app_password_header", "write a header such as \"X-App-Password\"", |name| {
+        let header = header_name(name)?;
+        if request_fields::is_standard(header.as_str()) || is_taken(header.as_str()) {
+            return Err(format!("{name:?} has another meaning in HTTP; write another header"));
+        }
+        if own.iter().any(|(own, _)| *own == header) || passed.contains(&header) {
+            return Err(format!("{name:?} is in identity_headers or pass_headers too; write another header"));
+        }
+        Ok(header)
+    })
 }
 
 /// Parses a header name. Rejects names that some servers confuse with another name.

@@ -91,7 +91,13 @@ const MAX_NAMED_PASSWORD_LENGTH: usize = 2048;
 pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
     let encoded = after_scheme(header, "basic").filter(|encoded| encoded.len() <= MAX_NAMED_PASSWORD_LENGTH)?;
     let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
-    let (name, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
+    unencoded_password(&decoded)
+}
+
+/// Parses `NAME:PASSWORD`.
+pub fn unencoded_password(text: &[u8]) -> Option<NamedPassword> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= MAX_NAMED_PASSWORD_LENGTH)?;
+    let (name, password) = text.split_once(':')?;
     Some(NamedPassword { name: name.to_owned(), password: Secret::new(password) })
 }
 

@@ -609,6 +609,7 @@ app-passwords-full = You have reached the maximum number of application password
 app-passwords-nowhere = No application accepts application passwords.
 app-password-once = This is your new application password. Copy it now: it will not be shown again.
 app-password-use = Enter it in the program that you use with <bdi>{ $app }</bdi>. The username is <bdi>{ $user }</bdi>.
+app-password-use-header = In the program that you use with <bdi>{ $app }</bdi>, add a header with the name <code>{ $header }</code>. Its value is <bdi>{ $user }</bdi>, a colon, and this password, without spaces.
 app-password-made = For <bdi>{ $app }</bdi>. Created: { $moment }
 app-password-used = Last used: { $moment }
 app-password-unused = Never used

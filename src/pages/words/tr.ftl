@@ -573,6 +573,7 @@ app-passwords-full = Oluşturabileceğiniz en fazla uygulama parolası sayısın
 app-passwords-nowhere = Uygulama parolası kabul eden bir uygulama yok.
 app-password-once = Yeni uygulama parolanız aşağıdadır. Şimdi kopyalayın; bir daha gösterilmeyecek.
 app-password-use = Bu parolayı, <bdi>{ $app }</bdi> için kullandığınız programa girin. Kullanıcı adı: <bdi>{ $user }</bdi>
+app-password-use-header = <bdi>{ $app }</bdi> için kullandığınız programa <code>{ $header }</code> adlı bir üst bilgi (header) ekleyin. Değeri: boşluk bırakmadan <bdi>{ $user }</bdi>, iki nokta ve bu parola.
 app-password-made = Uygulama: <bdi>{ $app }</bdi>. Oluşturulma: { $moment }
 app-password-used = Son kullanım: { $moment }
 app-password-unused = Hiç kullanılmadı

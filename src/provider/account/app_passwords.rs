@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::{HeaderName, Method, StatusCode};
 
 use crate::submission;
 use crate::submission::{Effect, ShownResult};
@@ -120,7 +120,11 @@ async fn show(
     let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
     let query = ctx.query()?;
     let id = query.one("id")?;
-    let newest = passwords.iter().find(|(one, _)| id == Some(one.id().as_str())).map(|(_, app)| *app);
+    let newest = passwords.iter().find(|(one, _)| id == Some(one.id().as_str()));
+    let header_of = |password: &AppPassword| {
+        let app = ctx.sealgate.config.apps.iter().find(|app| app.name == password.app)?;
+        app.identity.app_password_header.as_ref().map(HeaderName::as_str)
+    };
     let made = shown.and_then(ShownResult::secret);
     let page = AppPasswordsPage {
         inside: submission::with_hint(visitor.inside(ctx), shown),
@@ -131,7 +135,12 @@ async fn show(
         name: &typed.name,
         fault,
         needed: visitor.unmet_level(ctx).await?,
-        made: made.zip(newest).map(|(secret, app)| NewAppPassword { password: secret.expose(), user, app }),
+        made: made.zip(newest).map(|(secret, (password, app))| NewAppPassword {
+            password: secret.expose(),
+            user,
+            app,
+            header: header_of(password),
+        }),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
