@@ -16,7 +16,7 @@ help:
 	@echo "make test-quick    formatting, lints, unit tests and tests that start no server (three minutes after the first build)"
 	@echo "make test          all tests"
 	@echo "make test-clients  third-party OpenID Connect clients"
-	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gateway, and attacks on them"
+	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gateway, attacks on them, and login recipes"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented Traefik configuration (builds Traefik first: minutes)"
 	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
@@ -109,10 +109,11 @@ docs:
 	@.ci/install docs
 	PATH="$${CARGO_TARGET_DIR:-target}/tools/bin:$$PATH" mdbook build --dest-dir "$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/book"
 
-# Not part of `make test`: it downloads three applications.
+# Not part of `make test`: it downloads four applications.
 test-apps:
 	@.ci/install apps
 	tests/apps/run.sh
+	tests/apps/logins.sh
 
 test-browser:
 	@.ci/install browser

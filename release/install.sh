@@ -33,3 +33,4 @@ install -D -m 0644 conf/sealgate.toml "$doc/examples/sealgate.toml"
 install -D -m 0644 -t "$doc/examples/proxies" conf/proxies/*
 install -D -m 0644 -t "$doc/examples/prometheus" conf/prometheus/*
 install -D -m 0644 -t "$doc/examples/grafana" conf/grafana/*
+install -D -m 0644 -t "$doc/examples/logins" conf/logins/*

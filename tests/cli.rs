@@ -40,6 +40,8 @@ mod server;
 mod site;
 #[path = "support/softhsm.rs"]
 mod softhsm;
+#[path = "cli/test_login.rs"]
+mod test_login;
 #[path = "cli/transcript.rs"]
 mod transcript;
 #[path = "cli/transfer.rs"]

@@ -9,6 +9,7 @@ use super::config_file::{self, NewApp, Protected};
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::reload;
+use super::test_login;
 use sealgate_admin::answer::Reloaded;
 use sealgate_config::{App, Config, Upstream};
 
@@ -29,6 +30,11 @@ pub(super) enum AppVerb {
         #[arg(value_name = "NAME", allow_hyphen_values = true)]
         name: String,
     },
+    /// Try a recipe for an application's own login form
+    ///
+    /// Signs in to the application with the password on standard input, and prints each request. It prints names of form
+    /// fields and cookies, never values. Needs no configuration. See docs/how-to/application-logins.md.
+    TestLogin(test_login::TestLoginArguments),
 }
 
 #[derive(Debug, Args)]
@@ -52,6 +58,7 @@ pub(super) fn run(verb: AppVerb, file: &Path, output: &Output) -> Result<(), Com
         AppVerb::Add(arguments) => add(arguments, file, output),
         AppVerb::List => list(file, output),
         AppVerb::Remove { name } => remove(&name, file, output),
+        AppVerb::TestLogin(arguments) => test_login::run(&arguments, output),
     }
 }
 

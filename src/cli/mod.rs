@@ -27,6 +27,7 @@ mod provision;
 mod reload;
 mod serve;
 mod store;
+mod test_login;
 mod transfer;
 
 use std::ffi::OsString;

@@ -123,6 +123,19 @@ impl Web {
         Ok(Response::from_parts(parts, body))
     }
 
+    /// Sends a request with secrets, without a proxy of the environment, and returns the response,
+    /// whatever its status.
+    ///
+    /// # Errors
+    /// One line without the URL.
+    pub fn send_secret(&self, request: Request<&[u8]>, timeout: Duration) -> Result<Response<Vec<u8>>, String> {
+        let request = self.agent.configure_request(request).http_status_as_error(false);
+        let request = request.timeout_global(Some(timeout)).proxy(None).build();
+        let (parts, mut body) = self.agent.run(request).map_err(|error| error.to_string())?.into_parts();
+        let body = body.with_config().limit(self.max_bytes).read_to_vec().map_err(|error| error.to_string())?;
+        Ok(Response::from_parts(parts, body))
+    }
+
     /// Fetches and parses the JSON document at `url`.
     ///
     /// # Errors

@@ -20,15 +20,8 @@ if ! cmp -s tests/apps/requirements.txt "$venv/installed"; then
     "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/apps/requirements.txt
     cp tests/apps/requirements.txt "$venv/installed"
 fi
-# Unpack the packages without installing them, because they depend on a web server.
-debian=$PWD/target/apps-dokuwiki
-if [ ! -e "$debian/complete" ]; then
-    rm -rf "$debian"
-    mkdir -p "$debian"
-    (cd "$debian" && apt-get download -q dokuwiki libphp-simplepie php-geshi php-phpseclib3 >/dev/null)
-    for package in "$debian"/*.deb; do dpkg -x "$package" "$debian/root"; done
-    touch "$debian/complete"
-fi
+. tests/apps/dokuwiki.sh
+unpack_dokuwiki
 
 begin apps
 read -r port admin wiki lab calendar files < <(node tests/support/free_ports.mjs 6)
@@ -84,37 +77,10 @@ groups = ["owners"]
 app_passwords = true
 END
 
-# DokuWiki: a copy of the packages' files with its own settings and pages.
 site=$work/dokuwiki
-cp -r "$debian/root/usr/share/dokuwiki" "$site"
-rm -rf "$site/lib/plugins" "$site/lib/tpl" "$site/.htaccess"
-cp -r "$debian/root/var/lib/dokuwiki/lib/." "$site/lib/"
-cp -r "$debian/root/var/lib/dokuwiki/data" "$site/data"
-mkdir "$site/conf" "$site/lib/plugins/authsealgate"
-cp -r "$debian/root/etc/dokuwiki/." "$site/conf/"
-# Remove links that are only valid in an installation.
-find "$site/conf" -xtype l -delete
-grep -rlZ "'/usr/share/php" "$site" --include='*.php' \
-    | xargs -0 sed -i "s#'/usr/share/php#'$debian/root/usr/share/php#g"
-# phpseclib has another name in Debian, and the wiki does not need it.
-sed -i '/phpseclib\/bootstrap/d' "$site"/vendor/composer/autoload_*.php
-cat >"$site/inc/preload.php" <<'END'
-<?php
-define('DOKU_CONF', __DIR__ . '/../conf/');
-define('DOKU_MAIN_CONF', DOKU_CONF);
-define('DOKU_FARM', false);
-END
-cat >"$site/conf/local.php" <<END
-<?php
-\$conf['savedir'] = '$site/data';
-\$conf['useacl'] = 1;
-\$conf['authtype'] = 'authsealgate';
-\$conf['title'] = 'Wiki';
-END
-printf '*\t@ALL\t0\n*\t@user\t8\n' >"$site/conf/acl.auth.php"
+make_wiki "$site" authsealgate
+mkdir "$site/lib/plugins/authsealgate"
 cp conf/apps/dokuwiki-auth.php "$site/lib/plugins/authsealgate/auth.php"
-mkdir -p "$site/data/pages"
-echo "The page that people see." >"$site/data/pages/start.txt"
 php -d display_errors=0 -S "127.0.0.1:$wiki" -t "$site" >"$work/wiki.log" 2>&1 &
 pids+=($!)
 

@@ -128,8 +128,8 @@ fn resolved_in_protocol(document: &str) -> Resolved {
     resolved
 }
 
-/// Checks docs/explanation/threats.md, whose cells are `tests/file.rs: name`. A threat without a
-/// countermeasure has no test.
+/// Checks docs/explanation/threats.md, whose cells are `tests/file.rs: name` or `src/file.rs: name`.
+/// A threat without a countermeasure has no test.
 fn resolved_in_threats(document: &str) -> Resolved {
     let mut resolved = Resolved::default();
     for (row, cell) in cells_of_tests(document) {
@@ -140,9 +140,10 @@ fn resolved_in_threats(document: &str) -> Resolved {
             resolved.fault(format!("a row without a test: {row}"));
         }
         for quote in quoted(cell) {
-            match quote.strip_prefix("tests/").and_then(|quote| quote.split_once(": ")) {
-                Some((file, name)) => resolved.look_for(file, name),
-                None => resolved.fault(format!("no file and test: {quote}")),
+            match quote.split_once(": ") {
+                Some((file, name)) if file.starts_with("src/") => resolved.look_for(file, name),
+                Some((file, name)) if file.starts_with("tests/") => resolved.look_for(&file["tests/".len()..], name),
+                _ => resolved.fault(format!("no file and test: {quote}")),
             }
         }
     }

@@ -1,0 +1,387 @@
+//! The requests of a sign-in: login page, form, redirects, probe.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
+use http::{HeaderMap, HeaderValue, Method, Response};
+use sealgate_domain::secret::Secret;
+use sealgate_system::clock::Clock;
+use serde::Serialize;
+use url::Url;
+use zeroize::Zeroizing;
+
+use crate::form::{FormFields, PageForms, encode};
+use crate::jar::CookieJar;
+use crate::recipe::{FieldValue, FormChoice, LoginRecipe, ResponseMatcher};
+use crate::target::{LoginTarget, shown_path};
+
+/// Maximum length of a page, in bytes.
+pub const MAX_PAGE_BYTES: usize = 1 << 20;
+
+/// Maximum number of redirects after the first request, and after the form.
+const MAX_REDIRECTS: usize = 6;
+
+/// Timeout of one request.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Timeout of the whole sign-in.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Request of a sign-in. It may contain the password and the application's cookies.
+pub struct LoginRequest {
+    pub method: Method,
+    /// URL at the application's upstream.
+    pub url: Url,
+    /// All headers except `Content-Length`, with `Host`.
+    pub headers: HeaderMap,
+    pub body: Zeroizing<Vec<u8>>,
+    /// Time in which the whole response must be received.
+    pub timeout: Duration,
+}
+
+/// Shows method and path only.
+impl fmt::Debug for LoginRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoginRequest({} {})", self.method, shown_path(&self.url))
+    }
+}
+
+/// HTTP client of a sign-in.
+pub trait LoginExchange {
+    /// Sends a request and returns the response with its whole body, whatever its status. Must not
+    /// follow redirects, use a cache or a proxy, and read more than [`MAX_PAGE_BYTES`].
+    ///
+    /// # Errors
+    /// One line without the URL, which may contain secrets.
+    fn exchange(&self, request: LoginRequest) -> impl Future<Output = Result<Response<Vec<u8>>, String>> + Send;
+}
+
+/// A sign-in of one user to one application.
+#[derive(Debug, Clone, Copy)]
+pub struct AppLogin<'a> {
+    pub recipe: &'a LoginRecipe,
+    pub target: &'a LoginTarget,
+    /// User name at the application.
+    pub user: &'a str,
+    pub password: &'a Secret,
+}
+
+/// Result of a sign-in.
+#[derive(Debug)]
+pub enum LoginOutcome {
+    /// The user is signed in; the probe confirmed it.
+    SignedIn(CookieJar),
+    /// The application reported a wrong name or password. Another attempt could lock the account.
+    WrongPassword,
+    /// Anything else.
+    Failed(LoginFault),
+}
+
+/// Reason why a sign-in failed. It contains no password, cookie or query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginFault {
+    pub line: String,
+    /// Whether the sign-in may be tried again with the same password, after a pause. False if the
+    /// application answered the password without an error of its own.
+    pub may_retry: bool,
+}
+
+/// Kind of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoginStepKind {
+    Page,
+    Redirect,
+    Form,
+    Probe,
+}
+
+/// A request and its response, for the operator. It contains names, and no values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LoginStep {
+    pub kind: LoginStepKind,
+    pub method: String,
+    /// Path without query and parameters.
+    pub path: String,
+    pub status: u16,
+    /// Path, or URL at another origin, of a redirect.
+    pub location: Option<String>,
+    /// Names of the sent form fields.
+    pub fields: Vec<String>,
+    /// Names of the cookies in the response.
+    pub cookies: Vec<String>,
+}
+
+struct Page {
+    url: Url,
+    status: u16,
+    location: Option<String>,
+    charset: Option<String>,
+    body: Zeroizing<String>,
+}
+
+impl Page {
+    fn matches(&self, matchers: &[ResponseMatcher]) -> bool {
+        matchers.iter().any(|matcher| matcher.matches(self.status, self.location.as_deref(), &self.body))
+    }
+}
+
+/// Why a sign-in ended early.
+enum Stop {
+    WrongPassword,
+    Failed(LoginFault),
+}
+
+impl From<LoginFault> for Stop {
+    fn from(fault: LoginFault) -> Self {
+        Self::Failed(fault)
+    }
+}
+
+struct Attempt<'a, E> {
+    login: AppLogin<'a>,
+    exchange: &'a E,
+    clock: &'a dyn Clock,
+    observe: &'a mut (dyn FnMut(LoginStep) + Send),
+    jar: CookieJar,
+    deadline: Instant,
+    /// Whether the application has answered a request with the password.
+    is_answered: bool,
+}
+
+/// Signs a user in to an application, with an empty jar. `observe` receives each request.
+///
+/// The password is sent at most once.
+pub async fn sign_in<E: LoginExchange + Sync>(
+    login: AppLogin<'_>,
+    exchange: &E,
+    clock: &dyn Clock,
+    observe: &mut (dyn FnMut(LoginStep) + Send),
+) -> LoginOutcome {
+    let deadline = Instant::now() + TOTAL_TIMEOUT;
+    let jar = CookieJar::default();
+    let mut attempt = Attempt { login, exchange, clock, observe, jar, deadline, is_answered: false };
+    match attempt.run().await {
+        Ok(()) => LoginOutcome::SignedIn(attempt.jar),
+        Err(Stop::WrongPassword) => LoginOutcome::WrongPassword,
+        Err(Stop::Failed(fault)) => LoginOutcome::Failed(fault),
+    }
+}
+
+impl<E: LoginExchange + Sync> Attempt<'_, E> {
+    async fn run(&mut self) -> Result<(), Stop> {
+        let AppLogin { recipe, user, password, .. } = self.login;
+        if [user, password.expose()].iter().any(|text| text.contains(['\r', '\n', '\0'])) {
+            return Err(self.fault("the user name or the password contains a line break or NUL").into());
+        }
+        let url = self.url(&recipe.page)?;
+        let page = self.get(LoginStepKind::Page, url).await?;
+        let page = self.follow(page).await?;
+        let (action, fields) = self.form(&page)?;
+        let names = fields.iter().map(|(name, _)| name.clone()).collect();
+        let body = encode(&fields);
+        drop(fields);
+        let page = self.send(LoginStepKind::Form, Method::POST, action, body, names).await?;
+        self.is_answered = true;
+        self.follow(page).await?;
+        let url = self.url(&recipe.probe)?;
+        let probe = self.get(LoginStepKind::Probe, url).await?;
+        if !probe.matches(&recipe.success) {
+            let path = &recipe.probe;
+            let line = format!("the response to the probe {path} (status {}) matches no success matcher", probe.status);
+            return Err(self.fault(line).into());
+        }
+        if recipe.is_user_in_body && !contains_name(&probe.body, user) {
+            return Err(self.fault("the response to the probe does not contain the user name").into());
+        }
+        Ok(())
+    }
+
+    /// Creates a fault. Once the application has answered the password, it counted the attempt.
+    fn fault(&self, line: impl Into<String>) -> LoginFault {
+        LoginFault { line: line.into(), may_retry: !self.is_answered }
+    }
+
+    fn url(&self, path: &str) -> Result<Url, LoginFault> {
+        self.login.target.url(path).map_err(|_| self.fault(format!("{path:?} is not a path")))
+    }
+
+    async fn get(&mut self, kind: LoginStepKind, url: Url) -> Result<Page, LoginFault> {
+        self.send(kind, Method::GET, url, Zeroizing::default(), Vec::new()).await
+    }
+
+    /// Follows redirects at the upstream's origin, until a page or the failure marker.
+    async fn follow(&mut self, mut page: Page) -> Result<Page, Stop> {
+        let mut is_post = self.is_answered;
+        for _ in 0..=MAX_REDIRECTS {
+            if self.is_answered && page.matches(&self.login.recipe.failure) {
+                return Err(Stop::WrongPassword);
+            }
+            let Some(location) = page.location.as_deref() else { return Ok(page) };
+            let from = shown_path(&page.url);
+            if is_post && [307, 308].contains(&page.status) {
+                let line = format!("{from} requests to send the password again (status {})", page.status);
+                return Err(self.fault(line).into());
+            }
+            let next = self.login.target.resolve(&page.url, location);
+            let next =
+                next.map_err(|to| self.fault(format!("{from} redirects to {to}, which is not at the upstream")))?;
+            page = self.get(LoginStepKind::Redirect, next).await?;
+            is_post = false;
+        }
+        Err(self.fault(format!("the application sent more than {MAX_REDIRECTS} redirects")).into())
+    }
+
+    /// Returns the URL and the fields of the form.
+    fn form(&self, page: &Page) -> Result<(Url, FormFields), LoginFault> {
+        let AppLogin { recipe, target, user, password } = self.login;
+        let (action, mut fields) = if let FormChoice::Action(path) = &recipe.form {
+            (self.url(path)?, FormFields::new())
+        } else {
+            let fault =
+                |line: String| self.fault(format!("{} (status {}): {line}", shown_path(&page.url), page.status));
+            let forms = PageForms::parse(&page.body).map_err(fault)?;
+            let form = forms.choose(&recipe.form, recipe.password_field()).map_err(fault)?;
+            let off =
+                |to: String| fault(format!("the form would send the password to {to}, which is not at the upstream"));
+            let base = forms.base.as_deref().map_or(Ok(page.url.clone()), |base| target.resolve(&page.url, base));
+            // An empty action is the page itself, whatever its base.
+            let action = match form.action.as_str() {
+                "" => page.url.clone(),
+                action => target.resolve(&base.map_err(off)?, action).map_err(off)?,
+            };
+            (action, form.defaults(&recipe.submit).map_err(fault)?)
+        };
+        for (name, pattern) in &recipe.extract {
+            let token = pattern.captures(&page.body).and_then(|found| found.get(1));
+            let token = token.ok_or_else(|| self.fault(format!("extract.{name}: the login page has no such text")))?;
+            set(&mut fields, name, Zeroizing::new(token.as_str().to_owned()));
+        }
+        for (name, value) in &recipe.fields {
+            let value = match value {
+                FieldValue::Password => password.expose().to_owned(),
+                FieldValue::Text(text) => text.replace("{user}", user),
+            };
+            set(&mut fields, name, Zeroizing::new(value));
+        }
+        // The fields are encoded in UTF-8, which is the page's encoding or a superset of it.
+        let is_utf8 = page.charset.as_deref().is_none_or(|charset| ["utf-8", "utf8", "us-ascii"].contains(&charset));
+        if !is_utf8 && fields.iter().any(|(name, value)| !name.is_ascii() || !value.is_ascii()) {
+            let charset = page.charset.as_deref().unwrap_or_default();
+            return Err(self.fault(format!(
+                "the login page has the encoding {charset}, in which only ASCII names and passwords can be sent"
+            )));
+        }
+        Ok((action, fields))
+    }
+
+    async fn send(
+        &mut self,
+        kind: LoginStepKind,
+        method: Method,
+        url: Url,
+        body: Zeroizing<Vec<u8>>,
+        fields: Vec<String>,
+    ) -> Result<Page, LoginFault> {
+        let (name, path) = (format!("{method} {}", shown_path(&url)), shown_path(&url));
+        let retry = |line: String| LoginFault { line, may_retry: true };
+        let timeout = self.deadline.saturating_duration_since(Instant::now()).min(STEP_TIMEOUT);
+        if timeout.is_zero() {
+            return Err(retry(format!("the sign-in took more than {} seconds", TOTAL_TIMEOUT.as_secs())));
+        }
+        let headers = self.headers(&method, &url)?;
+        let request = LoginRequest { method: method.clone(), url: url.clone(), headers, body, timeout };
+        let response = self.exchange.exchange(request).await.map_err(|error| retry(format!("{name}: {error}")))?;
+        let (parts, body) = response.into_parts();
+        let body = Zeroizing::new(body);
+        if body.len() > MAX_PAGE_BYTES {
+            return Err(self.fault(format!("{name}: the page has more than {MAX_PAGE_BYTES} bytes")));
+        }
+        let now = self.clock.now();
+        let mut cookies = Vec::new();
+        for field in parts.headers.get_all(SET_COOKIE) {
+            let text = std::str::from_utf8(field.as_bytes()).unwrap_or_default();
+            if let Some(cookie) = self.jar.store(text, url.path(), now)
+                && !cookies.contains(&cookie)
+            {
+                cookies.push(cookie);
+            }
+        }
+        let text = |name| parts.headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+        let status = parts.status.as_u16();
+        let is_redirect = [301, 302, 303, 307, 308].contains(&status);
+        let location = text(LOCATION).filter(|_| is_redirect).map(str::to_owned);
+        let shown = location.as_deref().map(|location| {
+            self.login.target.resolve(&url, location).map_or_else(|other| other, |own| shown_path(&own))
+        });
+        (self.observe)(LoginStep { kind, method: method.to_string(), path, status, location: shown, fields, cookies });
+        if status >= 500 || status == 429 {
+            return Err(retry(format!("{name}: the application answered with the status {status}")));
+        }
+        let body = Zeroizing::new(String::from_utf8_lossy(&body).into_owned());
+        Ok(Page { url, status, location, charset: text(CONTENT_TYPE).and_then(charset), body })
+    }
+
+    fn headers(&self, method: &Method, url: &Url) -> Result<HeaderMap, LoginFault> {
+        let target = self.login.target;
+        let value = |text: &[u8]| HeaderValue::from_bytes(text).map_err(|_| self.fault("a header cannot be sent"));
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8"));
+        headers.extend(self.login.recipe.headers.clone());
+        headers.insert(HOST, value(target.authority().as_bytes())?);
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if let Some(cookies) = self.jar.header(url.path(), self.clock.now()) {
+            let mut cookies = value(cookies.as_bytes())?;
+            cookies.set_sensitive(true);
+            headers.insert(COOKIE, cookies);
+        }
+        if *method == Method::POST {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+            // Django compares it with its own host.
+            headers.insert(ORIGIN, value(target.origin().as_bytes())?);
+        }
+        Ok(headers)
+    }
+}
+
+/// Replaces the fields of a name, or adds one.
+fn set(fields: &mut FormFields, name: &str, value: Zeroizing<String>) {
+    match fields.iter().position(|(other, _)| other == name) {
+        Some(first) => {
+            let mut index = 0;
+            fields.retain(|(other, _)| {
+                index += 1;
+                index - 1 <= first || other != name
+            });
+            if let Some(field) = fields.get_mut(first) {
+                field.1 = value;
+            }
+        }
+        None => fields.push((name.to_owned(), value)),
+    }
+}
+
+/// Returns the parameter `charset` of `Content-Type`, in lower case.
+fn charset(content_type: &str) -> Option<String> {
+    let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    charsets.next().map(|(_, value)| value.trim().trim_matches('"').to_ascii_lowercase())
+}
+
+/// Returns whether a page contains a name as a whole word, also if it is escaped for HTML.
+fn contains_name(page: &str, name: &str) -> bool {
+    let escaped = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let is_in_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    !name.is_empty()
+        && [name, &escaped, &escaped.replace('"', "&quot;").replace('\'', "&#39;")].iter().any(|name| {
+            page.match_indices(name).any(|(start, found)| {
+                let (before, after) = (page.get(..start), page.get(start + found.len()..));
+                !is_in_word(before.and_then(|text| text.chars().next_back()))
+                    && !is_in_word(after.and_then(|text| text.chars().next()))
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests;

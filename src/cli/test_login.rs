@@ -1,0 +1,118 @@
+//! `sealgate app test-login`: tries a recipe for an application's login form.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use http::{Request, Response};
+use serde_json::json;
+
+use super::failure::CommandFailure;
+use super::output::{Output, printable};
+use super::password;
+use sealgate_app_login::{
+    AppLogin, LoginExchange, LoginOutcome, LoginRecipe, LoginRequest, LoginStep, LoginStepKind, LoginTarget,
+    MAX_PAGE_BYTES, sign_in,
+};
+use sealgate_system::clock::SystemClock;
+use sealgate_system::fetch::Web;
+
+#[derive(Debug, Args)]
+pub(super) struct TestLoginArguments {
+    /// File of the recipe, TOML
+    recipe: PathBuf,
+    /// Scheme, host and port of the application's server
+    #[arg(long, value_name = "URL")]
+    upstream: String,
+    /// User name at the application
+    #[arg(long, value_name = "NAME")]
+    username: String,
+    /// Public host of the application, for the Host header [default: that of the upstream]
+    #[arg(long)]
+    host: Option<String>,
+    /// CA of the upstream's certificate, PEM, if this machine does not trust it
+    #[arg(long, value_name = "FILE")]
+    upstream_ca: Option<PathBuf>,
+}
+
+struct WebExchange(Web);
+
+impl LoginExchange for WebExchange {
+    /// Blocks. The command has nothing else to do.
+    async fn exchange(&self, request: LoginRequest) -> Result<Response<Vec<u8>>, String> {
+        let LoginRequest { method, url, headers, body, timeout } = request;
+        let mut sent = Request::builder().method(method).uri(url.as_str());
+        if let Some(all) = sent.headers_mut() {
+            *all = headers;
+        }
+        let sent = sent.body(body.as_slice()).map_err(|error| error.to_string())?;
+        self.0.send_secret(sent, timeout)
+    }
+}
+
+pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(), CommandFailure> {
+    let TestLoginArguments { recipe: file, upstream, username, host, upstream_ca } = arguments;
+    let in_file = |error: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| in_file(&error))?;
+    let recipe = LoginRecipe::parse(&text).map_err(|error| in_file(&error))?;
+    let target = LoginTarget::new(upstream, host.as_deref()).map_err(CommandFailure::line)?;
+    let password = password::read()?;
+    let limit = u64::try_from(MAX_PAGE_BYTES).unwrap_or(u64::MAX);
+    let web =
+        Web::with_authorities(Duration::from_secs(30), limit, upstream_ca.as_deref()).map_err(CommandFailure::line)?;
+    let login = AppLogin { recipe: &recipe, target: &target, user: username, password: &password };
+
+    let mut steps = Vec::new();
+    let mut observe = |step: LoginStep| {
+        // A closed standard output is reported with the result.
+        let _ = output.sentence(&told(&step));
+        steps.push(step);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(CommandFailure::line)?;
+    let outcome = runtime.block_on(sign_in(login, &WebExchange(web), &SystemClock, &mut observe));
+    let (result, error, may_retry) = match &outcome {
+        LoginOutcome::SignedIn(_) => ("signed_in", None, None),
+        LoginOutcome::WrongPassword => {
+            let line = "the application reports a wrong user name or password; further attempts could lock the account";
+            ("wrong_password", Some(line.to_owned()), Some(false))
+        }
+        LoginOutcome::Failed(fault) => ("failed", Some(fault.line.clone()), Some(fault.may_retry)),
+    };
+    let cookies: Vec<&str> = match &outcome {
+        LoginOutcome::SignedIn(jar) => jar.names().collect(),
+        _ => Vec::new(),
+    };
+    let members =
+        json!({ "result": result, "error": error, "may_retry": may_retry, "cookies": cookies, "steps": steps });
+    match error {
+        None => output.result(&members, || {
+            let names = if cookies.is_empty() { "none".to_owned() } else { cookies.join(", ") };
+            printable(&format!("signed in as {username}, cookies: {names}")) + "\n"
+        }),
+        Some(_) if output.is_json() => {
+            output.result(&members, String::new)?;
+            Err(CommandFailure::Reported(1))
+        }
+        Some(error) => Err(CommandFailure::line(error)),
+    }
+}
+
+/// Returns the line about a request.
+fn told(step: &LoginStep) -> String {
+    let kind = match step.kind {
+        LoginStepKind::Page => "page",
+        LoginStepKind::Redirect => "redirect",
+        LoginStepKind::Form => "form",
+        LoginStepKind::Probe => "probe",
+    };
+    let mut line = format!("{kind}: {} {}: {}", step.method, step.path, step.status);
+    if let Some(location) = &step.location {
+        line += &format!(" to {location}");
+    }
+    for (name, names) in [("fields", &step.fields), ("cookies", &step.cookies)] {
+        if !names.is_empty() {
+            line += &format!("; {name} {}", names.join(", "));
+        }
+    }
+    printable(&line)
+}

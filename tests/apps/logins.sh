@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Recipes of conf/logins with real applications: DokuWiki (Debian's package) and Django's admin. The command
+# signs in with the right password, reports a wrong one, and prints no secret.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+umask 022
+tests/clients/need.sh node curl softhsm2-util php apt-get dpkg
+
+. tests/support/provider.sh
+. tests/apps/dokuwiki.sh
+cargo build --locked --quiet --bin sealgate
+
+python=/usr/bin/python3
+"$python" -c 'import ensurepip' || { echo "python3-venv is missing: run .ci/install apps" >&2; exit 1; }
+venv=$PWD/target/logins-venv
+if ! cmp -s tests/apps/logins-requirements.txt "$venv/installed"; then
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/apps/logins-requirements.txt
+    cp tests/apps/logins-requirements.txt "$venv/installed"
+fi
+unpack_dokuwiki
+
+begin logins
+read -r django wiki < <(node tests/support/free_ports.mjs 2)
+export PASSWORD='correct horse+&=%ü"'
+
+mkdir "$work/django"
+"$venv/bin/python" tests/apps/django_admin.py "$work/django" "$django" anna >"$work/django.log" 2>&1 &
+pids+=($!)
+make_wiki "$work/dokuwiki" authplain
+php -r 'echo "anna:", password_hash(getenv("PASSWORD"), PASSWORD_BCRYPT), ":Anna:anna@example.test:user\n";' \
+    >"$work/dokuwiki/conf/users.auth.php"
+php -d display_errors=0 -S "127.0.0.1:$wiki" -t "$work/dokuwiki" >"$work/wiki.log" 2>&1 &
+pids+=($!)
+
+failed() {
+    echo "$*" >>"$work/faults"
+    for log in django wiki; do echo "--- log of $log"; tail -n 20 "$work/$log.log"; done
+    exit 1
+}
+
+# try STATUS PASSWORD LINE RECIPE PORT [OPTION…]: signs in; the output must contain the line and no secret.
+try() {
+    local expected=$1 password=$2 line=$3 recipe=$4 port=$5 status=0
+    local told
+    told=$(target/debug/sealgate app test-login "conf/logins/$recipe.toml" --upstream "http://127.0.0.1:$port" \
+        --username anna "${@:6}" 2>&1 <<<"$password") || status=$?
+    echo "--- $recipe ${*:6}"
+    echo "$told"
+    [ "$status" = "$expected" ] && [[ $told == *"$line"* ]] || failed "$recipe: status $status, expected $expected: $line"
+    if grep -qiE 'correct|horse|csrfmiddlewaretoken=|sessionid=' <<<"$told"; then failed "$recipe: a secret was printed"; fi
+}
+
+for port in "$django/admin/login/" "$wiki/doku.php"; do
+    for _ in $(seq 100); do
+        if curl -sf --max-time 5 -o "$work/page" "http://127.0.0.1:$port"; then continue 2; fi
+        sleep 0.2
+    done
+    failed "http://127.0.0.1:$port does not answer"
+done
+
+signed_in="signed in as anna"
+refused="the application reports a wrong user name or password"
+try 0 "$PASSWORD" "$signed_in" django-admin "$django"
+try 1 "wrong" "$refused" django-admin "$django"
+try 0 "$PASSWORD" "$signed_in" django-admin "$django" --host admin.example.test
+try 1 "$PASSWORD" "no form with the password field" django-admin "$django" --host other.example.test
+try 0 "$PASSWORD" "$signed_in" dokuwiki "$wiki"
+try 1 "wrong" "$refused" dokuwiki "$wiki"
+echo "recipes: ok"
