@@ -189,7 +189,7 @@ mod tests {
         jar.store("e=6; Max-Age=5; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "/", NOW);
         assert_eq!(sent(&jar, "/"), "c=3; e=6");
         assert_eq!(jar.header("/", NOW.plus(Duration::from_secs(5))).unwrap().as_str(), "c=3");
-        assert!(jar.header("/", NOW.plus(Duration::from_secs(60))).is_none());
+        assert!(jar.header("/", NOW.plus(Duration::from_mins(1))).is_none());
     }
 
     #[test]

@@ -105,14 +105,12 @@ fn told(step: &LoginStep) -> String {
         LoginStepKind::Form => "form",
         LoginStepKind::Probe => "probe",
     };
-    let mut line = format!("{kind}: {} {}: {}", step.method, step.path, step.status);
-    if let Some(location) = &step.location {
-        line += &format!(" to {location}");
-    }
+    let mut parts = vec![format!("{kind}: {} {}: {}", step.method, step.path, step.status)];
+    parts.extend(step.location.as_ref().map(|location| format!(" to {location}")));
     for (name, names) in [("fields", &step.fields), ("cookies", &step.cookies)] {
         if !names.is_empty() {
-            line += &format!("; {name} {}", names.join(", "));
+            parts.push(format!("; {name} {}", names.join(", ")));
         }
     }
-    printable(&line)
+    printable(&parts.concat())
 }

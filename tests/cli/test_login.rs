@@ -110,11 +110,10 @@ fn read(connection: &TcpStream) -> Received {
 }
 
 fn reply(status: &str, headers: &[&str], body: &str) -> Vec<u8> {
-    let mut text = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-    for header in headers {
-        text += &format!("{header}\r\n");
-    }
-    (text + "\r\n" + body).into_bytes()
+    let length = format!("Content-Length: {}", body.len());
+    let status = format!("HTTP/1.1 {status}");
+    let head = [&[&status, "Connection: close", &length], headers].concat();
+    format!("{}\r\n\r\n{body}", head.join("\r\n")).into_bytes()
 }
 
 const FORM: &str = "<form action='/search'><input name=q></form>\
