@@ -43,7 +43,7 @@ impl Mutant {
 
     /// Returns the arguments of cargo that select the target. Unit tests are in the mutant's crate.
     pub(crate) fn target(&self) -> Vec<String> {
-        let of_crate = format!("sealgate-{}", self.part().replace('_', '-'));
+        let of_crate = format!("sealgate-{}", self.part().replace('_', "-"));
         let target =
             if self.test == "lib" { vec!["--package", &of_crate, "--lib"] } else { vec!["--test", &self.test] };
         target.into_iter().map(str::to_owned).collect()
