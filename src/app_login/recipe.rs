@@ -167,8 +167,10 @@ impl LoginRecipe {
             return Err(format!("the recipe has more than {MAX_RECIPE_BYTES} bytes"));
         }
         let raw: RecipeText = toml::from_str(text).map_err(|error| {
-            let line =
-                error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
+            // The span of a missing key means nothing.
+            let is_missing = error.message().starts_with("missing field");
+            let start = error.span().filter(|_| !is_missing).map(|span| span.start);
+            let line = start.and_then(|start| text.get(..start)).map(|before| before.matches('\n').count() + 1);
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
             format!("{place}{}", one_line(error.message()))
         })?;
