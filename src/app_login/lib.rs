@@ -1,6 +1,6 @@
 //! Signs users in to applications that cannot switch off their own login form.
 //!
-//! A [`LoginRecipe`] describes the form of one application. [`sign_in`] fetches the login page,
+//! A [`LoginRecipe`] describes the form of one application. [`sign_in()`] fetches the login page,
 //! posts the user's name and password, and returns the application's cookies as a [`CookieJar`].
 //! The jar belongs to one session of one user at one application and is never sent to a browser.
 //!

@@ -146,8 +146,8 @@ struct Attempt<'a, E> {
     observe: &'a mut (dyn FnMut(LoginStep) + Send),
     jar: CookieJar,
     deadline: Instant,
-    /// Whether the application has answered a request with the password.
-    is_answered: bool,
+    /// Whether a request with the password was sent.
+    is_sent: bool,
 }
 
 /// Signs a user in to an application, with an empty jar. `observe` receives each request.
@@ -161,7 +161,7 @@ pub async fn sign_in<E: LoginExchange + Sync>(
 ) -> LoginOutcome {
     let deadline = Instant::now() + TOTAL_TIMEOUT;
     let jar = CookieJar::default();
-    let mut attempt = Attempt { login, exchange, clock, observe, jar, deadline, is_answered: false };
+    let mut attempt = Attempt { login, exchange, clock, observe, jar, deadline, is_sent: false };
     match attempt.run().await {
         Ok(()) => LoginOutcome::SignedIn(attempt.jar),
         Err(Stop::WrongPassword) => LoginOutcome::WrongPassword,
@@ -182,8 +182,8 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
         let names = fields.iter().map(|(name, _)| name.clone()).collect();
         let body = encode(&fields);
         drop(fields);
+        self.is_sent = true;
         let page = self.send(LoginStepKind::Form, Method::POST, action, body, names).await?;
-        self.is_answered = true;
         self.follow(page).await?;
         let url = self.url(&recipe.probe)?;
         let probe = self.get(LoginStepKind::Probe, url).await?;
@@ -198,9 +198,9 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
         Ok(())
     }
 
-    /// Creates a fault. Once the application has answered the password, it counted the attempt.
+    /// Creates a fault. Once the password was sent, the application may have counted the attempt.
     fn fault(&self, line: impl Into<String>) -> LoginFault {
-        LoginFault { line: line.into(), may_retry: !self.is_answered }
+        LoginFault { line: line.into(), may_retry: !self.is_sent }
     }
 
     fn url(&self, path: &str) -> Result<Url, LoginFault> {
@@ -213,9 +213,9 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
 
     /// Follows redirects at the upstream's origin, until a page or the failure marker.
     async fn follow(&mut self, mut page: Page) -> Result<Page, Stop> {
-        let mut is_post = self.is_answered;
+        let mut is_post = self.is_sent;
         for _ in 0..=MAX_REDIRECTS {
-            if self.is_answered && page.matches(&self.login.recipe.failure) {
+            if self.is_sent && page.matches(&self.login.recipe.failure) {
                 return Err(Stop::WrongPassword);
             }
             let Some(location) = page.location.as_deref() else { return Ok(page) };
@@ -292,7 +292,10 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
         }
         let headers = self.headers(&method, &url)?;
         let request = LoginRequest { method: method.clone(), url: url.clone(), headers, body, timeout };
-        let response = self.exchange.exchange(request).await.map_err(|error| retry(format!("{name}: {error}")))?;
+        let response = self.exchange.exchange(request).await.map_err(|error| {
+            // The application may have counted the attempt although its answer did not arrive.
+            LoginFault { line: format!("{name}: {error}"), may_retry: kind != LoginStepKind::Form }
+        })?;
         let (parts, body) = response.into_parts();
         let body = Zeroizing::new(body);
         if body.len() > MAX_PAGE_BYTES {
@@ -316,11 +319,13 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
             self.login.target.resolve(&url, location).map_or_else(|other| other, |own| shown_path(&own))
         });
         (self.observe)(LoginStep { kind, method: method.to_string(), path, status, location: shown, fields, cookies });
-        if status >= 500 || status == 429 {
+        let body = Zeroizing::new(String::from_utf8_lossy(&body).into_owned());
+        let page = Page { url, status, location, charset: text(CONTENT_TYPE).and_then(charset), body };
+        let is_failure = self.is_sent && page.matches(&self.login.recipe.failure);
+        if (status >= 500 || status == 429) && !is_failure {
             return Err(retry(format!("{name}: the application answered with the status {status}")));
         }
-        let body = Zeroizing::new(String::from_utf8_lossy(&body).into_owned());
-        Ok(Page { url, status, location, charset: text(CONTENT_TYPE).and_then(charset), body })
+        Ok(page)
     }
 
     fn headers(&self, method: &Method, url: &Url) -> Result<HeaderMap, LoginFault> {

@@ -1,7 +1,7 @@
 //! `sealgate explain`: reports the application, the rule and the claim that decide on a request.
 
 use std::io::Read as _;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(super) struct ExplainArguments {
     /// User who has just signed in with the browser
     #[arg(long, value_name = "USER", value_parser = arguments::person)]
     user: Option<Person>,
-    /// Address of the client [default: one for which no rule with networks applies]
+    /// Address of the client, for paths whose rules have networks
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
     /// Authentication level: 1 password, 2 two-factor method, 3 passkey or security key [default: the level that
@@ -53,7 +53,6 @@ pub(super) fn run(
     output: &Output,
 ) -> Result<(), CommandFailure> {
     let ExplainArguments { method, url, token, user, from, level } = arguments;
-    let address = from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let now = SystemClock.now();
     let mut is_disabled = false;
     let (asker, fault) = match (token, user) {
@@ -69,7 +68,7 @@ pub(super) fn run(
         }
         (None, None) => (Asker::Nobody, None),
     };
-    let mut told = explain(access.config(), &method, &url, &asker, address, now).map_err(CommandFailure::line)?;
+    let mut told = explain(access.config(), &method, &url, &asker, from, now).map_err(CommandFailure::line)?;
     // The gateway refuses an invalid token before it evaluates a rule. A public rule ignores the
     // token.
     if let Some(claim) = fault

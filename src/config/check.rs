@@ -146,15 +146,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         trusted: &trusted,
     };
     let apps = apps::apps(root.sections("app"), &own, files);
-    if apps.iter().flatten().flat_map(|app| &app.routes).any(|route| !route.networks.is_empty())
-        && let Some(proxy) = forward_auth.trusted.iter().find(|proxy| !is_within(proxy, &server.trusted_proxies))
-    {
-        let problem = format!(
-            "{proxy} is not in server.trusted_proxies, so all its clients would have its address, and the networks of \
-             routes would not be checked; add it there"
-        );
-        root.fault("forward_auth", &problem);
-    }
+    networks(&root, apps.as_deref().unwrap_or_default(), &server.trusted_proxies, &forward_auth.trusted);
     let clients = clients::clients(&mut root, files);
     let hosts = hosts(issuer.as_ref(), apps.as_deref(), &factors);
     let acme = acme.map(|section| acme::acme(section, files, issuer.as_ref(), &hosts, store.as_ref(), &mut server));
@@ -437,9 +429,30 @@ fn forward_auth(mut section: Section<'_, '_>) -> super::ForwardAuth {
     super::ForwardAuth { trusted: trusted.unwrap_or_default() }
 }
 
-/// Returns whether a network is part of one of the others.
-fn is_within(network: &IpNet, others: &[IpNet]) -> bool {
-    others.iter().any(|other| other.contains(network))
+/// Checks that the address of each client is known where routes depend on it.
+fn networks(root: &Section<'_, '_>, apps: &[App], trusted_proxies: &[IpNet], forward_auth: &[IpNet]) {
+    let networks: Vec<&IpNet> = apps.iter().flat_map(|app| &app.routes).flat_map(|route| &route.networks).collect();
+    if networks.is_empty() {
+        return;
+    }
+    let is_trusted = |proxy: &&IpNet| trusted_proxies.iter().any(|trusted| trusted.contains(*proxy));
+    if let Some(proxy) = forward_auth.iter().find(|proxy| !is_trusted(proxy)) {
+        let problem = format!(
+            "{proxy} is not in server.trusted_proxies, so all its clients would have its address, and the networks of \
+             routes would not be checked; add it there"
+        );
+        root.fault("forward_auth", &problem);
+    }
+    for proxies in trusted_proxies.iter().filter(|proxies| proxies.prefix_len() < proxies.max_prefix_len()) {
+        let overlaps = |network: &&&IpNet| network.contains(proxies) || proxies.contains(**network);
+        if let Some(network) = networks.iter().find(overlaps) {
+            let problem = format!(
+                "{proxies} contains more than one address, and overlaps {network} of a route: every machine in it can \
+                 claim any address; write the addresses of your proxies"
+            );
+            root.warn("server", &problem);
+        }
+    }
 }
 
 fn form_post(mut section: Section<'_, '_>) -> super::FormPost {

@@ -11,6 +11,9 @@ use http::request::Parts;
 pub struct Origin {
     /// Address of the client. Behind a trusted proxy, the address that the proxy reports.
     pub address: IpAddr,
+    /// Whether `address` is the client's. It is not if a trusted proxy does not report a valid
+    /// address: `address` is then that of the proxy.
+    pub is_address_known: bool,
     /// Address of the connection's peer: the client, or a proxy in front of the server.
     pub peer: IpAddr,
     /// Whether the client used TLS, to this server or to the trusted proxy.
@@ -28,7 +31,12 @@ impl Origin {
     /// Returns a placeholder for a request of unknown origin.
     pub const fn unknown() -> Self {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        Self { address: nowhere, peer: nowhere, secure: false, request_id: String::new() }
+        Self { address: nowhere, is_address_known: true, peer: nowhere, secure: false, request_id: String::new() }
+    }
+
+    /// Returns the client's address, or `None` if it is not known.
+    pub fn known_address(&self) -> Option<IpAddr> {
+        self.is_address_known.then_some(self.address)
     }
 
     /// Returns the client's address as text.

@@ -92,7 +92,7 @@ impl Cors {
 /// Returns the response to a preflight (Fetch Standard, CORS-preflight request).
 ///
 /// `None` for other requests, and if the rule of the requested method lists no origins.
-pub(super) fn preflight(place: &RoutePlace, address: IpAddr, head: &Parts) -> Option<Response> {
+pub(super) fn preflight(place: &RoutePlace, address: Option<IpAddr>, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
         return None;
     }

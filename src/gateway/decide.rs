@@ -184,7 +184,7 @@ impl Gateway {
         if gate.routes.is_respelled(&ctx.head.method) {
             return Err(refuse_spelled_method(ctx));
         }
-        let address = ctx.origin.address;
+        let address = ctx.origin.known_address();
         if let Some(answer) = cors::preflight(place, address, ctx.head) {
             return Err(GateReply::new("preflight", answer));
         }
@@ -203,6 +203,7 @@ impl Gateway {
             app: &gate.app,
             issuer: ctx.sealgate.config.issuer.as_str(),
             rule,
+            is_by_network: place.has_networks(),
             destination: destination.map_err(|ambiguous| refuse_path(ctx, ambiguous))?,
             below,
             path_and_query: target,
@@ -251,7 +252,7 @@ impl Gateway {
                 let holds_token = credential.is_in_authorization(identity)
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.takes_app_passwords && app_password::is_in_authorization(headers, identity));
-                permit.for_request(gate.routes.have_method_rules(), holds_token, asked.rule)
+                permit.for_request(gate.routes.have_method_rules(), holds_token, asked)
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
                 Body::Read(body) => return Err(Box::pin(keep_form(ctx, asked, &credential, refused, body)).await),

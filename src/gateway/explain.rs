@@ -83,7 +83,7 @@ pub struct IdentityHeader {
 }
 
 /// Explains the decision on a request. `url` is absolute, and its path is used without
-/// normalization. `address` is the client's.
+/// normalization. `address` is the client's; without one, no rule of a path with networks applies.
 ///
 /// # Errors
 /// If `url` is not an absolute HTTP or HTTPS URL, the method is invalid, or a claim of the token
@@ -93,7 +93,7 @@ pub fn explain(
     method: &str,
     url: &str,
     asker: &Asker,
-    address: IpAddr,
+    address: Option<IpAddr>,
     now: UnixTime,
 ) -> Result<Explanation, &'static str> {
     let explanation = decide(config, method, url, asker, address, now)?;
@@ -126,7 +126,7 @@ fn decide(
     method: &str,
     url: &str,
     asker: &Asker,
-    address: IpAddr,
+    address: Option<IpAddr>,
     now: UnixTime,
 ) -> Result<Explanation, &'static str> {
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is invalid")?;
@@ -166,7 +166,7 @@ fn decide(
     let rule = match place.rule(method.as_str(), address) {
         Ok(rule) => rule,
         Err(NoRule::Method) => {
-            explanation.rule = Some(format!("{} for {}", place.path, place.methods().join(", ")));
+            explanation.rule = Some(format!("{} for {}", place.path, place.methods(address).join(", ")));
             return refused(explanation, "method");
         }
         Err(NoRule::Network) => {
@@ -185,6 +185,7 @@ fn decide(
         app,
         issuer: config.issuer.as_str(),
         rule,
+        is_by_network: place.has_networks(),
         destination: Destination::None,
         below,
         path_and_query: &target,

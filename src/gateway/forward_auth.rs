@@ -246,6 +246,10 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeade
     for name in ALWAYS_EMPTY.into_iter().filter(|name| !named.clone().any(|named| named == name)) {
         answer = answer.and(name, empty());
     }
+    // A proxy that copies this header to the application's request removes the password.
+    if let Some(name) = told.and_then(|identity| identity.app_password_header.clone()) {
+        answer = answer.and(name, empty());
+    }
     for (name, cleaned) in CLEANED_HEADERS {
         let kept = || headers.get(&name).filter(|_| !rewrite.remove.contains(&name)).cloned();
         let value = set(&name).or_else(kept).unwrap_or_else(empty);

@@ -98,10 +98,10 @@ impl Identity {
     /// `methods_ruled` is true if rules of the application name methods. `holds_token` is true if
     /// `Authorization` contains a token or password of Sealgate. The header is then removed, also
     /// on public paths, where it is not verified but would give access to other applications. The
-    /// response is private unless the rule is public or allows shared caching.
+    /// response is private unless the rule is public for all networks, or allows shared caching.
     #[must_use]
-    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route) -> Self {
-        let private = rule.access != Access::Public && rule.caching == Caching::Private;
+    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route, is_by_network: bool) -> Self {
+        let private = (rule.access != Access::Public || is_by_network) && rule.caching == Caching::Private;
         Self { methods_ruled, strips_authorization: self.strips_authorization || holds_token, private, ..self }
     }
 
@@ -375,7 +375,7 @@ mod tests {
     fn method_overrides_are_removed_if_rules_name_methods() {
         let fields: [(&str, &[u8]); 2] = [("x_http_method-override", b"DELETE"), ("x-http-method", b"DELETE")];
         assert_eq!(arrive(&fields, &anna())["x-http-method"], "DELETE");
-        let headers = arrive(&fields, &anna().for_request(true, false, &Route::plain("/", Access::SignedIn)));
+        let headers = arrive(&fields, &anna().for_request(true, false, &Route::plain("/", Access::SignedIn), false));
         assert!(headers.values().all(|value| value != "DELETE"), "{headers:?}");
     }
 

@@ -75,8 +75,8 @@ fn name(path: &[u8]) -> &[u8] {
 #[derive(Debug, Clone)]
 pub(super) struct Subtree<'a> {
     method: &'a str,
-    /// Address of the client.
-    address: IpAddr,
+    /// Address of the client, if it is known.
+    address: Option<IpAddr>,
     rules: Vec<&'a Rule>,
     /// Whether one of these places has no rule for the method.
     is_closed: bool,
@@ -84,7 +84,7 @@ pub(super) struct Subtree<'a> {
 
 impl<'a> Subtree<'a> {
     /// Creates an empty set for a request with this method from this address.
-    pub(super) const fn new(method: &'a str, address: IpAddr) -> Self {
+    pub(super) const fn new(method: &'a str, address: Option<IpAddr>) -> Self {
         Self { method, address, rules: Vec::new(), is_closed: false }
     }
 

@@ -261,8 +261,10 @@ pub(super) struct AccessRequest<'a> {
     pub app: &'a App,
     /// Audience that a token must have, unless the rule or the application sets another.
     pub issuer: &'a str,
-    /// Rule of the path and the method.
+    /// Rule of the path, the method and the network.
     pub rule: &'a Rule,
+    /// Whether clients of other networks get another rule.
+    pub is_by_network: bool,
     /// Destination of a COPY or MOVE.
     pub destination: Destination<'a>,
     /// Rules below the path and the destination, within the depth of the request.
@@ -401,8 +403,6 @@ mod tests {
 
     use http::Request;
 
-    use std::net::{IpAddr, Ipv4Addr};
-
     use super::*;
     use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
     use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationStep};
@@ -533,8 +533,9 @@ mod tests {
             app: &app,
             issuer,
             rule,
+            is_by_network: false,
             destination: Destination::None,
-            below: Subtree::new("GET", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            below: Subtree::new("GET", None),
             path_and_query: target,
             cors,
             now: TIME,
@@ -602,8 +603,9 @@ mod tests {
                 app: &app,
                 issuer,
                 rule: &rule,
+                is_by_network: false,
                 destination: Destination::None,
-                below: Subtree::new("GET", IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                below: Subtree::new("GET", None),
                 path_and_query: &target,
                 cors,
                 now: TIME,

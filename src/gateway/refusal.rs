@@ -70,12 +70,12 @@ pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRep
     );
     let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path allows the method.");
     let answer = ctx.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
-    GateReply::new("method", answer.with(ALLOW, &place.methods().join(", ")))
+    GateReply::new("method", answer.with(ALLOW, &place.methods(ctx.origin.known_address()).join(", ")))
 }
 
 /// Refuses a client from whose network no rule of the path and method applies.
 ///
-/// The response is the same for every path of other networks, so it does not reveal the networks.
+/// The response does not reveal the networks.
 pub(super) fn refuse_network(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateReply {
     tracing::info!(
         request_id = ctx.origin.request_id,

@@ -86,7 +86,8 @@ pub(super) enum NoRule {
 }
 
 impl RoutePlace {
-    /// Returns the rule for this method and this address of a client.
+    /// Returns the rule for this method and this address of a client. An unknown address is in no
+    /// network, and no rule applies to it if any rule of the method has networks.
     ///
     /// The method selects first: rules without methods do not apply to a method that another rule
     /// names. Among the rules of the method, the one with the smallest network that contains the
@@ -95,7 +96,7 @@ impl RoutePlace {
     /// # Errors
     /// If no rule of this path applies. The rules of shorter paths do not apply either, because they
     /// would allow what this path excludes.
-    pub(super) fn rule(&self, method: &str, address: IpAddr) -> Result<&Rule, NoRule> {
+    pub(super) fn rule(&self, method: &str, address: Option<IpAddr>) -> Result<&Rule, NoRule> {
         let names = |rule: &Rule, method: &str| rule.methods.iter().any(|known| known == method);
         let has_rule_for = |method: &str| self.rules.iter().any(|rule| names(rule, method));
         let method = match method {
@@ -108,15 +109,24 @@ impl RoutePlace {
             _ => return Err(NoRule::Method),
         };
         let applies = |rule: &&Rule| method.map_or_else(|| rule.methods.is_empty(), |method| names(rule, method));
-        let address = address.to_canonical();
+        if address.is_none() && self.rules.iter().filter(applies).any(|rule| !rule.networks.is_empty()) {
+            return Err(NoRule::Network);
+        }
+        let address = address.map(|address| address.to_canonical());
         let smallest = self.rules.iter().filter(applies).filter_map(|rule| Some((prefix_length(rule, address)?, rule)));
         smallest.max_by_key(|(length, _)| *length).map(|(_, rule)| rule).ok_or(NoRule::Network)
     }
 
-    /// Returns the methods that at least one rule of this path applies to, sorted.
-    pub(super) fn methods(&self) -> Vec<&str> {
-        let mut methods: Vec<&str> = self.rules.iter().flat_map(|rule| &rule.methods).map(String::as_str).collect();
-        if self.rules.iter().any(|rule| rule.methods.is_empty()) {
+    /// Returns whether any rule of this path is for some networks.
+    pub(super) fn has_networks(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.networks.is_empty())
+    }
+
+    /// Returns the methods for which a rule of this path applies to the address, sorted.
+    pub(super) fn methods(&self, address: Option<IpAddr>) -> Vec<&str> {
+        let rules = || self.rules.iter().filter(|rule| prefix_length(rule, address).is_some());
+        let mut methods: Vec<&str> = rules().flat_map(|rule| &rule.methods).map(String::as_str).collect();
+        if rules().any(|rule| rule.methods.is_empty()) {
             methods.extend(METHODS.iter().filter(|method| is_ordinary(method)));
         }
         if methods.contains(&"GET") && !methods.contains(&"HEAD") {
@@ -149,8 +159,8 @@ impl RoutePlace {
 
     /// Returns whether every request to this path is allowed without credentials.
     fn is_open(&self) -> bool {
-        self.rules.iter().all(|rule| rule.access == Access::Public)
-            && self.rules.iter().any(|rule| rule.methods.is_empty() && rule.networks.is_empty())
+        self.rules.iter().all(|rule| rule.access == Access::Public && rule.networks.is_empty())
+            && self.rules.iter().any(|rule| rule.methods.is_empty())
     }
 
     /// Returns whether a server might bypass these rules for a path below this exact path.
@@ -179,10 +189,11 @@ impl RoutePlace {
 
 /// Returns the length of the rule's longest network prefix that contains the address, plus one; 0 for
 /// a rule without networks, and `None` for a rule of other networks.
-fn prefix_length(rule: &Rule, address: IpAddr) -> Option<u8> {
+fn prefix_length(rule: &Rule, address: Option<IpAddr>) -> Option<u8> {
     if rule.networks.is_empty() {
         return Some(0);
     }
+    let address = address?;
     let containing = rule.networks.iter().filter(|network| network.contains(&address));
     containing.map(|network| network.prefix_len() + 1).max()
 }
@@ -439,7 +450,7 @@ mod tests {
 
     use super::*;
 
-    const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const LOCAL: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
     fn routes(paths: &[(&str, Access)]) -> Routes {
         let rules: Vec<Rule> = paths.iter().map(|(path, access)| Rule::plain(path, *access)).collect();
@@ -547,7 +558,7 @@ mod tests {
         assert_eq!(rule("/files/x", "PUT").unwrap().1, Access::Bearer);
         assert_eq!(rule("/files/x", "GET").unwrap().1, Access::Public);
         let place = routes.find(&CanonicalPath::parse("/api").unwrap()).unwrap().unwrap();
-        assert_eq!(place.methods(), ["DELETE", "GET", "HEAD", "POST"]);
+        assert_eq!(place.methods(LOCAL), ["DELETE", "GET", "HEAD", "POST"]);
         // Rules without methods apply to registered methods only.
         assert_eq!(rule("/", "PROPFIND").unwrap().1, Access::Public);
         for method in ["FOO", "TRACE", "CONNECT", "PURGE", "X"] {

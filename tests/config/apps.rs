@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sealgate_config::Upstream;
 
-use super::{APP, REQUIRED, base, fault, faults, parse, starts, warnings, with, with_app};
+use super::{APP, REQUIRED, base, fault, faults, lines, parse, starts, warnings, with, with_app};
 
 #[test]
 fn application_needs_a_name_a_host_an_upstream_and_a_route() {
@@ -551,6 +551,10 @@ fn rules_of_one_path_may_differ_by_network() {
     starts(&fault(&rules(office, "networks = [\"10.0.0.1/8\"]")), "app[0].route[2].networks[0]: ");
     let all = "app[0].route[2].networks[0]: 0.0.0.0/0 is every address, so the rule has no condition; leave";
     starts(&fault(&rules(office, "networks = [\"0.0.0.0/0\"]")), all);
+    for mapped in ["::ffff:10.0.0.0/104", "::ffff:10.0.0.7"] {
+        let start = format!("app[0].route[2].networks[0]: {mapped:?} is an IPv4 network in IPv6 form");
+        starts(&fault(&rules(office, &format!("networks = [{mapped:?}]"))), &start);
+    }
     starts(&fault(&rules(office, "networks = [\"office\"]")), "app[0].route[2].networks[0]: ");
 }
 
@@ -562,8 +566,13 @@ fn networks_need_the_address_of_each_forward_auth_client() {
             "{REQUIRED}server.trusted_proxies = [{proxies}]\nforward_auth.trusted = [\"192.0.2.0/28\"]\n{APP}{rule}"
         )
     };
-    for proxies in ["\"192.0.2.0/28\"", "\"198.51.100.1\", \"192.0.2.0/24\""] {
-        parse(&text(proxies));
+    for proxies in ["\"192.0.2.0/28\"", "\"198.51.100.1\", \"192.0.2.0/24\"", "\"192.0.2.0/28\", \"10.0.0.1\""] {
+        assert!(parse(&text(proxies)).warnings.is_empty(), "{proxies}");
+    }
+    // Machines in a trusted network can claim any address.
+    for proxies in ["\"192.0.2.0/28\", \"10.1.0.0/16\"", "\"192.0.2.0/28\", \"10.0.0.0/7\""] {
+        let warned = lines(&parse(&text(proxies)).warnings);
+        assert!(warned[0].contains("overlaps 10.0.0.0/8 of a route"), "{warned:?}");
     }
     for proxies in ["", "\"192.0.2.1\"", "\"192.0.2.0/29\"", "\"198.51.100.0/24\""] {
         let start =

@@ -94,7 +94,13 @@ impl Answers {
     async fn answer(&self, address: &str, request: Request<Bytes>) -> Option<Response<Bytes>> {
         let (mut head, body) = request.into_parts();
         let peer: IpAddr = address.parse().unwrap();
-        head.extensions.insert(Origin { address: peer, peer, secure: true, request_id: "request-1".into() });
+        head.extensions.insert(Origin {
+            address: peer,
+            peer,
+            secure: true,
+            request_id: "request-1".into(),
+            ..Origin::unknown()
+        });
         match self.site.decide(&head).await {
             RouteDecision::Answer(response) => Some(response),
             RouteDecision::Local { body_limit, .. } if body.len() > body_limit => {

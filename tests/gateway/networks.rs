@@ -6,7 +6,7 @@ use sealgate_edge::origin::Origin;
 use sealgate_edge::{Front, RouteDecision};
 
 use crate::browser::Browser;
-use crate::world::{ANNA, BEN, World};
+use crate::world::{ANNA, BEN, World, request};
 
 /// Anna is in the group `staff`, Ben is not.
 const APPS: &str = r#"
@@ -43,6 +43,14 @@ const APPS: &str = r#"
     access = "public"
     [[app.route]]
     path = "/files/"
+    access = "public"
+    [[app.route]]
+    path = "/hook.php"
+    methods = ["POST"]
+    networks = ["198.51.100.7"]
+    access = "public"
+    [[app.route]]
+    path = "/hook.php"
     access = "public"
 "#;
 
@@ -135,6 +143,55 @@ async fn no_other_spelling_of_a_path_avoids_its_networks() {
 }
 
 #[tokio::test]
+async fn no_path_below_a_script_avoids_its_networks() {
+    let world = World::with(APPS).await;
+    let browser = signed_in(&world, ANNA, "10.2.0.1").await;
+    browser.send("POST", &at("/hook.php"), &[], "").await.assert_refused(403, "access_denied");
+    for path in ["/hook.php/x", "/hook.php%3Fx", "/hook.php%23x"] {
+        browser.send("POST", &at(path), &[], "").await.assert_refused(400, "invalid_request");
+    }
+}
+
+#[tokio::test]
+async fn public_answers_of_some_networks_are_private() {
+    let world = World::with(APPS).await;
+    let is_private = async |address: &str, url: &str| {
+        let (mut head, _) = request("GET", url, &[], "").into_parts();
+        let address = address.parse().unwrap();
+        head.extensions.insert(Origin { address, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
+        match world.site.decide(&head).await {
+            RouteDecision::Forward(forward) => forward.rewrite.answer.private,
+            other => panic!("not forwarded: {other:?}"),
+        }
+    };
+    assert!(is_private("198.51.100.7", &at("/hooks/a")).await);
+    assert!(is_private("10.2.0.1", &at("/files/a")).await);
+    assert!(!is_private("10.2.0.1", "https://wiki.test/public/a").await);
+}
+
+#[tokio::test]
+async fn a_client_of_unknown_address_is_in_no_network() {
+    let world = World::with(APPS).await;
+    let status = async |method: &str, path: &str| {
+        let (mut head, _) = request(method, &at(path), &[], "").into_parts();
+        // A trusted proxy in the rule's network reports no address of its client.
+        let address = "10.1.0.1".parse().unwrap();
+        let origin = Origin { address, is_address_known: false, request_id: "request-1".into(), ..Origin::unknown() };
+        head.extensions.insert(origin);
+        match world.site.decide(&head).await {
+            RouteDecision::Answer(response) => response.status().as_u16(),
+            RouteDecision::Forward(_) => 200,
+            RouteDecision::Local { .. } => panic!("a page of the provider"),
+        }
+    };
+    for (method, path) in [("GET", "/x"), ("GET", "/admin/x"), ("GET", "/files/a"), ("POST", "/hook.php")] {
+        assert_eq!(status(method, path).await, 403, "{method} {path}");
+    }
+    // No rule of the method has networks.
+    assert_eq!(status("PUT", "/files/a").await, 200);
+}
+
+#[tokio::test]
 async fn a_preflight_is_answered_in_the_networks_of_the_rule_only() {
     let world = World::with(APPS).await;
     let mut browser = Browser::new(&world);
@@ -157,7 +214,13 @@ async fn a_forward_auth_request_has_the_address_of_the_proxys_client() {
         let mut head = request.body(Bytes::new()).unwrap().into_parts().0;
         // The edge reads the client's address from the header of a trusted proxy.
         let (address, peer) = (client.parse().unwrap(), "192.0.2.200".parse().unwrap());
-        head.extensions.insert(Origin { address, peer, secure: true, request_id: "request-1".into() });
+        head.extensions.insert(Origin {
+            address,
+            peer,
+            secure: true,
+            request_id: "request-1".into(),
+            ..Origin::unknown()
+        });
         match world.site.decide(&head).await {
             RouteDecision::Answer(response) => response.status().as_u16(),
             other => panic!("not answered: {other:?}"),

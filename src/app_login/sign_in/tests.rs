@@ -180,7 +180,8 @@ async fn errors_of_the_application_may_be_tried_again() {
         let (line, may_retry) = fault(path, || reply(503, &[], "wrong")).await;
         assert!(line.ends_with("answered with the status 503") && may_retry, "{line}");
         let (line, may_retry) = fault(path, || Err("timeout".to_owned())).await;
-        assert!(line.ends_with(": timeout") && may_retry, "{line}");
+        // The application may have counted a password although its answer did not arrive.
+        assert!(line.ends_with(": timeout") && may_retry == (path != "/check;s=1"), "{line}");
     }
     let (line, may_retry) = fault("/login", || reply(200, &[], "Maintenance")).await;
     assert!(line.starts_with("/login (status 200): the login page has no form") && may_retry, "{line}");

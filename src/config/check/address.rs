@@ -64,16 +64,25 @@ pub(super) fn clients(text: &str) -> Result<IpNet, String> {
     network(text, "the rule has no condition; leave networks out")
 }
 
+/// Returns the error of an IPv4 network in IPv6 form, which no address would match: addresses are
+/// compared in IPv4 form.
+fn mapped(text: &str) -> String {
+    format!("{text:?} is an IPv4 network in IPv6 form; write it in IPv4 form, such as \"10.0.0.0/8\"")
+}
+
 /// Parses a network or a single address. `consequence` says what a network of all addresses means.
 fn network(text: &str, consequence: &str) -> Result<IpNet, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(IpNet::from(address));
+        return if address.to_canonical() == address { Ok(IpNet::from(address)) } else { Err(mapped(text)) };
     }
     let network: IpNet = text
         .parse()
         .map_err(|_| format!("{text:?} is not a network; write one such as \"10.0.0.0/8\" or \"192.0.2.7\""))?;
     if network.prefix_len() == 0 {
         return Err(format!("{text} is every address, so {consequence}"));
+    }
+    if network.addr().to_canonical() != network.addr() {
+        return Err(mapped(text));
     }
     if network.trunc() != network {
         return Err(format!(

@@ -14,6 +14,16 @@ pub(crate) fn peer(session: &ServerSession) -> IpAddr {
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
+/// Client behind trusted proxies.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ForwardedClient {
+    pub(crate) address: IpAddr,
+    /// Whether the address is the client's, and not that of a proxy that reported none.
+    pub(crate) is_known: bool,
+    /// Whether the client uses TLS.
+    pub(crate) secure: bool,
+}
+
 /// Returns the client's address and whether the client uses TLS.
 ///
 /// `peer` is the address of the connection, and `own_tls` whether the connection uses TLS. Any
@@ -28,11 +38,11 @@ pub(crate) fn peer(session: &ServerSession) -> IpAddr {
 /// `X-Forwarded-Proto` is read from the right too. The element of the proxy that the client
 /// connected to counts, or the first element if the list is too short. `ws` and `wss` mean `http`
 /// and `https`.
-pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
+pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> ForwardedClient {
     let peer = peer.to_canonical();
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
     if !is_trusted(&peer) {
-        return (peer, own_tls);
+        return ForwardedClient { address: peer, is_known: true, secure: own_tls };
     }
     let mut address = peer;
     let lines = headers.get_all(FORWARDED_FOR).iter();
@@ -47,15 +57,21 @@ pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, t
             hops += 1;
             match str::from_utf8(hop).ok().and_then(|hop| hop_address(hop.trim_matches([' ', '\t']))) {
                 Some(hop) => address = hop,
-                None => return (peer, secure(own_tls, headers, 1)),
+                None => {
+                    return ForwardedClient { address: peer, is_known: false, secure: secure(own_tls, headers, 1) };
+                }
             }
         }
     }
-    (address, secure(own_tls, headers, hops))
+    ForwardedClient { address, is_known: hops > 0, secure: secure(own_tls, headers, hops) }
 }
 
-/// Parses an element of `X-Forwarded-For`: an address, to which some proxies add a port.
+/// Parses an element of `X-Forwarded-For`: an address, to which some proxies add a port or the zone
+/// of a link-local address (RFC 4007 §11).
 fn hop_address(text: &str) -> Option<IpAddr> {
+    if let Some((address, _zone)) = text.split_once('%') {
+        return address.trim_start_matches('[').parse().ok().map(IpAddr::V6);
+    }
     let address = text.parse::<IpAddr>().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()));
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
     address.or_else(bracketed).map(|address| address.to_canonical())
@@ -93,7 +109,7 @@ mod tests {
     }
 
     fn client(peer: &str, lines: &[&str]) -> String {
-        client_address(peer.parse().unwrap(), false, &headers(lines), &nets()).0.to_string()
+        client_address(peer.parse().unwrap(), false, &headers(lines), &nets()).address.to_string()
     }
 
     #[test]
@@ -144,7 +160,8 @@ mod tests {
             let mut two = HeaderMap::from_iter([(FORWARDED_FOR, HeaderValue::from_bytes(claim).unwrap())]);
             two.append(FORWARDED_FOR, HeaderValue::from_static("198.51.100.7"));
             for headers in [one, two] {
-                let (address, _) = client_address("10.0.0.1".parse().unwrap(), false, &headers, &nets());
+                let ForwardedClient { address, .. } =
+                    client_address("10.0.0.1".parse().unwrap(), false, &headers, &nets());
                 assert_eq!(address.to_string(), "198.51.100.7", "{claim:?}");
             }
         }
@@ -153,7 +170,7 @@ mod tests {
     #[test]
     fn the_scheme_of_a_trusted_proxy_counts() {
         let proto = |value: &'static str| HeaderMap::from_iter([(FORWARDED_PROTO, HeaderValue::from_static(value))]);
-        let secure = |peer: &str, own, value| client_address(peer.parse().unwrap(), own, &proto(value), &nets()).1;
+        let secure = |peer: &str, own, value| client_address(peer.parse().unwrap(), own, &proto(value), &nets()).secure;
         assert!(secure("10.0.0.1", false, "https"));
         assert!(!secure("10.0.0.1", true, "http"));
         assert!(!secure("10.0.0.1", false, "https, http"), "a list is read from the right");
@@ -169,7 +186,7 @@ mod tests {
         let secure = |hops: &'static str, schemes: &'static str| {
             let fields = [(FORWARDED_FOR, hops), (FORWARDED_PROTO, schemes)];
             let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
-            client_address("10.0.0.1".parse().unwrap(), false, &HeaderMap::from_iter(fields), &nets()).1
+            client_address("10.0.0.1".parse().unwrap(), false, &HeaderMap::from_iter(fields), &nets()).secure
         };
         assert!(secure("198.51.100.7, 10.2.2.2", "https, http"));
         assert!(!secure("198.51.100.7, 10.2.2.2", "http, https"));
@@ -190,7 +207,7 @@ mod tests {
         fn an_untrusted_peer_is_always_the_client(peer in any_address(), list in "[ -~]{0,60}") {
             let peer = peer.to_canonical();
             prop_assume!(!nets().iter().any(|net| net.contains(&peer)));
-            let (address, secure) = client_address(peer, true, &headers(&[&list]), &nets());
+            let ForwardedClient { address, secure, .. } = client_address(peer, true, &headers(&[&list]), &nets());
             prop_assert_eq!(address, peer);
             prop_assert!(secure);
         }
@@ -206,7 +223,7 @@ mod tests {
                 list = format!("{list}, {}", IpAddr::V4((0x0a00_0000 | low).into()));
             }
             let peer: IpAddr = "10.0.0.1".parse().unwrap();
-            prop_assert_eq!(client_address(peer, false, &headers(&[&list]), &nets()).0, client);
+            prop_assert_eq!(client_address(peer, false, &headers(&[&list]), &nets()).address, client);
         }
 
         #[test]
@@ -216,7 +233,7 @@ mod tests {
             let mut elements: Vec<String> = hops.iter().map(ToString::to_string).collect();
             elements.insert(at.min(elements.len()), rubbish);
             let list = elements.join(", ");
-            let (address, _) = client_address(peer, false, &headers(&[&list]), &nets());
+            let ForwardedClient { address, .. } = client_address(peer, false, &headers(&[&list]), &nets());
             let named = elements.iter().any(|element| hop_address(element.trim()) == Some(address));
             prop_assert!(address == peer.to_canonical() || named);
         }

@@ -27,7 +27,7 @@ use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::body::{BodyFault, close_http1, discard_short_body, linger, read_body, refuse_body, respond};
-use super::client_address::{client_address, peer};
+use super::client_address::{ForwardedClient, client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_be_long_lived};
 use super::fields::{check_head, is_of_one_connection, join_cookies, normalize_host, refused};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
@@ -86,10 +86,11 @@ impl Proxy {
         let peer = peer(session);
         let own_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
         let headers = &session.req_header().headers;
-        let (address, secure) = client_address(peer, own_tls, headers, &self.trusted_proxies);
+        let ForwardedClient { address, is_known, secure } =
+            client_address(peer, own_tls, headers, &self.trusted_proxies);
         let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
         let request_id = self.is_trusted(peer).then(given).flatten().unwrap_or_else(|| self.request_ids.next());
-        Origin { address, peer, secure, request_id }
+        Origin { address, is_address_known: is_known, peer, secure, request_id }
     }
 
     fn is_trusted(&self, peer: IpAddr) -> bool {

@@ -6,7 +6,7 @@ use http::uri::PathAndQuery;
 use crate::cors::Cors;
 use crate::headers;
 use crate::headers::Identity;
-use crate::route::Rule;
+use crate::policy::AccessRequest;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
 
@@ -33,8 +33,9 @@ impl Permit {
     }
 
     /// Adds the properties of the request and its rule; see `Identity::for_request`.
-    pub(crate) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Rule) -> Self {
-        Self { identity: self.identity.for_request(methods_ruled, holds_token, rule), ..self }
+    pub(crate) fn for_request(self, methods_ruled: bool, holds_token: bool, asked: &AccessRequest<'_>) -> Self {
+        let identity = self.identity.for_request(methods_ruled, holds_token, asked.rule, asked.is_by_network);
+        Self { identity, ..self }
     }
 
     /// Adds a signed assertion.
