@@ -135,10 +135,8 @@ async fn a_disk_that_becomes_read_only_stops_writes_and_loses_nothing() {
     let examined = instance.try_run(&["doctor", "--json", "--skip", "hardening"], "");
     assert_eq!(examined.status.code(), Some(2));
     let found = String::from_utf8(examined.stdout).unwrap();
-    assert!(
-        found.contains("is on a read-only file system: see the kernel's log, stop the server and run fsck"),
-        "{found}"
-    );
+    // Recent kernels do not report such a disk as read-only to other programs; the server does.
+    assert!(found.contains("the store cannot write: its disk became read-only"), "{found}");
     assert!(!instance.has_ended());
 
     // The kernel does not permit making it writable again: the operator must stop the server and
