@@ -10,6 +10,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::appearance::Logo;
+use super::fixed_headers::FixedHeaders;
 use super::issuer::{IssuerUrl, authority};
 use super::tls::TlsConfig;
 use sealgate_domain::assurance::AssuranceLevel;
@@ -54,6 +55,8 @@ pub struct App {
     /// request in flight holds them.
     #[serde(flatten)]
     pub identity: Arc<IdentityHeaders>,
+    #[serde(flatten)]
+    pub fixed_headers: FixedHeaders,
     /// Whether the client's `Host` header is forwarded. If not, `Host` is the upstream's address.
     pub preserve_host: bool,
     /// Maximum number of concurrent requests to the application. Further requests wait.
@@ -197,6 +200,9 @@ pub struct IdentityHeaders {
     /// every request. Without one, programs use HTTP Basic.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub app_password_header: Option<HeaderName>,
+    /// Names of [`App::fixed_headers`] in requests. Clients cannot send them.
+    #[serde(skip)]
+    pub fixed: Vec<HeaderName>,
     /// Whether a signed assertion (a JWT) is sent.
     pub assertion: bool,
     /// Treatment of the client's `Authorization` header.
@@ -218,6 +224,7 @@ impl Default for IdentityHeaders {
             headers: headers.into(),
             pass: Vec::new(),
             app_password_header: None,
+            fixed: Vec::new(),
             assertion: false,
             authorization: AuthorizationHeader::Pass,
             names: Names::AsciiPercent,

@@ -8,6 +8,7 @@ mod address;
 mod apps;
 mod clients;
 mod factors;
+mod fixed_headers;
 mod hsm;
 mod identity;
 mod mail;

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::acme::read_mac_key;
 use crate::appearance::{Logo, MAX_LOGO_BYTES};
+use crate::fixed_headers::read_header_file;
 use crate::telemetry::read_export_headers;
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
@@ -112,6 +113,14 @@ impl Files {
         let path = self.path(text)?;
         let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         read_export_headers(&path)?;
+        Ok(path)
+    }
+
+    /// Checks the file with the value of a header.
+    pub(super) fn header_value(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
+        read_header_file(&path)?;
         Ok(path)
     }
 

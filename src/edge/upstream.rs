@@ -4,6 +4,7 @@
 //! round-robin over the servers that accept connections.
 
 mod fair_queue;
+mod fields;
 mod handle;
 mod pinned;
 mod server;
@@ -20,9 +21,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::listen::certificate::Stamp;
+use super::listen::certificate::{Stamp, stamp};
 use fair_queue::FairQueue;
 pub(super) use fair_queue::QueueSlot;
+use fields::UpstreamFields;
 pub(super) use handle::Handle;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
 use sealgate_config::{App, Upstream};
@@ -30,7 +32,7 @@ pub(super) use server::UpstreamServer;
 use source::LookupAnswer;
 pub use source::Resolver;
 use source::{Address, UpstreamPlace, UpstreamSource};
-use trust::{UpstreamTrust, stamps};
+use trust::UpstreamTrust;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
@@ -47,12 +49,35 @@ pub struct Upstreams {
     servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
     fair_queue: Arc<FairQueue>,
-    /// File stamps and trust settings. Locked while the list of servers is rebuilt.
-    trust: Mutex<(Vec<Stamp>, UpstreamTrust)>,
+    /// Locked while the list of servers is rebuilt.
+    files: Mutex<UpstreamFiles>,
+}
+
+/// Contents of the files of an application's settings.
+struct UpstreamFiles {
+    /// Stamps of the files when they were read.
+    stamps: Vec<Stamp>,
+    trust: UpstreamTrust,
+    fields: Arc<UpstreamFields>,
+}
+
+impl UpstreamFiles {
+    fn read(app: &App) -> Result<Self, String> {
+        // The stamps are taken first, so that a change during the reads is found later.
+        let stamps = Self::stamps(app);
+        let trust = UpstreamTrust::read(&app.upstream_tls)?;
+        let fields = Arc::new(UpstreamFields::read(&app.fixed_headers)?);
+        Ok(Self { stamps, trust, fields })
+    }
+
+    fn stamps(app: &App) -> Vec<Stamp> {
+        let headers = app.fixed_headers.request_files.iter().map(|(_, file)| file);
+        trust::files(&app.upstream_tls).chain(headers).map(|file| stamp(file)).collect()
+    }
 }
 
 impl Upstreams {
-    /// Creates the servers of the application and reads the certificates.
+    /// Creates the servers of the application and reads the files.
     ///
     /// Upstreams with a host name have no server until [`Upstreams::find_names`].
     ///
@@ -69,8 +94,7 @@ impl Upstreams {
             .map(|upstream| UpstreamSource::new(app, upstream))
             .collect::<Result<_, _>>()
             .map_err(fault)?;
-        let stamps = stamps(&app.upstream_tls);
-        let trust = UpstreamTrust::read(&app.upstream_tls).map_err(fault)?;
+        let files = UpstreamFiles::read(app).map_err(fault)?;
         let upstreams = Self {
             app: app.clone(),
             resolver: resolver.clone(),
@@ -78,7 +102,7 @@ impl Upstreams {
             servers: RwLock::new(Arc::new([])),
             turn: AtomicUsize::new(0),
             fair_queue: Arc::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
-            trust: Mutex::new((stamps, trust)),
+            files: Mutex::new(files),
         };
         upstreams.rebuild_servers().map_err(fault)?;
         Ok(upstreams)
@@ -221,7 +245,7 @@ impl Upstreams {
         Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Checks the servers, resolves names and reloads certificates, until `stop` becomes true or
+    /// Checks the servers, resolves names and reloads changed files, until `stop` becomes true or
     /// its sender is dropped.
     pub async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut lookups = JoinSet::new();
@@ -236,8 +260,8 @@ impl Upstreams {
             }
             checks.join_all().await;
             let this = Arc::clone(&self);
-            if let Err(error) = tokio::task::spawn_blocking(move || this.reload_changed_certificates()).await {
-                tracing::error!(%error, "checking the certificate files of an upstream failed");
+            if let Err(error) = tokio::task::spawn_blocking(move || this.reload_changed_files()).await {
+                tracing::error!(%error, "checking the certificate and header files of an upstream failed");
             }
             if timeout(CHECK_INTERVAL, stop.wait_for(|stop| *stop)).await.is_ok() {
                 return;
@@ -301,36 +325,37 @@ impl Upstreams {
         }
     }
 
-    /// Reloads the certificates if their files have changed. Blocking I/O.
-    fn reload_changed_certificates(&self) {
-        let (app, stamps) = (&self.app.name, stamps(&self.app.upstream_tls));
+    /// Reloads the files of the settings if one has changed. Blocking I/O.
+    fn reload_changed_files(&self) {
+        let app = &self.app.name;
         {
-            let mut trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
-            if trust.0 == stamps {
+            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+            let stamps = UpstreamFiles::stamps(&self.app);
+            if files.stamps == stamps {
                 return;
             }
-            trust.0 = stamps;
-            match UpstreamTrust::read(&self.app.upstream_tls) {
-                Ok(new) => trust.1 = new,
+            files.stamps = stamps;
+            match UpstreamFiles::read(&self.app) {
+                Ok(new) => *files = new,
                 Err(why) => {
                     tracing::warn!(
                         app,
                         why,
-                        "the new certificate files for the upstreams cannot be used; the current ones stay in use"
+                        "the changed certificate or header files for the upstreams cannot be used; the current ones stay in use"
                     );
                     return;
                 }
             }
         }
         match self.rebuild_servers() {
-            Ok(()) => tracing::info!(app, "loaded new certificate files for the upstreams"),
-            Err(why) => tracing::error!(app, why, "cannot use the new certificates for the upstreams"),
+            Ok(()) => tracing::info!(app, "loaded changed certificate or header files for the upstreams"),
+            Err(why) => tracing::error!(app, why, "cannot use the changed files for the upstreams"),
         }
     }
 
     /// Rebuilds the list of servers from the addresses that are known now.
     fn rebuild_servers(&self) -> Result<(), String> {
-        let trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
         let mut servers: Vec<Arc<UpstreamServer>> = Vec::new();
         for source in &self.sources {
@@ -347,7 +372,7 @@ impl Upstreams {
                     continue;
                 }
                 let old = before.iter().find(|server| server.address == address);
-                let server = UpstreamServer::new(&self.app, address, source, &trust.1)?;
+                let server = UpstreamServer::new(&self.app, address, source, &files.trust, &files.fields)?;
                 if let Some(old) = old {
                     server.inherit(old);
                 }

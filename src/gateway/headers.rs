@@ -193,10 +193,12 @@ pub(super) fn rewrite(
 ) -> Rewrite {
     let headers = &head.headers;
     let format = identity.format.as_ref();
-    // Both names are in lower case.
+    // All names are in lower case.
     let ours = |name: &str| {
         let is_name = |own: &HeaderName| own.as_str() == name;
-        format.headers.iter().any(|(own, _)| is_name(own)) || format.app_password_header.as_ref().is_some_and(is_name)
+        format.headers.iter().any(|(own, _)| is_name(own))
+            || format.app_password_header.as_ref().is_some_and(is_name)
+            || format.fixed.iter().any(is_name)
     };
     let terms = request_fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
     let is_removed = |name: &&HeaderName| request_fields::is_removed(name, headers, &terms);

@@ -599,3 +599,58 @@ fn the_header_of_application_passwords_is_free_for_them() {
         starts(&fault(&text("X-Api-Key", more)), start);
     }
 }
+
+#[test]
+fn fixed_headers_leave_the_gateways_own_headers_alone() {
+    let text = |lines: &str| {
+        let app = APP.replace("[[app.route]]", &format!("{lines}\n[[app.route]]"));
+        format!("{REQUIRED}{app}")
+    };
+    let config = parse(&text(
+        "request_headers = { X-Script-Name = \"/wiki\", X-Forwarded-Prefix = \"/wiki\", User-Agent = \"gate\" }\n\
+         request_header_files = { Authorization = \"secret\" }\n\
+         response_headers = { X-Frame-Options = \"DENY\", Server = \"\" }",
+    ));
+    let fixed = &config.apps[0].fixed_headers;
+    let request: Vec<_> = fixed.request.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    assert_eq!(request, [("user-agent", "gate"), ("x-forwarded-prefix", "/wiki"), ("x-script-name", "/wiki")]);
+    assert_eq!(fixed.request_files.len(), 1);
+    let response: Vec<_> = fixed.response.iter().map(|(name, value)| (name.as_str(), value.is_some())).collect();
+    assert_eq!(response, [("server", false), ("x-frame-options", true)]);
+
+    let own = ["Host", "Cookie", "X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Request-Id", "Traceparent"];
+    let more =
+        ["X-Sealgate-Assertion", "Content-Length", "Transfer-Encoding", "Connection", "Accept-Encoding", "Origin"];
+    for name in own.into_iter().chain(more) {
+        let start =
+            format!("app[0].request_headers.{name}: {name:?} is set by the gateway or has another meaning in HTTP");
+        starts(&fault(&text(&format!("request_headers = {{ {name} = \"a\" }}"))), &start);
+    }
+    for name in
+        ["Set-Cookie", "Location", "Content-Type", "Content-Length", "Access-Control-Allow-Origin", "X-Request-Id"]
+    {
+        let start = format!("app[0].response_headers.{name}: {name:?} is set by the gateway or describes the body");
+        starts(&fault(&text(&format!("response_headers = {{ {name} = \"a\" }}"))), &start);
+    }
+    for (lines, start) in [
+        ("request_headers = { X_Key = \"a\" }", "app[0].request_headers.X_Key: \"X_Key\" is not a header name"),
+        ("request_headers = { X-Key = \"ş\" }", "app[0].request_headers.X-Key: \"ş\" is not a header value"),
+        ("request_headers = { X-Key = \"a\\r\\nb: c\" }", "app[0].request_headers.X-Key: \"a\\r\\nb: c\" is not"),
+        ("request_headers = { X-Key = \"\" }", "app[0].request_headers.X-Key: \"\" is not a header value"),
+        ("request_headers = { X-Key = \"a\", x-key = \"b\" }", "app[0].request_headers: sets \"x-key\" a second time"),
+        (
+            "request_headers = { X-Key = \"a\" }\nrequest_header_files = { X-Key = \"b\" }",
+            "app[0].request_header_files: sets \"x-key\" a second time",
+        ),
+        (
+            "identity_headers = { X-Key = \"sub\" }\nrequest_headers = { X-Key = \"a\" }",
+            "app[0].request_headers.X-Key: \"X-Key\" is in identity_headers, pass_headers or app_password_header too",
+        ),
+        (
+            "assertion = true\nauthorization = \"replace\"\nrequest_headers = { Authorization = \"a\" }",
+            "app[0].request_headers.Authorization: \"Authorization\" is replaced by the signed assertion",
+        ),
+    ] {
+        starts(&fault(&text(lines)), start);
+    }
+}

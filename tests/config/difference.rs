@@ -280,7 +280,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         "app wiki: title, description, host, url, upstreams, upstream_tls, route, audience, clients, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
          connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
-         pass_headers, app_password_header, assertion, authorization, names, groups_delimiter"
+         pass_headers, app_password_header, request_headers, request_header_files, response_headers, assertion, authorization, names, groups_delimiter"
     );
     assert_eq!(client, "client shop: added");
     assert_eq!(live, LIVE);

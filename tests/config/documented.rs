@@ -8,6 +8,15 @@ use super::parse;
 
 const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 
+/// Tables whose keys are names that the operator chooses.
+const TABLES: [&str; 5] = [
+    "app.identity_headers",
+    "app.request_headers",
+    "app.request_header_files",
+    "app.response_headers",
+    "factors.groups",
+];
+
 /// Returns the documented file with its commented settings enabled.
 ///
 /// Includes the settings marked as examples only if `examples` is true.
@@ -89,7 +98,7 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 keys.insert(path.clone());
                 // The keys of these tables are names of headers and groups.
-                if !["app.identity_headers", "factors.groups"].contains(&path.as_str()) {
+                if !TABLES.contains(&path.as_str()) {
                     collect(&path, value, keys);
                 }
             }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
-use sealgate_config::{App, ServerConfig, Upstream, UpstreamTls};
+use sealgate_config::{App, FixedHeaders, ServerConfig, Upstream, UpstreamTls};
 use sealgate_edge::{
     AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
     Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
@@ -342,6 +342,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         description: None,
         icon: None,
         identity: Arc::default(),
+        fixed_headers: FixedHeaders::default(),
         preserve_host: true,
         max_requests: 1024,
         max_requests_per_client: 128,

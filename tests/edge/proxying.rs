@@ -2,13 +2,17 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use http::header::{AUTHORIZATION, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY};
+use http::{HeaderName, HeaderValue};
+use sealgate_config::FixedHeaders;
 use sealgate_edge::AnsweredBy;
 
-use crate::harness::{BODY_TIMEOUT, Client, Edge, GRACE, HANDSHAKE, Reply, app, curl, legacy, nobody, upstream};
+use crate::harness::{BODY_TIMEOUT, Client, Edge, GRACE, HANDSHAKE, Reply, app, curl, legacy, nobody, soon, upstream};
 
 /// Returns the values of a header that the legacy application received.
 fn received(reply: &Reply, name: &str) -> Vec<String> {
@@ -359,4 +363,46 @@ fn a_trusted_proxys_trace_is_passed_on_and_any_other_is_replaced() {
         assert!(traces.len() == 1 && traces[0].len() == given.len() && traces[0][..35] != given[..35], "{traces:?}");
         assert!(received(&begun, "tracestate").is_empty());
     }
+}
+
+#[test]
+fn fixed_headers_are_set_in_requests_and_responses() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("authorization");
+    let write = |text: &str| {
+        let new = directory.path().join("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::rename(new, &file).unwrap();
+    };
+    write("Basic Z2F0ZTpmaXJzdA==\n");
+    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    let edge = Edge::with(&[legacy(), nobody()], |parts| {
+        for app in &mut parts.apps {
+            app.fixed_headers = FixedHeaders {
+                request: vec![header("x-script-name", "/wiki")],
+                request_files: vec![(AUTHORIZATION, file.clone())],
+                response: vec![
+                    (CONTENT_SECURITY_POLICY, Some(HeaderValue::from_static("default-src 'self'"))),
+                    (CONTENT_LANGUAGE, None),
+                ],
+            };
+        }
+    });
+    let ask = || {
+        edge.ask("GET /json HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YTpi\r\nX-Script-Name: /x\r\nX-Script-Name: /y\r\n\r\n")
+    };
+    let reply = ask();
+    assert_eq!(received(&reply, "authorization"), ["Basic Z2F0ZTpmaXJzdA=="]);
+    assert_eq!(received(&reply, "x-script-name"), ["/wiki"]);
+    assert_eq!(reply.headers["content-security-policy"], "default-src 'self'");
+    // A page of the edge itself keeps its own policy.
+    let own = edge.ask("GET /1 HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n");
+    assert_eq!(own.status, 502);
+    assert_ne!(own.headers.get("content-security-policy").map(String::as_str), Some("default-src 'self'"));
+
+    // A file that cannot be used leaves the current value in use, and a repaired one replaces it.
+    write("two\nlines\n");
+    write("Basic Z2F0ZTpzZWNvbmQ=\n");
+    soon(|| (received(&ask(), "authorization") == ["Basic Z2F0ZTpzZWNvbmQ="]).then_some(()));
 }

@@ -32,6 +32,18 @@ const APPS: &str = r#"
     access = "signed_in"
 
     [[app]]
+    name = "billing"
+    host = "billing.test"
+    upstreams = ["http://127.0.0.1:8086"]
+    request_headers = { X-Tenant = "7", Authorization = "Basic Z2F0ZTpnYXRl" }
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+
+    [[app]]
     name = "boards"
     host = "boards.test"
     upstreams = ["http://127.0.0.1:8089"]
@@ -172,4 +184,31 @@ async fn headers_in_pass_headers_are_forwarded() {
     assert_eq!((reply.header("x-user-token"), reply.header("x-user-agent")), (Some("t1"), Some("grpc")));
     let reply = world.call("GET", "https://wiki.test/public/", &fields).await;
     assert_eq!((reply.header("x-user-token"), reply.header("x-user-agent")), (None, Some("grpc")));
+}
+
+#[tokio::test]
+async fn clients_cannot_send_the_fixed_headers_of_an_application() {
+    let world = World::with(APPS).await;
+    let forged = [
+        ("x-tenant", "forged"),
+        ("X_Tenant", "forged"),
+        ("x.tenant", "forged"),
+        ("X-TENANT_", "forged"),
+        ("authorization", "Basic Zm9yZ2VkOmZvcmdlZA=="),
+        ("authorization_", "forged"),
+    ];
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://billing.test/", ANNA).await;
+    let url = "https://billing.test/";
+    for reply in
+        [browser.send("GET", url, &forged, "").await, world.call("GET", "https://billing.test/open/", &forged).await]
+    {
+        assert_eq!(reply.arrived().0, "billing");
+        for (name, value) in &reply.headers {
+            assert!(!String::from_utf8_lossy(value.as_bytes()).contains("forged") && name != "authorization", "{name}");
+        }
+    }
+    // Another application still receives its own.
+    let reply = world.call("GET", "https://intranet.test/open/", &forged[..1]).await;
+    assert_eq!(reply.header("x-tenant"), Some("forged"));
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::factors::LEVELS;
+use super::fixed_headers::fixed_headers;
 use super::identity::identity;
 use super::{address, tls};
 use crate::app::split_port;
@@ -111,7 +112,9 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         if known { Ok(text.to_owned()) } else { Err(problem()) }
     });
     let trusted_issuers = trusted_issuers.unwrap_or_default();
-    let identity = Arc::new(identity(&mut section));
+    let mut identity = identity(&mut section);
+    let fixed_headers = fixed_headers(&mut section, &identity, files);
+    identity.fixed = fixed_headers.request_names().cloned().collect();
     let preserve_host = section.flag("preserve_host", true);
     let max_requests = section.number("max_requests", 1024, 1..=1_000_000);
     let max_requests_per_client = section.number("max_requests_per_client", max_requests.min(128), 1..=1_000_000);
@@ -140,7 +143,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         clients,
         trusted_issuers,
         acr,
-        identity,
+        identity: Arc::new(identity),
+        fixed_headers,
         preserve_host,
         max_requests,
         max_requests_per_client,

@@ -57,6 +57,7 @@ pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
         headers,
         pass,
         app_password_header,
+        fixed: Vec::new(),
         assertion,
         authorization,
         names: app.choice("names", &names).unwrap_or(defaults.names),
@@ -129,7 +130,7 @@ fn app_password_header(
 }
 
 /// Parses a header name. Rejects names that some servers confuse with another name.
-fn header_name(text: &str) -> Result<HeaderName, String> {
+pub(super) fn header_name(text: &str) -> Result<HeaderName, String> {
     let problem = || format!("{text:?} is not a header name; write letters, digits and single dashes");
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
     if request_fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }

@@ -477,7 +477,9 @@ impl ProxyHttp for Proxy {
         let tls = tls.filter(|_| !is_proxy);
         let recorded = exchange.trace.as_ref().zip(exchange.upstream_span);
         let recorded = recorded.map(|(trace, span)| TraceParent::recorded(trace.id(), span.id));
-        let host = exchange.server.as_ref().and_then(|server| server.host.as_ref());
+        let server = exchange.server.as_deref();
+        let host = server.and_then(|server| server.host.as_ref());
+        let fixed = server.map(|server| &server.fields);
         // An upstream that does not read the whole body would parse the rest as the next request.
         // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
         // connection (RFC 9112 §9.6).
@@ -488,12 +490,15 @@ impl ProxyHttp for Proxy {
         let is_empty = expects_length && !exchange.has_body;
         change_request(request, |request| {
             let fields = &mut request.headers;
-            fields.reserve(rewrite.set.len() + FURTHER_FIELDS);
+            fields.reserve(rewrite.set.len() + FURTHER_FIELDS + fixed.map_or(0, |fixed| fixed.request_len()));
             for name in &rewrite.remove {
                 fields.remove(name);
             }
             for (name, value) in &rewrite.set {
                 fields.insert(name, value.clone());
+            }
+            if let Some(fixed) = fixed {
+                fixed.set_in_request(fields);
             }
             if let Some(host) = host {
                 fields.insert(HOST, host.clone());
@@ -567,6 +572,9 @@ impl ProxyHttp for Proxy {
                 strip_hop_by_hop(fields);
             }
             if is_last {
+                if let Some(server) = &exchange.server {
+                    server.fields.set_in_response(fields);
+                }
                 self.finish_fields(fields, exchange);
             }
         })?;

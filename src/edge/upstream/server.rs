@@ -12,6 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::super::proxy::upgrade::UpgradeConnector;
+use super::fields::UpstreamFields;
 use super::source::{Address, UpstreamSource};
 use super::trust::{NamedCertificate, UpstreamTrust};
 use sealgate_config::{App, Upstream};
@@ -53,6 +54,8 @@ pub(crate) struct UpstreamServer {
     presents_named: AtomicBool,
     /// `Host` of the upstream, if the client's `Host` must not be forwarded.
     pub(crate) host: Option<HeaderValue>,
+    /// Fixed fields of requests and responses.
+    pub(crate) fields: Arc<UpstreamFields>,
     /// Maximum time in which the server sends nothing, before and during a response.
     pub(crate) read_timeout: Duration,
     /// Timeout as in `read_timeout`, for a WebSocket or an event stream.
@@ -72,6 +75,7 @@ impl UpstreamServer {
         address: Address,
         source: &UpstreamSource,
         trust: &UpstreamTrust,
+        fields: &Arc<UpstreamFields>,
     ) -> Result<Self, String> {
         let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
@@ -116,6 +120,7 @@ impl UpstreamServer {
             named,
             presents_named: AtomicBool::new(false),
             host,
+            fields: Arc::clone(fields),
             read_timeout: app.read_timeout,
             stream_timeout: app.stream_timeout,
             failures: AtomicU32::new(0),

@@ -13,7 +13,7 @@ use pingora::utils::tls::{CertKey, WrappedX509, parse_x509};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use sha2::{Digest, Sha256};
 
-use super::super::listen::certificate::{Stamp, authorities, read, read_pair, readable, stamp};
+use super::super::listen::certificate::{authorities, read, read_pair, readable};
 use sealgate_config::UpstreamTls;
 use sealgate_system::named_certificate::{is_for_name, verify_named};
 
@@ -113,8 +113,8 @@ impl NamedCertificate {
     }
 }
 
-/// Returns the current stamps of the configured files.
-pub(super) fn stamps(tls: &UpstreamTls) -> Vec<Stamp> {
+/// Returns the configured files.
+pub(super) fn files(tls: &UpstreamTls) -> impl Iterator<Item = &PathBuf> {
     let pair = tls.client.iter().flat_map(|files| [&files.certificate, &files.key]);
-    tls.ca.iter().chain(pair).map(PathBuf::as_path).map(stamp).collect()
+    tls.ca.iter().chain(pair)
 }
