@@ -42,6 +42,9 @@ pub struct App {
     /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
+    /// Path of the application, or URL, at which the browser arrives after the sign-out. If absent,
+    /// the provider's page confirms the sign-out. See [`App::sign_out_uri`].
+    pub after_sign_out: Option<String>,
     /// Audience that bearer tokens must have. If absent, the issuer is the audience.
     pub audience: Option<String>,
     /// Clients whose bearer tokens are accepted. If absent, the tokens of every client that an
@@ -150,6 +153,12 @@ impl App {
             (None, Some(port)) => format!("{}://{}:{port}", issuer.scheme(), self.host),
             _ => format!("{}://{}", issuer.scheme(), self.host),
         }
+    }
+
+    /// Returns the URL at which the browser arrives after the sign-out, if one is configured.
+    pub fn sign_out_uri(&self, issuer: &IssuerUrl) -> Option<String> {
+        let place = self.after_sign_out.as_deref()?;
+        Some(if place.starts_with('/') { self.origin(issuer) + place } else { place.to_owned() })
     }
 }
 

@@ -75,6 +75,7 @@ const APP: &[&str] = &[
     "upstreams",
     "upstream_tls",
     "route",
+    "after_sign_out",
     "audience",
     "clients",
     "trusted_issuers",

@@ -67,10 +67,10 @@ impl RedirectUri {
         }
     }
 
-    /// Returns the callback of a protected application. The operator configured its host, so any
-    /// host name is permitted, and http too if the issuer is on the local device.
-    pub fn of_application(callback: &str) -> Self {
-        Self(callback.to_owned())
+    /// Returns a URI of a protected application: its callback, or the place after a sign-out. The
+    /// operator configured it, so any host name is permitted, and http too.
+    pub fn of_application(uri: &str) -> Self {
+        Self(uri.to_owned())
     }
 
     pub fn as_str(&self) -> &str {

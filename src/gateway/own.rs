@@ -71,8 +71,12 @@ enum Own {
 /// Keeps the session if the request is cross-site, or is not a user's navigation (an image, a link
 /// scanner). The provider then asks the user for confirmation.
 async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
-    let issuer = ctx.sealgate.config.issuer.as_str();
-    let location = format!("{issuer}/oauth/logout?client_id={INTERNAL_CLIENT}{}", ctx.app.name);
+    let issuer = &ctx.sealgate.config.issuer;
+    let mut location = format!("{}/oauth/logout?client_id={INTERNAL_CLIENT}{}", issuer.as_str(), ctx.app.name);
+    if let Some(after) = ctx.app.sign_out_uri(issuer) {
+        location.push_str("&post_logout_redirect_uri=");
+        location.extend(url::form_urlencoded::byte_serialize(after.as_bytes()));
+    }
     let status = if ctx.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
     let answer = Response::redirect(status, &location);
     let is_meant = navigation::is_act_of_user(ctx.head) && !navigation::is_cross_site(&ctx.head.headers);

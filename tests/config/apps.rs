@@ -654,3 +654,33 @@ fn fixed_headers_leave_the_gateways_own_headers_alone() {
         starts(&fault(&text(lines)), start);
     }
 }
+
+#[test]
+fn the_place_after_a_sign_out_is_a_path_or_a_url() {
+    let text = |place: &str| {
+        let app = APP.replace("[[app.route]]", &format!("after_sign_out = {place:?}\n[[app.route]]"));
+        format!("{REQUIRED}{app}")
+    };
+    for (place, url) in [
+        ("/bye?a=b", "https://wiki.example.com/bye?a=b"),
+        ("https://www.example.com", "https://www.example.com/"),
+        ("http://intranet/start", "http://intranet/start"),
+    ] {
+        let config = parse(&text(place));
+        assert_eq!(config.apps[0].sign_out_uri(&config.issuer).as_deref(), Some(url));
+    }
+    for place in [
+        "//evil.test/",
+        "/\\evil.test",
+        "javascript:alert(1)",
+        "https://a@b.test/",
+        "bye",
+        "/a b",
+        "/\u{a}/",
+        "/#a",
+        "https://a/#b",
+        "",
+    ] {
+        starts(&fault(&text(place)), &format!("app[0].after_sign_out: {place:?} "));
+    }
+}

@@ -334,6 +334,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         upstreams: upstreams.iter().map(upstream).collect(),
         upstream_tls: UpstreamTls::default(),
         routes: Vec::new(),
+        after_sign_out: None,
         audience: None,
         clients: None,
         trusted_issuers: Vec::new(),

@@ -298,3 +298,27 @@ async fn a_cached_cookie_of_the_provider_ends_when_another_user_signs_in() {
     old.fetch("https://id.test/dashboard").await.assert_refused(401, "login_required");
     assert_eq!(browser.fetch("https://id.test/dashboard").await.header("x-forwarded-email"), Some(BEN));
 }
+
+#[tokio::test]
+async fn the_browser_arrives_at_the_configured_place_after_a_sign_out() {
+    let app = |name: &str, place: &str| {
+        format!(
+            "[[app]]\nname = {name:?}\nhost = \"{name}.test\"\nupstreams = [\"http://127.0.0.1:8099\"]\nafter_sign_out = {place:?}\n\
+             [[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n"
+        )
+    };
+    let world = World::with(&[app("toys", "/bye?a=b&c"), app("desk2", "https://www.test/start")].concat()).await;
+    for (name, url) in [("toys", "https://toys.test/bye?a=b&c"), ("desk2", "https://www.test/start")] {
+        let browser = Browser::new(&world);
+        browser.sign_in_at(&format!("https://{name}.test/"), ANNA).await.arrived();
+        let page = browser.open(&format!("https://{name}.test/.sealgate/logout")).await;
+        let (_, reply) = browser.submit_only(&page, &[("logout-confirm", "yes")]).await;
+        assert_eq!(reply.location(), url);
+        // No other place is accepted.
+        for other in ["https://www.test/", "https://toys.test/bye", "https://evil.test/"] {
+            let wrong =
+                format!("https://id.test/oauth/logout?client_id=sealgate-app-{name}&post_logout_redirect_uri={other}");
+            browser.visit(&wrong).await.assert_page(400);
+        }
+    }
+}

@@ -184,6 +184,28 @@ pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>
     }
 }
 
+/// Parses the place at which a browser arrives after the sign-out: a path, or an absolute URL.
+pub(super) fn after_sign_out(text: &str) -> Result<String, String> {
+    let fault = |problem: &str| {
+        format!("{text:?} {problem}; write a path such as \"/\", or a URL such as \"https://www.example.com/\"")
+    };
+    // Browsers read `//host` and `/\\host` as another host, and ignore line breaks.
+    if text.contains('\\') || text.bytes().any(|byte| !(b'!'..=b'~').contains(&byte)) || text.starts_with("//") {
+        return Err(fault("is neither a path nor a URL"));
+    }
+    if text.contains('#') {
+        return Err(fault("has a fragment"));
+    }
+    if text.starts_with('/') {
+        return Ok(text.to_owned());
+    }
+    let url = Url::parse(text).map_err(|_| fault("is neither a path nor a URL"))?;
+    if !["http", "https"].contains(&url.scheme()) || !url.username().is_empty() || url.password().is_some() {
+        return Err(fault("is not a plain http or https URL"));
+    }
+    Ok(url.into())
+}
+
 /// Parses the URL of an upstream. Rejects Sealgate's own listeners.
 pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, String> {
     let url = origin(text)?;

@@ -89,19 +89,10 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let url = section.text("url", "write the public address, such as \"https://wiki.example.com:8443\"", |text| {
         address::app_url(text, host.as_deref(), issuer)
     });
-    let mut upstreams = Vec::new();
-    section.required_texts("upstreams", "write a list such as [\"http://127.0.0.1:8081\"]", |text| {
-        let upstream = match text.strip_prefix("unix:") {
-            Some(path) => Upstream::Socket(socket(path, own, files)?),
-            None => address::upstream(text, own.listen)?,
-        };
-        if upstreams.contains(&upstream) {
-            return Err(format!("{text:?} is repeated in this list; write each server once"));
-        }
-        upstreams.push(upstream);
-        Ok(())
-    });
+    let upstreams = upstreams(&mut section, own, files);
     let upstream_tls = tls::upstream(&mut section, &upstreams, files);
+    let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
+    let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
@@ -139,6 +130,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         upstreams,
         upstream_tls,
         routes: routes?,
+        after_sign_out,
         audience,
         clients,
         trusted_issuers,
@@ -154,6 +146,22 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         stream_timeout,
         write_timeout,
     })
+}
+
+fn upstreams(section: &mut Section<'_, '_>, own: &Own<'_>, files: &Files) -> Vec<Upstream> {
+    let mut upstreams = Vec::new();
+    section.required_texts("upstreams", "write a list such as [\"http://127.0.0.1:8081\"]", |text| {
+        let upstream = match text.strip_prefix("unix:") {
+            Some(path) => Upstream::Socket(socket(path, own, files)?),
+            None => address::upstream(text, own.listen)?,
+        };
+        if upstreams.contains(&upstream) {
+            return Err(format!("{text:?} is repeated in this list; write each server once"));
+        }
+        upstreams.push(upstream);
+        Ok(())
+    });
+    upstreams
 }
 
 /// Parses the path of an upstream's Unix socket. The socket may be absent, because the upstream

@@ -90,7 +90,9 @@ fn of_own_pages(config: &Config) -> Option<Client> {
 fn of_app(config: &Config, app: &App) -> Option<Client> {
     let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&config.issuer)));
     let id = ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?;
-    Some(first_party(id, app.called().to_owned(), vec![redirect_uri]))
+    let client = first_party(id, app.called().to_owned(), vec![redirect_uri]);
+    let after = app.sign_out_uri(&config.issuer).as_deref().map(RedirectUri::of_application);
+    Some(Client { post_logout_redirect_uris: after.into_iter().collect(), ..client })
 }
 
 fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> Client {
