@@ -12,8 +12,11 @@ umask 077
 for tool in node npm curl softhsm2-util; do
     command -v "$tool" >/dev/null || { echo "$tool is missing: run .ci/install browser" >&2; exit 1; }
 done
-[ -x "${CHROMIUM:=/usr/bin/chromium}" ] || { echo "$CHROMIUM is missing: run .ci/install browser" >&2; exit 1; }
-export CHROMIUM
+: "${CHROMIUM:=/usr/bin/chromium}" "${HEADLESS_SHELL:=/usr/bin/chromium-headless-shell}"
+for program in "$CHROMIUM" "$HEADLESS_SHELL"; do
+    [ -x "$program" ] || { echo "$program is missing: run .ci/install browser" >&2; exit 1; }
+done
+export CHROMIUM HEADLESS_SHELL
 
 . tests/support/provider.sh
 cargo build --locked --quiet --bin sealgate --example legacy
@@ -81,7 +84,7 @@ pids+=($!)
 serve
 
 # Two users for each parallel run. One has long names, to test narrow pages.
-for lane in en-script tr-script tr-plain walk; do
+for lane in en-script tr-script tr-plain walk-script walk-plain; do
     sealgate user add "gulsah.karaosmanoglu.$lane@example.test" --name "Gülşah İpek Karaosmanoğlu" \
         --phone "+90 555 111 22 33" --email-verified --role admin --role developer --password-stdin \
         <<<"$PASSWORD" >/dev/null
@@ -97,11 +100,9 @@ for mode in script plain; do
     sealgate user add "zorunlu.$mode@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
         <<<"$PASSWORD" >/dev/null
 done
-# Users who add second factors in the walks: two per walk, with and without JavaScript.
-for number in 1 2 3 4 5 6 7 8; do
-    for mode in script plain; do
-        sealgate user add "adim.$number.$mode@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
-    done
+# Users who add second factors in the walks, with and without JavaScript. Keys need JavaScript.
+for walker in {1..8}.script {1,2,4,8}.plain; do
+    sealgate user add "adim.$walker@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
 done
 # Users who forget their password.
 for mode in script plain; do
@@ -118,8 +119,10 @@ for lane in en-script tr-script tr-plain; do
             <<<"$PASSWORD" >/dev/null
     done
 done
-# A user whom an administrator disables and enables again.
-sealgate user add "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
+# Users whom an administrator disables and enables again.
+for lane in walk-script walk-plain; do
+    sealgate user add "leaver.$lane@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
+done
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")
 sealgate client add reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
 sealgate client add calendar --name "Takvim" --type public "${uris[@]}" >/dev/null
@@ -127,7 +130,7 @@ sealgate client add calendar --name "Takvim" --type public "${uris[@]}" >/dev/nu
 sealgate client add vault --name "Kasa" --type public --level 3 "${uris[@]}" >/dev/null
 
 # serve_other NAME PORT ADMIN_PORT [SERVER_LINE…]: starts another provider with its own token and
-# one user. Standard input is appended to its configuration.
+# the users of the walks. Standard input is appended to its configuration.
 serve_other() {
     local work=$work/$1
     local -x SOFTHSM2_CONF=$work/hsm/softhsm2.conf
@@ -135,8 +138,10 @@ serve_other() {
     configure "${@:2}"
     hsm/init-token.sh "$work/hsm" sealgate >/dev/null
     sealgate key generate >/dev/null
-    sealgate user add "gulsah.karaosmanoglu.walk@example.test" --name "Gülşah İpek Karaosmanoğlu" --email-verified \
-        --role admin --password-stdin <<<"$PASSWORD" >/dev/null
+    for lane in walk-script walk-plain; do
+        sealgate user add "gulsah.karaosmanoglu.$lane@example.test" --name "Gülşah İpek Karaosmanoğlu" --email-verified \
+            --role admin --password-stdin <<<"$PASSWORD" >/dev/null
+    done
     sealgate client add reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
     serve
 }

@@ -14,8 +14,6 @@ import {
   earlyTotp, first, forgetful, fourth, leave, second, totp, walker,
 } from "./world.mjs";
 
-const LANE = "walk";
-
 /// Presses Tab until this element has the focus, and checks that the focus is visible.
 async function reach(page, selector) {
   await page.waitForSelector(selector);
@@ -147,11 +145,11 @@ const factorNames = (page) => page.locator(".factor .name bdi").allTextContents(
 
 const heading = (page) => page.textContent("h1");
 
-/// Invites a user in the console as the first user, and waits for the page of the invited user.
-async function invite(page, issuer, email, name, app = "") {
+/// Invites a user in the console as the lane's first user, and waits for the page of the invited user.
+async function invite(page, lane, issuer, email, name, app = "") {
   const form = `${issuer}/console/users/new`;
   await page.goto(form);
-  if (await page.$("#login-submit")) await signInByKeys(page, first(LANE));
+  if (await page.$("#login-submit")) await signInByKeys(page, first(lane));
   await page.waitForURL(form);
   await type(page, "#email", email);
   await type(page, "#name", name);
@@ -188,7 +186,8 @@ async function expectAddress(page, address) {
 
 const NO_INVITATION = { en: "This invitation no longer works", tr: "Bu davet artık geçerli değil" };
 
-export const WALKS = [
+/// Returns the walks of a lane, which has its own users.
+export const walksOf = (lane) => [
   {
     name: "sign in, allow, and come back",
     async go(enter) {
@@ -196,7 +195,7 @@ export const WALKS = [
       await page.goto(authorize({ prompt: "consent" }));
       // The first field has the focus.
       await awaits(page, "#email");
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await press(page, "#consent-allow");
       assert.ok((await answer(page)).get("code"));
     },
@@ -205,12 +204,12 @@ export const WALKS = [
     name: "come back in three requests from the first page where consent is remembered",
     async go(enter, { browser }) {
       // Consent once, in another browser.
-      await cookiesOf(browser, LANE, [first]);
+      await cookiesOf(browser, lane, [first]);
       const { page, journal } = await enter();
       await page.goto(authorize());
       await page.waitForSelector("#login-submit");
       journal.documents.length = 0;
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await answer(page);
       const requests = ["POST /oauth/login", "GET /oauth/resume", "GET client /callback"];
       assert.deepEqual(journal.documents, requests);
@@ -224,7 +223,7 @@ export const WALKS = [
       // If the walk fails earlier, report that failure instead.
       sent.catch(() => {});
       await page.goto(authorize({ prompt: "consent", response_mode: "form_post" }));
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await press(page, "#consent-allow");
       // Without scripts the page has a button.
       if (!scripts) await press(page, "#return-submit");
@@ -245,7 +244,7 @@ export const WALKS = [
       const { page } = await enter();
       const shown = () => page.getAttribute("form", "action");
       await page.goto(authorize({ prompt: "consent" }).replace(ISSUER, BRIEF));
-      await type(page, "#email", first(LANE));
+      await type(page, "#email", first(lane));
       await type(page, "#password", PASSWORD);
       const old = await shown();
       // Sign-ins of this provider expire after five seconds.
@@ -274,11 +273,11 @@ export const WALKS = [
         return form && form.getAttribute("action") !== old;
       }, old);
       // The page does not reload once the user types.
-      await type(page, "#email", first(LANE));
+      await type(page, "#email", first(lane));
       const typed = await page.getAttribute("form", "action");
       await page.waitForTimeout(6000);
       assert.equal(await page.getAttribute("form", "action"), typed);
-      assert.equal(await page.inputValue("#email"), first(LANE));
+      assert.equal(await page.inputValue("#email"), first(lane));
     },
   },
   {
@@ -286,11 +285,11 @@ export const WALKS = [
     async go(enter, { words }) {
       const { page } = await enter();
       await page.goto(authorize({ prompt: "consent" }));
-      await signInByKeys(page, second(LANE), "wrong");
+      await signInByKeys(page, second(lane), "wrong");
       await page.waitForSelector("#login-problem");
       assert.match(await page.title(), words({ en: /^Error: /, tr: /^Hata: / }));
       // The page keeps the address, clears the password, and sets the focus to the password.
-      assert.equal(await page.inputValue("#email"), second(LANE));
+      assert.equal(await page.inputValue("#email"), second(lane));
       assert.equal(await page.inputValue("#password"), "");
       await awaits(page, "#password");
       assert.equal(await page.getAttribute("#password", "aria-describedby"), "login-problem");
@@ -331,7 +330,7 @@ export const WALKS = [
   {
     name: "deny",
     async go(enter, { browser }) {
-      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       await page.goto(authorize({ prompt: "consent" }));
       await press(page, "#consent-deny", "Space");
       const query = await answer(page);
@@ -342,7 +341,7 @@ export const WALKS = [
   {
     name: "allow without access while away",
     async go(enter, { browser }) {
-      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [second]) });
+      const { page } = await enter({ cookies: await cookiesOf(browser, lane, [second]) });
       await page.goto(authorize({ prompt: "consent" }));
       await press(page, "#offline_access", "Space");
       assert.equal(await page.isChecked("#offline_access"), false);
@@ -359,13 +358,13 @@ export const WALKS = [
   {
     name: "choose an account",
     async go(enter, { browser }) {
-      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [second, first]) });
+      const { page } = await enter({ cookies: await cookiesOf(browser, lane, [second, first]) });
       await page.goto(authorize({ prompt: "select_account consent" }));
-      const number = (await page.locator(".account").allTextContents()).findIndex((text) => text.includes(second(LANE)));
+      const number = (await page.locator(".account").allTextContents()).findIndex((text) => text.includes(second(lane)));
       assert.ok(number >= 0);
       await press(page, `#account-${number + 1}`);
       await page.waitForSelector("#consent-allow");
-      assert.match(await page.textContent(".lead"), new RegExp(second(LANE)));
+      assert.match(await page.textContent(".lead"), new RegExp(second(lane)));
       await page.goto(authorize({ prompt: "select_account" }));
       await press(page, "#account-other", "Space");
       await page.waitForSelector("#login-submit");
@@ -374,10 +373,10 @@ export const WALKS = [
   {
     name: "type the password again when the client asks for it",
     async go(enter, { browser }) {
-      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       for (const wish of [{ prompt: "login" }, { max_age: "0" }]) {
         await page.goto(authorize(wish));
-        await signInByKeys(page, first(LANE));
+        await signInByKeys(page, first(lane));
         assert.ok((await answer(page)).get("code"));
       }
       await page.goto(authorize({ max_age: "3600" }));
@@ -387,7 +386,7 @@ export const WALKS = [
   {
     name: "sign out",
     async go(enter, { browser, words }) {
-      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       const back = new URLSearchParams({ client_id: "reports", post_logout_redirect_uri: `${CLIENT_SITE}/` });
       await page.goto(`${ISSUER}/oauth/logout?${back}`);
       await press(page, "#logout-confirm");
@@ -401,14 +400,14 @@ export const WALKS = [
   {
     name: "go on after signing out",
     async go(enter, { browser }) {
-      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       await page.goto(`${ISSUER}/oauth/logout`);
       await press(page, "#logout-stay");
       await page.waitForURL(`${ISSUER}/account`);
       await page.goto(`${ISSUER}/oauth/logout`);
       await press(page, "#logout-confirm");
       await press(page, "#sign-in");
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForURL(`${ISSUER}/account`);
     },
   },
@@ -419,7 +418,7 @@ export const WALKS = [
       // A page that the browser may cache.
       const report = `${APP}/kept/report`;
       await page.goto(report);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForURL(report);
       await page.goto(`${APP}/.sealgate/logout`);
       await press(page, "#logout-confirm");
@@ -436,7 +435,7 @@ export const WALKS = [
       const { page, context, journal } = await enter();
       const link = `${APP}/.sealgate/logout`;
       await page.goto(`${APP}/report`);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForURL(`${APP}/report`);
       // Request the link as an image, as a frame, and as a prefetch with speculation rules.
       await page.evaluate((link) => new Promise((done) => {
@@ -477,9 +476,9 @@ export const WALKS = [
       if (!scripts) return;
       const { page } = await enter();
       await page.goto(`${APP}/report#figures`);
-      await signInByKeys(page, first(LANE), "falsch");
+      await signInByKeys(page, first(lane), "falsch");
       await page.waitForSelector("#login-problem");
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForURL(`${APP}/report#figures`);
     },
   },
@@ -489,7 +488,7 @@ export const WALKS = [
       if (!scripts) return;
       const { page } = await enter();
       await page.goto(`${APP}/report`);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await expectAddress(page, `${APP}/report`);
       await page.goto(`${APP}/.sealgate/switch-account?then=%2Freport#figures`);
       await press(page, "#account-1");
@@ -504,7 +503,7 @@ export const WALKS = [
     async go(enter) {
       const { page } = await enter();
       await page.goto(`${APP}/report`);
-      await type(page, "#email", first(LANE));
+      await type(page, "#email", first(lane));
       await type(page, "#password", PASSWORD);
       await page.dblclick("#login-submit");
       // The second click aborts the first navigation, which ends `waitForURL` with an error.
@@ -516,11 +515,11 @@ export const WALKS = [
     async go(enter) {
       const { page } = await enter();
       await page.goto(`${APP}/report`);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForURL(`${APP}/report`);
       await page.goBack();
       await expectAddress(page, `${APP}/report`);
-      assert.match(await page.textContent("body"), new RegExp(first(LANE)));
+      assert.match(await page.textContent("body"), new RegExp(first(lane)));
     },
   },
   {
@@ -534,7 +533,7 @@ export const WALKS = [
         await other.goto(authorize());
         await other.close();
       }
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForSelector(".reference");
       assert.equal(await heading(page), words({ en: "Start from the application", tr: "Uygulamadan başlayın" }));
       await press(page, "#way");
@@ -586,9 +585,9 @@ export const WALKS = [
     async go(enter, { words }) {
       const { page } = await enter();
       await page.goto(`${APP}/report?month=11`);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForURL(`${APP}/report?month=11`);
-      assert.match(await page.textContent("body"), new RegExp(first(LANE)));
+      assert.match(await page.textContent("body"), new RegExp(first(lane)));
       await page.goto(`${APP}/staff/`);
       assert.equal(await heading(page), words({ en: "You do not have access", tr: "Erişim yetkiniz yok" }));
       await press(page, "a.button");
@@ -600,7 +599,7 @@ export const WALKS = [
     async go(enter) {
       const { page } = await enter();
       await page.goto(`${ISSUER}/account`);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await page.waitForURL(`${ISSUER}/account`);
       await type(page, "#phone_number", "12");
       await press(page, "#profile-save");
@@ -619,7 +618,7 @@ export const WALKS = [
     async go(enter) {
       const { page } = await enter();
       await page.goto(`${ISSUER}/account/password`);
-      await signInByKeys(page, second(LANE));
+      await signInByKeys(page, second(lane));
       await page.waitForSelector("#current");
       for (const [from, to] of [[PASSWORD, "bambaşka bir parola"], ["bambaşka bir parola", PASSWORD]]) {
         await page.goto(`${ISSUER}/account/password`);
@@ -634,8 +633,8 @@ export const WALKS = [
   {
     name: "end another session and withdraw an access",
     async go(enter, { browser }) {
-      await cookiesOf(browser, LANE, [first]);
-      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      await cookiesOf(browser, lane, [first]);
+      const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       await page.goto(`${ISSUER}/account/sessions`);
       const before = await page.locator(".row").count();
       await press(page, "button[name=session]");
@@ -663,7 +662,7 @@ export const WALKS = [
     async go(enter) {
       const { page } = await enter();
       await page.goto(`${ISSUER}/console`);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await press(page, "#client-new");
       // The page shows the error at its field and keeps the entered values.
       await type(page, "#name", "Danışma Masası");
@@ -686,7 +685,7 @@ export const WALKS = [
         await page.waitForURL(`${CALLBACK}?**`);
         return page.url();
       });
-      assert.equal(tokens.claims().email, first(LANE));
+      assert.equal(tokens.claims().email, first(lane));
       const shell = await runShell(script, secret, async (address) => {
         await page.goto(address);
         await page.waitForURL(`${CALLBACK}?**`);
@@ -712,7 +711,7 @@ export const WALKS = [
     async go(enter, { scripts }) {
       const { page } = await enter({ timezoneId: "Europe/Istanbul" });
       await page.goto(`${ISSUER}/console/clients/new`);
-      await signInByKeys(page, first(LANE));
+      await signInByKeys(page, first(lane));
       await type(page, "#name", "Danışma Masası");
       const told = () => page.textContent("#redirect-wrong");
       for (const wrong of ["https://*.example.test/", "callback", "http://example.test/", "https://example.test/#x",
@@ -754,7 +753,7 @@ export const WALKS = [
       await press(page, "#trial-start", "Space");
       await press(page, "#consent-allow");
       await page.waitForSelector("[role=status].done");
-      assert.match(await page.textContent("pre"), new RegExp(first(LANE)));
+      assert.match(await page.textContent("pre"), new RegExp(first(lane)));
       // The audit log contains all these actions, with the name of the user.
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await press(page, "a[href*='/console/audit?client=']");
@@ -768,7 +767,7 @@ export const WALKS = [
         await page.reload();
       }
       assert.equal(await events(), all);
-      assert.match(await page.textContent(".event"), new RegExp(first(LANE)));
+      assert.match(await page.textContent(".event"), new RegExp(first(lane)));
       const today = new Date().toISOString().slice(0, 10);
       const from = new URL(page.url());
       from.searchParams.set("from", "2001-01-01");
@@ -786,11 +785,11 @@ export const WALKS = [
   {
     name: "disable a person and let them in again",
     async go(enter) {
-      const leaver = "leaver.walk@example.test";
+      const leaver = `leaver.${lane}@example.test`;
       const { page } = await enter();
       await page.goto(`${ISSUER}/console/users`);
-      await signInByKeys(page, first(LANE));
-      await type(page, "#find", leaver.slice(0, 8));
+      await signInByKeys(page, first(lane));
+      await type(page, "#find", leaver.split("@")[0]);
       await page.keyboard.press("Enter");
       await page.waitForURL(/find=leaver/);
       await press(page, "a.name");
@@ -812,7 +811,7 @@ export const WALKS = [
       await press(theirs.page, "a.button");
       await theirs.page.waitForSelector("#login-submit, .account");
       // Administrators cannot disable themselves.
-      await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(LANE))}`);
+      await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(lane))}`);
       await press(page, "a.name");
       await page.waitForSelector("#user-save");
       assert.equal(await page.locator("#user-disable").count(), 0);
@@ -1297,7 +1296,7 @@ export const WALKS = [
       const invited = `davetli.${scripts ? "script" : "plain"}@example.test`;
       const password = "kimsenin benim yerime seçmediği parola";
       const { page } = await enter();
-      await invite(page, issuer, invited, "Davetli Öğrenci", "legacy");
+      await invite(page, lane, issuer, invited, "Davetli Öğrenci", "legacy");
       assert.match(await stateOfInvitation(page), words({ en: /^Sent on .* Valid until /, tr: /^Gönderildi: .* Son geçerlilik: / }));
       const stale = await readInvitation(enter, issuer, invited, language, "invitation");
       // The message was lost. The new link replaces the previous one.
@@ -1348,7 +1347,7 @@ export const WALKS = [
       const mode = scripts ? "script" : "plain";
       const invited = `gecis.${mode}@example.test`;
       const { page } = await enter();
-      await invite(page, issuer, invited, "Geçiş Anahtarlı");
+      await invite(page, lane, issuer, invited, "Geçiş Anahtarlı");
       const link = await readInvitation(enter, issuer, invited, language, "invitation-passkey");
       const entered = await enter();
       const theirs = entered.page;
@@ -1381,7 +1380,7 @@ export const WALKS = [
       assert.equal(await heading(theirs), words(NO_INVITATION));
       // The wrong user was invited. After the withdrawal the mailed link is no longer valid.
       const wrong = `yanlis.${mode}@example.test`;
-      await invite(page, issuer, wrong, "Yanlış Kişi");
+      await invite(page, lane, issuer, wrong, "Yanlış Kişi");
       const lost = linkIn(await mailTo(wrong, words({ en: "You have been invited", tr: "Davet edildiniz" })));
       await press(page, "#user-withdraw-invitation");
       await page.waitForSelector("#user-withdraw-invitation", { state: "detached" });

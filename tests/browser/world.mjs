@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { chromium } from "playwright-core";
 
-const { ISSUER, BRIEF, TURKISH, APP, AWAY, PASSWORD, CALLBACK_PORT, CHROMIUM } = process.env;
+const { ISSUER, BRIEF, TURKISH, APP, AWAY, PASSWORD, CALLBACK_PORT } = process.env;
 export { ISSUER, BRIEF, TURKISH, APP, AWAY, PASSWORD };
 export const CLIENT_SITE = `http://localhost:${CALLBACK_PORT}`;
 export const CALLBACK = `${CLIENT_SITE}/callback`;
@@ -33,14 +33,14 @@ export async function startClient() {
 /// two for the address bar of each window. Without them the tests need half the processor time.
 const UNUSED_FEATURES = ["SpareRendererForSitePerProcess", "WebUIOmniboxPopup", "WebUIOmniboxAimPopup"];
 
-export function launch() {
+export function launch(executablePath) {
   // Chromium reads only the last `--disable-features`, so repeat those that Playwright disables.
   const require = createRequire(import.meta.url);
   const playwright = dirname(require.resolve("playwright-core/package.json"));
   const { chromiumSwitches } = require(join(playwright, "lib/server/chromium/chromiumSwitches.js"));
   const disabled = chromiumSwitches().find((given) => given.startsWith("--disable-features="));
   return chromium.launch({
-    executablePath: CHROMIUM,
+    executablePath,
     args: [`${disabled},${UNUSED_FEATURES}`, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
       "--disable-component-update", "--disable-sync",
       // Block connections to other machines.
