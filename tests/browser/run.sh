@@ -23,7 +23,7 @@ cargo build --locked --quiet --bin sealgate --example legacy
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 begin browser
 # No server listens on $away.
-read -r port admin upstream callback away brief brief_admin mail turkish turkish_admin < <(node tests/support/free_ports.mjs 10)
+read -r port admin upstream callback away brief brief_admin mail turkish turkish_admin moving moving_admin < <(node tests/support/free_ports.mjs 12)
 # A trusted proxy lets each browser have its own client address and thus its own rate limits.
 export OPERATOR="Örnek Kurumu" MAIL_PORT="$mail" MAIL_FROM="no-reply@example.test"
 # Prints configuration sections for providers that send mail.
@@ -65,6 +65,16 @@ app_passwords = true
 path = "/staff/"
 access = "signed_in"
 groups = ["staff"]
+[[app]]
+name = "photos"
+host = "photos.localhost"
+title = "Fotoğraf Arşivi"
+upstreams = ["http://127.0.0.1:$upstream"]
+app_password_header = "X-App-Password"
+[[app.route]]
+path = "/"
+access = "signed_in"
+app_passwords = true
 [[app]]
 name = "away"
 host = "away.localhost"
@@ -150,6 +160,29 @@ serve_other brief "$brief" "$brief_admin" <<<$'[sessions]\ninteraction_seconds =
 # Sends Turkish mail to users without a known language.
 serve_other turkish "$turkish" "$turkish_admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections 'default_language = "tr"')
 export BRIEF="http://localhost:$brief" TURKISH="http://localhost:$turkish"
+
+# A provider whose issuer moves to another host. A walk starts it with one configuration, then with the
+# other. Browsers use keys of another host only with https and port 443, so they map the hosts to its port.
+moves() {
+    local work=$work/moving
+    local -x SOFTHSM2_CONF=$work/hsm/softhsm2.conf
+    mkdir "$work"
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -days 2 -subj /CN=moving \
+        -addext "subjectAltName=DNS:${MOVING_HOSTS% *},DNS:${MOVING_HOSTS#* }" \
+        -keyout "$work/tls.key" -out "$work/tls.pem" 2>/dev/null
+    MOVING_SPKI=$(openssl x509 -in "$work/tls.pem" -noout -pubkey | openssl pkey -pubin -outform der |
+        openssl dgst -sha256 -binary | base64)
+    configure "$moving" "$moving_admin" "tls = { certificate = \"$work/tls.pem\", key = \"$work/tls.key\" }" \
+        < <(printf '[factors]\n#rp_id = "%s"\n' "${MOVING_HOSTS% *}")
+    hsm/init-token.sh "$work/hsm" sealgate >/dev/null
+    sed "s|^issuer = .*|issuer = \"https://${MOVING_HOSTS#* }\"|; s|^#rp_id|rp_id|" "$work/sealgate.toml" >"$work/moved.toml"
+    sed -i "s|^issuer = .*|issuer = \"https://${MOVING_HOSTS% *}\"|" "$work/sealgate.toml"
+    sealgate key generate >/dev/null
+    sealgate user add "gulsah.karaosmanoglu.walk-script@example.test" --name "Gülşah İpek Karaosmanoğlu" --password-stdin \
+        <<<"$PASSWORD" >/dev/null
+}
+export MOVING_HOSTS="login.moving.test id.moving.test" MOVING_SPKI="" MOVING_PORT="$moving" MOVING_ADMIN="$moving_admin" MOVING_WORK="$work/moving"
+moves
 
 export FAULTS_FILE="$work/faults"
 timeout --kill-after 10 "${BROWSER_TIMEOUT:-1500}" node tests/browser/main.mjs "$@" \

@@ -425,6 +425,16 @@ export const STATES = [
     show: (page) => post(page, `${ISSUER}/account/app-passwords`, { "#name": "Dizüstündeki git" }, "#app-password-make"),
   },
   {
+    name: "account-app-password-header", as: "first",
+    async show(page) {
+      await page.goto(`${ISSUER}/account/app-passwords`);
+      await page.selectOption("#app", "photos");
+      await page.fill("#name", "Telefondaki fotoğraf uygulaması");
+      await page.click("#app-password-make");
+      await page.waitForSelector("#app-password-use code");
+    },
+  },
+  {
     name: "account-app-password-wrong", as: "first",
     show: (page) => post(page, `${ISSUER}/account/app-passwords`, {}, "#app-password-make"),
   },

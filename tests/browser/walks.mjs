@@ -10,8 +10,8 @@ import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
 import { codeIn, linkIn, mailTo, read } from "./mails.mjs";
 import {
-  APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, TURKISH, appOf, authenticator, authorize, cookiesOf,
-  earlyTotp, first, forgetful, fourth, leave, second, totp, walker,
+  APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, EARLIER, ISSUER, MOVED, PASSWORD, SECURITY_KEY, STRANGER, TURKISH, appOf, authenticator, authorize, cookiesOf,
+  earlyTotp, first, forgetful, fourth, leave, second, totp, walker, whileServing,
 } from "./world.mjs";
 
 /// Presses Tab until this element has the focus, and checks that the focus is visible.
@@ -1126,6 +1126,51 @@ export const walksOf = (lane) => [
       await pressUntouched(page, phone, "#passkey-login");
       await page.waitForSelector("#login-problem");
       await awaits(page, "#email");
+    },
+  },
+  {
+    name: "use a passkey after the issuer has moved to another host",
+    async go(enter, { scripts }) {
+      if (!scripts) return;
+      const entered = await enter();
+      const { page, context } = entered;
+      const phone = await authenticator(entered);
+      await whileServing(EARLIER, async () => {
+        await enterAccount(page, first(lane), `${EARLIER}/account/security`);
+        await press(page, "#add-key");
+        await press(page, "#enrol-passkey");
+        await page.waitForSelector("[role=status].done");
+      });
+      const bound = async () => (await phone.credentials()).map(({ rpId }) => rpId);
+      assert.deepEqual(await bound(), [new URL(EARLIER).host]);
+      await whileServing(MOVED, async () => {
+        // Use autofill: the browser permits the new host, because the earlier host names it.
+        const security = `${MOVED}/account/security`;
+        await page.goto(security);
+        await page.waitForSelector("#add-key");
+        assert.equal(page.url(), security);
+        assert.equal((await factorNames(page)).length, 1);
+        // Keys that are added at the new host are bound to the earlier host too.
+        await press(page, "#add-key");
+        await press(page, "#enrol-passkey");
+        assert.equal(await saysOfKey(page), "known");
+        await page.goto(security);
+        await press(page, ".factor a.button");
+        await press(page, "#factor-remove");
+        await page.waitForSelector("[role=status].done");
+        for (let time = 0; time < 50 && (await phone.credentials()).length > 0; time += 1) await page.waitForTimeout(100);
+        assert.deepEqual(await bound(), []);
+        await press(page, "#add-key");
+        await press(page, "#enrol-passkey");
+        await page.waitForSelector("[role=status].done");
+        assert.deepEqual(await bound(), [new URL(EARLIER).host]);
+        // Use the button.
+        await phone.touches(false);
+        await context.clearCookies();
+        await page.goto(security);
+        await pressUntouched(page, phone, "#passkey-login");
+        await page.waitForSelector("#add-key");
+      });
     },
   },
   {

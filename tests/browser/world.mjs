@@ -1,6 +1,8 @@
 // The browser, addresses, users, and helpers that states and walks share.
 
+import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -14,7 +16,11 @@ export const CALLBACK = `${CLIENT_SITE}/callback`;
 export const STRANGER = ISSUER.replace("localhost", "stranger.localhost");
 /// Returns the application behind a provider.
 export const appOf = (issuer) => issuer.replace("localhost", "app.localhost");
-const OWN = [ISSUER, BRIEF, TURKISH, APP, appOf(TURKISH), AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
+/// The issuer that moves to another host: before and after.
+const { MOVING_PORT, MOVING_ADMIN, MOVING_WORK, MOVING_SPKI } = process.env;
+const MOVING_HOSTS = process.env.MOVING_HOSTS.split(" ");
+export const [EARLIER, MOVED] = MOVING_HOSTS.map((host) => `https://${host}`);
+const OWN = [ISSUER, BRIEF, TURKISH, EARLIER, MOVED, APP, appOf(TURKISH), AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
 
 export const LOCALES = { en: "en-US", tr: "tr-TR" };
 export const SIZES = { narrow: { width: 320, height: 640 }, wide: { width: 1280, height: 800 } };
@@ -43,9 +49,30 @@ export function launch(executablePath) {
     executablePath,
     args: [`${disabled},${UNUSED_FEATURES}`, "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
       "--disable-component-update", "--disable-sync",
+      `--ignore-certificate-errors-spki-list=${MOVING_SPKI}`,
       // Block connections to other machines.
-      "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost"],
+      `--host-resolver-rules=${MOVING_HOSTS.map((host) => `MAP ${host} 127.0.0.1:${MOVING_PORT}`).join()}, ` +
+        "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost"],
   });
+}
+
+/// Runs `use` while the moving provider serves one of its hosts.
+export async function whileServing(issuer, use) {
+  const config = `${MOVING_WORK}/${issuer === MOVED ? "moved" : "sealgate"}.toml`;
+  const provider = spawn("target/debug/sealgate", ["serve", "--config", config], {
+    env: { ...process.env, SOFTHSM2_CONF: `${MOVING_WORK}/hsm/softhsm2.conf` }, stdio: "ignore",
+  });
+  const ended = once(provider, "close");
+  try {
+    const ready = () => fetch(`http://127.0.0.1:${MOVING_ADMIN}/readyz`).then(({ ok }) => ok, () => false);
+    for (let time = 0; time < 300 && provider.exitCode === null && !(await ready()); time += 1) {
+      await new Promise((done) => setTimeout(done, 100));
+    }
+    await use();
+  } finally {
+    provider.kill();
+    await ended;
+  }
 }
 
 /// Returns an authorization URL. No verifier matches the code challenge, because the tests never
