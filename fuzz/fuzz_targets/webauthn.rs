@@ -113,7 +113,7 @@ fn assertion(client_data: &[u8], data: &[u8]) -> bool {
         let Ok(used) = answer.verify(&terms, &owner) else { continue };
         taken = true;
         assert_eq!(data[..32], Sha256::digest("id.test")[..]);
-        assert!(data[32] & 1 == 1 && used.sign_count > 7 && !used.count_stood_still);
+        assert!(data[32] & 1 == 1 && used.sign_count > 7 && !used.count_unchanged);
         assert!(used.user_verified || !purpose.needs_verification());
         assert_eq!(used.backup, BackupState::DeviceBound);
     }

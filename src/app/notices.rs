@@ -18,8 +18,8 @@ pub async fn write(sealgate: &Sealgate) {
         return;
     }
     while let Some(event) = events.next() {
-        let (Some(subject), Some(telling)) = (event.subject, event.telling.clone()) else { continue };
-        match queue(sealgate, subject, &event, &telling).await {
+        let (Some(subject), Some(notice_context)) = (event.subject, event.notice_context.clone()) else { continue };
+        match queue(sealgate, subject, &event, &notice_context).await {
             Ok(()) => {}
             // A retry would fail too, and would block all other notifications.
             Err(error @ StoreError::Broken(_)) => {
@@ -38,24 +38,24 @@ async fn queue(
     sealgate: &Sealgate,
     subject: Subject,
     event: &AuditEvent,
-    telling: &NoticeContext,
+    notice_context: &NoticeContext,
 ) -> Result<(), StoreError> {
     let store = &sealgate.store;
     let Some(user) = store.user(subject).await? else { return Ok(()) };
     let now = sealgate.clock.now();
     let entropy = sealgate.entropy.as_ref();
-    let language = telling.language.unwrap_or(sealgate.config.pages.default_language);
+    let language = notice_context.language.unwrap_or(sealgate.config.pages.default_language);
     let origin = event.address.map(|address| RequestOrigin {
         address,
-        browser: telling.browser.clone(),
-        system: telling.system.clone(),
+        browser: notice_context.browser.clone(),
+        system: notice_context.system.clone(),
     });
     // The user must not see the origin of an administrator's request.
-    let origin = origin.filter(|_| telling.notice != Notice::AdministratorActed);
+    let origin = origin.filter(|_| notice_context.notice != Notice::AdministratorActed);
     let told = store
-        .add_notice((subject, telling.notice), now, |id, due_at, count| {
+        .add_notice((subject, notice_context.notice), now, |id, due_at, count| {
             let id = id.unwrap_or_else(|| MailId::from_bytes(random(entropy)));
-            let mail = Mail::Notice { notice: telling.notice, count };
+            let mail = Mail::Notice { notice: notice_context.notice, count };
             let (to, origin) = (Some(user.email.clone()), origin.clone());
             let message = MailMessage { to, language, at: event.at, origin, mail };
             let mail = store.new_mail((id, random(entropy)), Some(subject), &message, now)?;

@@ -437,7 +437,7 @@ impl OutboxWorker {
         let (id, kind) = (mail.value.id, mail.value.kind);
         tracing::error!(%id, kind = kind.as_str(), reason = reason.as_str(), answer, "a message cannot be \
             delivered; see: sealgate mail list");
-        if self.sealgate.store.give_mail_up(mail, &dead).await? == Committed::Yes {
+        if self.sealgate.store.abandon_mail(mail, &dead).await? == Committed::Yes {
             self.sealgate.metrics.mail(kind, MailOutcome::GivenUp(reason));
         }
         Ok(())

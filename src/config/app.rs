@@ -28,7 +28,7 @@ pub struct App {
     /// One-line description for the list of applications.
     pub description: Option<String>,
     pub icon: Option<Logo>,
-    /// Host in lower case, with an optional port: see [`App::answers_to`].
+    /// Host in lower case, with an optional port: see [`App::matches_host`].
     pub host: String,
     /// Public origin (scheme, host and port), if it cannot be derived from the issuer: see
     /// [`App::origin`].
@@ -88,7 +88,7 @@ impl App {
     /// A configured host without a port matches every port. Browsers send the port of the public
     /// address, which may belong to a load balancer. A configured host with a port matches only
     /// that port.
-    pub fn answers_to(&self, authority: &str) -> bool {
+    pub fn matches_host(&self, authority: &str) -> bool {
         authority == self.host || split_port(authority).0 == self.host
     }
 
@@ -421,7 +421,7 @@ impl Route {
     }
 
     /// Returns whether two rules have the same conditions. Paths are ignored.
-    pub fn asks_the_same_as(&self, other: &Self) -> bool {
+    pub fn has_same_conditions_as(&self, other: &Self) -> bool {
         // An exhaustive pattern, so that the compiler reports each new field.
         let Self {
             path: _,

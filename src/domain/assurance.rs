@@ -72,7 +72,7 @@ impl AssuranceLevel {
     ///
     /// `acr_values` is in order of preference. Unknown values are ignored (OpenID Connect Core
     /// §3.1.2.1).
-    pub fn wished(acr_values: &str, reachable: Self) -> Option<Self> {
+    pub fn requested(acr_values: &str, reachable: Self) -> Option<Self> {
         acr_values.split(' ').filter_map(Self::parse).find(|level| reachable.meets(*level))
     }
 }
@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn the_first_reachable_requested_level_is_used() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
-        for (values, reachable, wished) in [
+        for (values, reachable, requested) in [
             ("3 2", three, Some(three)),
             ("3 2", two, Some(two)),
             ("2 3", three, Some(two)),
@@ -487,7 +487,7 @@ mod tests {
             ("", three, None),
             ("1", one, Some(one)),
         ] {
-            assert_eq!(AssuranceLevel::wished(values, reachable), wished, "{values} {reachable}");
+            assert_eq!(AssuranceLevel::requested(values, reachable), requested, "{values} {reachable}");
         }
     }
 

@@ -325,7 +325,7 @@ pub struct AuditEvent {
     pub count: u64,
     /// Notification to send to the user by e-mail. It is not stored with the event.
     #[serde(skip)]
-    pub telling: Option<NoticeContext>,
+    pub notice_context: Option<NoticeContext>,
 }
 
 /// Notification of an event and the data for its text.
@@ -356,7 +356,7 @@ impl AuditEvent {
             request_id: None,
             detail: None,
             count: 1,
-            telling: None,
+            notice_context: None,
         }
     }
 
@@ -399,8 +399,8 @@ impl AuditEvent {
 
     /// Returns the event with a notification by e-mail.
     #[must_use]
-    pub fn telling(self, telling: NoticeContext) -> Self {
-        Self { telling: Some(telling), ..self }
+    pub fn notice_context(self, notice_context: NoticeContext) -> Self {
+        Self { notice_context: Some(notice_context), ..self }
     }
 
     /// Returns the event with its user.

@@ -178,7 +178,7 @@ impl User {
     ///
     /// Only for searches in lists: ı, İ and i count as the same letter, and so do ş and s. To
     /// identify a user, use [`Email::lookup_key`].
-    pub fn answers_to(&self, typed: &str) -> bool {
+    pub fn matches_search(&self, typed: &str) -> bool {
         let typed = plain_letters(typed.trim());
         let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
         let within = name.match_indices(char::is_whitespace).map(|(at, space)| &name[at + space.len()..]);
@@ -236,10 +236,10 @@ mod tests {
         for typed in
             ["gulsah.k@example.test", "GULSAH.", "GK3", "gül", "Gulsah i", "ipek", "IPEK", "İpek ışık", "isiko", ""]
         {
-            assert!(user.answers_to(typed), "{typed}");
+            assert!(user.matches_search(typed), "{typed}");
         }
         for typed in ["ulsah", "k34", "example.test", "pek", "k@", "gulsah ışık"] {
-            assert!(!user.answers_to(typed), "{typed}");
+            assert!(!user.matches_search(typed), "{typed}");
         }
     }
 

@@ -354,7 +354,7 @@ impl Hosts {
     /// Returns the index of the application for this host.
     ///
     /// An application that is configured without a port is found for every port (see
-    /// [`App::answers_to`]). No two applications have the same host.
+    /// [`App::matches_host`]). No two applications have the same host.
     pub(super) fn app(&self, host: &str) -> Option<usize> {
         // Host names are case-insensitive (RFC 9110 §4.2.3). Only ASCII letters are folded: `İ`
         // must not become `i`.

@@ -119,7 +119,7 @@ impl<'a> Subtree<'a> {
                 self.is_closed = true;
                 return Ok(());
             };
-            if !known.is_some_and(|known| known.asks_the_same_as(rule)) {
+            if !known.is_some_and(|known| known.has_same_conditions_as(rule)) {
                 self.rules.push(rule);
                 known = Some(rule);
             }

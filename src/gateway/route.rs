@@ -137,9 +137,9 @@ impl RoutePlace {
         methods
     }
 
-    fn asks_the_same_as(&self, other: &Self) -> bool {
+    fn has_same_conditions_as(&self, other: &Self) -> bool {
         self.rules.len() == other.rules.len()
-            && self.rules.iter().zip(&other.rules).all(|(one, other)| one.asks_the_same_as(other))
+            && self.rules.iter().zip(&other.rules).all(|(one, other)| one.has_same_conditions_as(other))
     }
 
     /// Returns the characters that all rules of this path treat as data.
@@ -169,7 +169,7 @@ impl RoutePlace {
     /// only `found`, the rules of the longer path, and not these rules.
     fn protects_paths_below(&self, found: &Self) -> bool {
         let is_longer = self.path.len() > found.path.len();
-        is_longer && !self.path.ends_with('/') && !self.is_open() && !self.asks_the_same_as(found)
+        is_longer && !self.path.ends_with('/') && !self.is_open() && !self.has_same_conditions_as(found)
     }
 
     /// Returns whether this place has exactly this path.
@@ -302,7 +302,7 @@ impl Routes {
         for (read, name_readings) in interpretations {
             let candidates = self.candidates(read);
             let place = longest_match(&candidates, read, |one, other| one == other);
-            if !place.is_some_and(|place| place.asks_the_same_as(found)) {
+            if !place.is_some_and(|place| place.has_same_conditions_as(found)) {
                 return Err(Ambiguous::Spelling);
             }
             self.check(read, name_readings, &candidates, found)?;
@@ -350,7 +350,7 @@ impl Routes {
     ) -> Result<(), Ambiguous> {
         let spelled = |blind: &RoutePlace| blind.path.eq_ignore_ascii_case(&found.path);
         match longest_match(candidates, path, <[u8]>::eq_ignore_ascii_case) {
-            Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
+            Some(blind) if !blind.has_same_conditions_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
             _ => {}
         }
         if is_below_exact_path(candidates, path, found) || self.has_reading_with_other_rules(path, name_readings, found)
@@ -371,7 +371,7 @@ impl Routes {
     /// # Errors
     /// If the path may mean a path with other rules than `found`, or too many paths.
     fn expand_short_names(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<usize>, Ambiguous> {
-        let is_same = |number: usize| self.places.get(number).is_some_and(|place| place.asks_the_same_as(found));
+        let is_same = |number: usize| self.places.get(number).is_some_and(|place| place.has_same_conditions_as(found));
         let hides = |number: usize| self.places.get(number).is_some_and(|place| place.protects_paths_below(found));
         let conditions = Conditions { is_same: &is_same, hides: &hides };
         let mut budget = ReadingBudget::for_path();
@@ -396,7 +396,7 @@ impl Routes {
             // A server that ends the path at `?` or `#` would serve a path without access rules,
             // which the client may request directly.
             Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
-            Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
+            Some(place) => place.has_same_conditions_as(found) || place.path.eq_ignore_ascii_case(&found.path),
             None => false,
         };
         !agrees || is_below_exact_path(&candidates, read, found)
@@ -411,7 +411,7 @@ fn number_conditions(places: &[RoutePlace]) -> Vec<usize> {
     let mut alike: HashMap<Vec<_>, Vec<usize>> = HashMap::new();
     let number = |(number, place): (usize, &RoutePlace)| {
         let known = alike.entry(place.rules.iter().map(fields).collect()).or_default();
-        let is_same = |other: &&usize| places.get(**other).is_some_and(|other| other.asks_the_same_as(place));
+        let is_same = |other: &&usize| places.get(**other).is_some_and(|other| other.has_same_conditions_as(place));
         known.iter().find(is_same).copied().unwrap_or_else(|| {
             known.push(number);
             number
@@ -823,10 +823,10 @@ mod tests {
                 let long_path = CanonicalPath::parse(&long).unwrap();
                 let candidates = routes.candidates(long_path.as_bytes());
                 let other = longest_match(&candidates, long_path.as_bytes(), <[u8]>::eq_ignore_ascii_case);
-                prop_assert!(other.is_some_and(|other| other.asks_the_same_as(place)), "{raw} {long}");
+                prop_assert!(other.is_some_and(|other| other.has_same_conditions_as(place)), "{raw} {long}");
                 prop_assert!(!is_below_exact_path(&candidates, long_path.as_bytes(), place), "{raw} {long}");
                 for under in routes.places.iter().filter(|place| is_at_or_below(&place.path, &long)) {
-                    let is_known = below.iter().chain([&place]).any(|known| known.asks_the_same_as(under));
+                    let is_known = below.iter().chain([&place]).any(|known| known.has_same_conditions_as(under));
                     prop_assert!(is_known, "{raw} {long} {}", under.path);
                 }
             }
@@ -848,7 +848,7 @@ mod tests {
                 .filter(|other| is_at_or_below(&other.path, &raw) && !other.path.eq_ignore_ascii_case(&place.path)).collect();
             let below = routes.below(&path, place).unwrap();
             for other in &all {
-                prop_assert!(below.iter().any(|known| known.asks_the_same_as(other)), "{raw} {}", other.path);
+                prop_assert!(below.iter().any(|known| known.has_same_conditions_as(other)), "{raw} {}", other.path);
             }
             for known in &below {
                 prop_assert!(all.iter().any(|other| other.path == known.path), "{raw} {}", known.path);

@@ -241,7 +241,7 @@ pub(super) fn done(ctx: &RequestContext<'_>, page: &str, done: Done) -> String {
 /// belongs to the application.
 pub(super) fn has_home(config: &Config) -> bool {
     let authority = config.issuer.authority();
-    !config.apps.iter().any(|app| app.answers_to(&authority))
+    !config.apps.iter().any(|app| app.matches_host(&authority))
 }
 
 const USERS: &str = "/console/users";

@@ -97,7 +97,7 @@ pub(super) fn protection_faults(stated: impl Fn(AttributeType) -> Option<bool>, 
         ("CKA_EXTRACTABLE", stated(AttributeType::Extractable), false),
         ("CKA_NEVER_EXTRACTABLE", stated(AttributeType::NeverExtractable), true),
         ("CKA_LOCAL", local, true),
-        // Each signature would need its own login. This attribute is optional.
+        // With this attribute, each signature would require a login. A token need not report it.
         ("CKA_ALWAYS_AUTHENTICATE", stated(AttributeType::AlwaysAuthenticate).or(Some(false)), false),
     ])
 }

@@ -169,7 +169,7 @@ fn der_signature(raw: &[u8]) -> Option<Vec<u8>> {
     for number in [r, s] {
         let number = without_leading_zeros(number);
         let first = number.first()?;
-        // A number whose top bit is set would be negative.
+        // A DER integer is signed: a zero byte keeps a number with its top bit set positive.
         let padding: &[u8] = if first & 0x80 == 0 { &[] } else { &[0] };
         integers.push(0x02);
         // Two numbers of at most 33 bytes: all lengths fit into one byte.

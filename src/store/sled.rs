@@ -161,7 +161,7 @@ impl SledEngine {
 ///
 /// With [`CopyVerifier::Apart`], this runs in a separate process.
 pub fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
-    copying::look_through(directory, sequence)
+    copying::verify_copied_store(directory, sequence)
 }
 
 impl Drop for SledEngine {

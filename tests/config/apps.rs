@@ -78,13 +78,13 @@ fn application_may_share_the_host_of_the_issuer() {
 #[test]
 fn a_host_without_a_port_matches_every_port_and_a_host_with_a_port_only_that_port() {
     let app = parse(&with_app("wiki.example.com", "app.localhost")).apps.remove(0);
-    assert!(app.answers_to("app.localhost") && app.answers_to("app.localhost:8080"));
-    assert!(!app.answers_to("localhost:8080") && !app.answers_to("app.localhost.example.com"));
+    assert!(app.matches_host("app.localhost") && app.matches_host("app.localhost:8080"));
+    assert!(!app.matches_host("localhost:8080") && !app.matches_host("app.localhost.example.com"));
     let app = parse(&with_app("wiki.example.com", "app.localhost:8080")).apps.remove(0);
-    assert!(app.answers_to("app.localhost:8080"));
-    assert!(!app.answers_to("app.localhost") && !app.answers_to("app.localhost:9090"));
+    assert!(app.matches_host("app.localhost:8080"));
+    assert!(!app.matches_host("app.localhost") && !app.matches_host("app.localhost:9090"));
     let app = parse(&with_app("wiki.example.com", "[::1]")).apps.remove(0);
-    assert!(app.answers_to("[::1]") && app.answers_to("[::1]:8080") && !app.answers_to("[::1"));
+    assert!(app.matches_host("[::1]") && app.matches_host("[::1]:8080") && !app.matches_host("[::1"));
 }
 
 #[test]

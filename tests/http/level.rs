@@ -167,10 +167,10 @@ async fn a_clients_level_is_required_at_the_sign_in() {
 #[tokio::test]
 async fn unreachable_voluntary_levels_give_the_reached_level() {
     let provider = Provider::new().await;
-    for wished in ["2", "3", "phr 2", "urn:mace:incommon:iap:silver"] {
-        let code = provider.c1().code(&[("acr_values", wished)]).await;
+    for requested in ["2", "3", "phr 2", "urn:mace:incommon:iap:silver"] {
+        let code = provider.c1().code(&[("acr_values", requested)]).await;
         let tokens = Tokens::of(&provider.c1().redeem(&code).await);
-        assert_eq!(jwt_claims(&tokens.id)["acr"], "1", "{wished}");
+        assert_eq!(jwt_claims(&tokens.id)["acr"], "1", "{requested}");
     }
 }
 

@@ -385,9 +385,9 @@ async fn the_longest_id_token_that_we_issue_is_accepted_as_a_hint() {
 async fn sess_24_the_acr_is_the_level_of_the_sign_in() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
-    for wished in ["1", "2 1", "urn:x", "phr"] {
-        let claims = id_claims(&provider, &open(&provider, &browser, &[("acr_values", wished)]).await).await;
-        assert_eq!(claims["acr"], "1", "{wished}");
+    for requested in ["1", "2 1", "urn:x", "phr"] {
+        let claims = id_claims(&provider, &open(&provider, &browser, &[("acr_values", requested)]).await).await;
+        assert_eq!(claims["acr"], "1", "{requested}");
         assert_eq!(claims["amr"], json!(["pwd"]));
     }
 }

@@ -68,5 +68,5 @@ fn assert_by(
     let answer = AssertionResponse::parse(&answer.to_string())?;
     let verified = answer.verify(&terms, &account)?;
     assert_eq!(verified.credential.id, *answer.credential_id());
-    Ok((verified.sign_count, verified.user_verified, verified.count_stood_still))
+    Ok((verified.sign_count, verified.user_verified, verified.count_unchanged))
 }

@@ -104,7 +104,7 @@ impl AuditLog {
     pub fn note(&self, mut event: AuditEvent) {
         log(&event);
         self.queue_notification(&event);
-        event.telling = None;
+        event.notice_context = None;
         if !self.stores_records {
             return;
         }
@@ -115,16 +115,16 @@ impl AuditLog {
 
     /// Queues a notification about the event, if it requires one.
     fn queue_notification(&self, event: &AuditEvent) {
-        let telling = event.telling.clone().or_else(|| {
+        let notice_context = event.notice_context.clone().or_else(|| {
             let notice = event.notice()?;
             Some(NoticeContext { notice, language: None, browser: None, system: None })
         });
-        if telling.is_none() || event.subject.is_none() {
+        if notice_context.is_none() || event.subject.is_none() {
             return;
         }
         let mut queued = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
         if queued.len() < MAX_QUEUED_NOTIFICATIONS {
-            queued.push(AuditEvent { telling, ..event.clone() });
+            queued.push(AuditEvent { notice_context, ..event.clone() });
         }
     }
 

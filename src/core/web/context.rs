@@ -242,7 +242,7 @@ impl<'a> RequestContext<'a> {
     pub fn event(&self, kind: AuditKind, actor: Actor) -> AuditEvent {
         let event = AuditEvent::new(self.now, kind, actor).from_request(self.origin.address, &self.origin.request_id);
         match event.notice() {
-            Some(notice) => event.telling(self.telling(notice, actor)),
+            Some(notice) => event.notice_context(self.notice_context(notice, actor)),
             None => event,
         }
     }
@@ -250,7 +250,7 @@ impl<'a> RequestContext<'a> {
     /// Returns the context for a notification about an action in this request.
     ///
     /// It has the language of the request only if the user performed the action.
-    pub fn telling(&self, notice: Notice, actor: Actor) -> NoticeContext {
+    pub fn notice_context(&self, notice: Notice, actor: Actor) -> NoticeContext {
         let RequestOrigin { browser, system, .. } = self.request_origin();
         let language = (actor == Actor::Person).then(|| self.language());
         NoticeContext { notice, language, browser, system }

@@ -160,9 +160,9 @@ fn least_named(interaction: &Interaction) -> Option<AssuranceLevel> {
 }
 
 /// Returns the level that the request prefers, if the user can reach it.
-pub fn wished_level(interaction: &Interaction, terms: &PersonTerms) -> Option<AssuranceLevel> {
+pub fn requested_level(interaction: &Interaction, terms: &PersonTerms) -> Option<AssuranceLevel> {
     let values = interaction.request.acr_values.as_deref()?;
-    AssuranceLevel::wished(values, terms.factors.reachable)
+    AssuranceLevel::requested(values, terms.factors.reachable)
 }
 
 /// Returns the level that these steps reach for this client.
@@ -314,8 +314,8 @@ fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms:
     if level.meets(required) {
         // A level that is preferred but not required is requested once, and only if the user can
         // reach it and pages may be shown.
-        let wished = wished_level(interaction, terms).is_some_and(|wished| !level.meets(wished));
-        let asks = wished && !interaction.progress.signed_in && !interaction.request.prompt.none;
+        let requested = requested_level(interaction, terms).is_some_and(|requested| !level.meets(requested));
+        let asks = requested && !interaction.progress.signed_in && !interaction.request.prompt.none;
         return asks.then_some(NextStep::SecondFactor(subject));
     }
     Some(if terms.factors.reachable.meets(required) {

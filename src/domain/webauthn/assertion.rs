@@ -81,7 +81,7 @@ pub struct VerifiedAssertion<'a> {
     pub user_verified: bool,
     /// Set if the counter of a backup-eligible credential did not increase, which is only recorded
     /// in the audit log.
-    pub count_stood_still: bool,
+    pub count_unchanged: bool,
 }
 
 impl AssertionResponse {
@@ -136,9 +136,9 @@ impl AssertionResponse {
         }
         // Both counts are 0 if the authenticator has no counter. A counter that returns to 0 has
         // not increased.
-        let count_stood_still =
+        let count_unchanged =
             (data.sign_count, credential.sign_count) != (0, 0) && data.sign_count <= credential.sign_count;
-        if count_stood_still && !flags.backup.is_eligible() {
+        if count_unchanged && !flags.backup.is_eligible() {
             return Err(CeremonyError::SignCount { presented: data.sign_count });
         }
         Ok(VerifiedAssertion {
@@ -146,7 +146,7 @@ impl AssertionResponse {
             sign_count: data.sign_count,
             backup: flags.backup,
             user_verified: flags.user_verified && credential.kind == CredentialKind::Passkey,
-            count_stood_still,
+            count_unchanged,
         })
     }
 

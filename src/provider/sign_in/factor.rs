@@ -25,7 +25,7 @@ use sealgate_domain::factor_failures::FailureNotice;
 use sealgate_domain::factors::{FactorTrial, Factors, OpenedTotp, TotpFactor};
 use sealgate_domain::mail::Notice;
 use sealgate_domain::oauth::next_step::{
-    CredentialMark, Interaction, NextStep, Progress, required_level, wished_level,
+    CredentialMark, Interaction, NextStep, Progress, requested_level, required_level,
 };
 use sealgate_domain::recovery_code::RecoveryCodes;
 use sealgate_domain::secret::Sealed;
@@ -121,7 +121,7 @@ fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Fa
     // Offer the user's factors even if they cannot reach the required level. `/oauth/unmet` reports
     // the missing level after the sign-in.
     let required = required_level(waiting.interaction(), &waiting.client, &terms).min(terms.factors.reachable);
-    let wished = wished_level(waiting.interaction(), &terms);
+    let requested = requested_level(waiting.interaction(), &terms);
     let resistant = AssuranceLevel::PhishingResistant;
     let has_codes = factors.recovery.as_ref().is_some_and(|codes| codes.left() > 0);
     let own = waiting.client.id.as_str() == OWN_CLIENT;
@@ -129,7 +129,7 @@ fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Fa
     let key_used = factors.keys.iter().map(|key| key.last_used_at.unwrap_or(key.added_at)).max();
     let app = (!factors.totp.is_empty() && !required.meets(resistant)).then_some(FactorChoice::App);
     let key = (!factors.keys.is_empty()).then_some(FactorChoice::Key);
-    let keys_first = wished == Some(resistant) || key_used > app_used;
+    let keys_first = requested == Some(resistant) || key_used > app_used;
     let both = if keys_first { [key, app] } else { [app, key] };
     let recovery = (has_codes && (own || !required.meets(resistant))).then_some(FactorChoice::Recovery);
     both.into_iter().chain([recovery]).flatten().collect()
@@ -344,8 +344,9 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
     };
     if outcome == FactorOutcome::Failed {
         let failed = event(AuditKind::FactorFailed, Actor::Stranger);
-        let telling = (told == FailureNotice::TellOwner).then(|| ctx.telling(Notice::FactorFailed, Actor::Stranger));
-        ctx.sealgate.audit.note(AuditEvent { telling, ..failed });
+        let notice_context =
+            (told == FailureNotice::TellOwner).then(|| ctx.notice_context(Notice::FactorFailed, Actor::Stranger));
+        ctx.sealgate.audit.note(AuditEvent { notice_context, ..failed });
     }
     ctx.sealgate.metrics.factor_tried(method, outcome);
 }

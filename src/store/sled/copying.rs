@@ -28,7 +28,7 @@ const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
 /// File in the store's directory. Its modification time is the time of the last verified backup.
 const LAST_BACKUP: &str = "last-backup";
 
-/// Command that runs [`look_through`] in a separate process and prints one line.
+/// Command that runs [`verify_copied_store`] in a separate process and prints one line.
 pub(super) const VERIFY_COPY: &str = "verify-copy";
 
 /// Copies the files of the store in `from` to `to`. Nothing may write to `from`, and `to` must not
@@ -128,7 +128,7 @@ pub fn last_backup(store: &Path) -> io::Result<Option<SystemTime>> {
 /// Returns the number of records. Deletes the copy if the verification fails.
 pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Result<usize, EngineError> {
     let verified = match process {
-        CopyVerifier::Here => look_through(copy, sequence),
+        CopyVerifier::Here => verify_copied_store(copy, sequence),
         CopyVerifier::Apart => look_through_apart(copy, sequence),
     };
     if verified.is_err() {
@@ -172,7 +172,7 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
 }
 
 /// Verifies the digest of a copy, and returns the number of records.
-pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
+pub(super) fn verify_copied_store(copy: &Path, sequence: u64) -> Result<usize, String> {
     let store = SledConfig { path: copy.to_owned(), cache_bytes: CACHE_BYTES, reserve_bytes: 0, queue: 1 };
     // Operators choose the file system of backups, which may be volatile.
     let options = Options { allow_volatile: true, ..Options::default() };

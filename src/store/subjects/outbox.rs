@@ -235,7 +235,7 @@ impl Store {
 
     /// Moves an e-mail to the undeliverable ones, and deletes the oldest of those if there are too
     /// many.
-    pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
+    pub async fn abandon_mail(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
         let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_UNDELIVERABLE).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
         let mut changes = removal(mail);
@@ -522,7 +522,7 @@ mod tests {
         let sent = SentMail::new(&due[0].value, "250 ok", at(100));
         assert_eq!(store.mail_was_sent(&due[0], &sent).await.unwrap(), Committed::Yes);
         let dead = DeadMail::new(due[1].value.clone(), DeadReason::Refused, None, at(100));
-        assert_eq!(store.give_mail_up(&due[1], &dead).await.unwrap(), Committed::Yes);
+        assert_eq!(store.abandon_mail(&due[1], &dead).await.unwrap(), Committed::Yes);
         assert_eq!(store.sent_mails(None, 1).await.unwrap(), [sent]);
         assert_eq!(store.dead_mails(None, 1).await.unwrap(), [dead]);
         assert!(store.retry_mail(due[1].value.id, at(200)).await.unwrap());
@@ -534,7 +534,7 @@ mod tests {
         let _ = store.add_mail(&[waiting(&store, 1, at(100)), waiting(&store, 2, at(100))]).await.unwrap();
         for mail in store.due_mail(at(100), 10).await.unwrap() {
             let dead = DeadMail::new(mail.value.clone(), DeadReason::Refused, Some("550 no"), at(101));
-            assert_eq!(store.give_mail_up(&mail, &dead).await.unwrap(), Committed::Yes);
+            assert_eq!(store.abandon_mail(&mail, &dead).await.unwrap(), Committed::Yes);
         }
         let (first, second) = (MailId::from_bytes([1; 16]), MailId::from_bytes([2; 16]));
         assert_eq!(store.count_outbox().await.unwrap(), OutboxCounts { waiting: 0, dead: 2, oldest: None });
@@ -559,7 +559,7 @@ mod tests {
             let mail = store.due_mail(at(1), 1).await.unwrap().pop().unwrap();
             let when = at(10 + u64::try_from(number).unwrap());
             let dead = DeadMail::new(mail.value.clone(), DeadReason::Failed, None, when);
-            let _ = store.give_mail_up(&mail, &dead).await.unwrap();
+            let _ = store.abandon_mail(&mail, &dead).await.unwrap();
         }
         assert_eq!(store.count_outbox().await.unwrap().dead, MAX_UNDELIVERABLE);
         assert_eq!(store.dead_mails(None, 1).await.unwrap()[0].at, at(11));

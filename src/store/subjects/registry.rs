@@ -283,7 +283,7 @@ impl Store {
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Returns up to `limit` users after `after` that match a search ([`User::answers_to`]), in the
+    /// Returns up to `limit` users after `after` that match a search ([`User::matches_search`]), in the
     /// order of their `sub`.
     ///
     /// Reads a limited number of users, so a page may have fewer than `limit` users although there
@@ -301,7 +301,7 @@ impl Store {
             looked_at += page.len();
             for user in page {
                 last = Some(user.sub);
-                if user.answers_to(typed) {
+                if user.matches_search(typed) {
                     users.push(user);
                     if users.len() == limit {
                         return Ok(UsersFound { users, next: last });
