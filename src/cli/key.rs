@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
-use super::output::Output;
+use super::output::{Output, OutputTable};
 use sealgate_admin::answer::{KeyAnswer, KeysAnswer};
 use sealgate_admin::command::{Command, KeyCommand};
 use sealgate_admin::{Answer, hex};
@@ -67,6 +67,9 @@ pub(super) enum Verb {
         hosts: Vec<String>,
     },
     /// List the keys in the token and the published keys with their schedule
+    ///
+    /// Then the TLS keys in the token (EC keys, labelled differently from the signing keys), with the configured hosts
+    /// for which their certificates are valid.
     List,
     /// Check that the keys can sign and cannot be extracted
     ///
@@ -354,7 +357,8 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
     }
 }
 
-/// Lists the keys of the token with their schedule, then known keys that are missing in the token.
+/// Lists the signing keys of the token with their schedule, then known signing keys that are missing
+/// in the token, and the TLS keys.
 fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let found = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: mut lives, begun, rotation } = lives(KeyCommand::List, access)?;
@@ -389,5 +393,5 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
     if rows.iter().any(|row| row.get("holder").is_some()) {
         columns.insert(2, "holder");
     }
-    output.list_with("keys", &rows, &columns, &rotation)
+    output.tables(&[OutputTable { name: "keys", rows, columns }, tls::list(access.config())?], &rotation)
 }

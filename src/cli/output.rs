@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
 use crate::cli::failure::CommandFailure;
@@ -16,6 +16,14 @@ use sealgate_admin::answer::Members;
 /// Printer of results.
 pub(super) struct Output {
     json: bool,
+}
+
+/// A list with the columns of its text output.
+pub(super) struct OutputTable<'a> {
+    /// Member of the JSON output.
+    pub(super) name: &'a str,
+    pub(super) rows: Vec<Value>,
+    pub(super) columns: Vec<&'a str>,
 }
 
 impl Output {
@@ -59,26 +67,30 @@ impl Output {
 
     /// Prints a list. Text output is a table with these columns.
     pub(super) fn list(&self, name: &str, rows: &impl Serialize, columns: &[&str]) -> Result<(), CommandFailure> {
-        self.list_with(name, rows, columns, &Map::<String, Value>::new())
+        let rows = serde_json::to_value(rows).map_err(CommandFailure::line)?;
+        let rows = rows.as_array().cloned().unwrap_or_default();
+        self.tables(&[OutputTable { name, rows, columns: columns.to_vec() }], &Map::<String, Value>::new())
     }
 
-    /// Prints a list, followed by members that concern the whole list.
-    pub(super) fn list_with(
-        &self,
-        name: &str,
-        rows: &impl Serialize,
-        columns: &[&str],
-        more: &impl Serialize,
-    ) -> Result<(), CommandFailure> {
-        let rows = serde_json::to_value(rows).map_err(CommandFailure::line)?;
+    /// Prints lists, and members that concern the first list.
+    ///
+    /// Text output leaves out empty tables after the first.
+    pub(super) fn tables(&self, tables: &[OutputTable<'_>], more: &impl Serialize) -> Result<(), CommandFailure> {
         let mut more = serde_json::to_value(more).map_err(CommandFailure::line)?;
         if self.json {
-            more[name] = rows;
+            for table in tables {
+                more[table.name] = json!(table.rows);
+            }
             return write_json(&more);
         }
-        let mut text = table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns);
+        let Some((first, others)) = tables.split_first() else { return Ok(()) };
+        let mut text = table(&first.rows, &first.columns);
         for (name, value) in more.as_object().into_iter().flatten() {
             push_line(&mut text, name, &shown(name, value));
+        }
+        for other in others.iter().filter(|other| !other.rows.is_empty()) {
+            text.push('\n');
+            text.push_str(&table(&other.rows, &other.columns));
         }
         write(&text)
     }
@@ -174,8 +186,6 @@ pub(super) fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

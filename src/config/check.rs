@@ -186,6 +186,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         file: None,
         warnings,
         certificate_ends: tls::ends(&certificates),
+        token_key_uses: tls::token_key_uses(&certificates, &hosts),
     })
 }
 

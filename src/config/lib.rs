@@ -50,7 +50,7 @@ pub use settings::{
     AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability, EXPIRES_SOON,
     FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
-    TokensConfig, days_left,
+    TokenKeyUse, TokensConfig, days_left,
 };
 pub use telemetry::{TelemetryConfig, read_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};

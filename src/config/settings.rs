@@ -86,6 +86,9 @@ pub struct Config {
     /// Expiry times of the certificates that were read.
     #[serde(skip)]
     pub certificate_ends: Vec<CertificateEnd>,
+    /// Uses of TLS keys in the token, in the order of `server.tls`.
+    #[serde(skip)]
+    pub token_key_uses: Vec<TokenKeyUse>,
 }
 
 impl Config {
@@ -159,6 +162,16 @@ pub struct CertificateEnd {
     pub file: PathBuf,
     /// Expiry time in seconds since 1970.
     pub ends: i64,
+}
+
+/// A certificate in the configuration whose private key is in the token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenKeyUse {
+    /// `CKA_LABEL` of the private key.
+    pub label: String,
+    pub certificate: PathBuf,
+    /// Configured hosts for which the certificate is valid. Empty if the file was not read.
+    pub hosts: Vec<String>,
 }
 
 /// `[admin]`: endpoints for operators and monitoring.

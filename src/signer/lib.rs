@@ -56,7 +56,7 @@ pub use pool::Timing;
 pub use pool::{Observer, Unobserved};
 pub use public_key::KeyId;
 pub use public_key::{PublicKey, Signature};
-pub use tls_key::{OpenTlsKey, TlsKey, UnfitTlsKey, generate_tls_key, with_tls_key};
+pub use tls_key::{OpenTlsKey, TlsKey, TlsKeyReport, UnfitTlsKey, generate_tls_key, list_tls_keys, with_tls_key};
 pub use wrapping::{FreshRandom, WrappedKey, data_key, wrap_init};
 pub use wrapping::{KeptKey, kept_data_key, wrap_received};
 

@@ -3,6 +3,7 @@
 //! They are separate from the signing keys: selected by another label and another key type, and
 //! used with another mechanism.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use aws_lc_rs::digest::Digest;
@@ -10,6 +11,7 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
 use cryptoki::session::{Session, SessionState};
+use serde::Serialize;
 
 use crate::error::{SignError, SignerOpenError};
 use crate::fault::{ErrorClass, TokenFault};
@@ -319,6 +321,69 @@ pub fn generate_tls_key(hsm: &config::Hsm, label: &str, id: &[u8]) -> Result<Tls
         }
         found.map_err(|unfit| unfit.of(&hsm.token_label, label))
     })
+}
+
+/// Description of a TLS key for commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TlsKeyReport {
+    /// `CKA_LABEL`.
+    pub label: String,
+    /// `CKA_ID` in hexadecimal. `None` if the key cannot be used.
+    pub id: Option<String>,
+    /// Key type and curve. `None` if the key cannot be used.
+    pub algorithm: Option<&'static str>,
+    /// Reason why the key cannot be used.
+    pub problem: Option<String>,
+    /// Whether no private key has the label.
+    #[serde(skip)]
+    pub is_missing: bool,
+}
+
+impl TlsKeyReport {
+    fn new(label: String, found: Result<TlsKey, UnfitTlsKey>) -> Self {
+        match found {
+            Ok(key) => {
+                Self { label, id: Some(key.id()), algorithm: Some("EC P-256"), problem: None, is_missing: false }
+            }
+            Err(unfit) => {
+                let is_missing = matches!(unfit, UnfitTlsKey::Missing { .. });
+                Self { label, id: None, algorithm: None, problem: Some(unfit.to_string()), is_missing }
+            }
+        }
+    }
+}
+
+/// Describes every EC key in the token whose label a TLS key may have, and the keys with the labels in
+/// `expected`, in the order of their labels. Checks their attributes, but does not sign.
+///
+/// # Errors
+/// The errors of opening a signer that concern the token.
+pub fn list_tls_keys(hsm: &config::Hsm, expected: &[String]) -> Result<Vec<TlsKeyReport>, SignerOpenError> {
+    with_session(hsm, |session| {
+        reports(session, hsm, expected).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))
+    })
+}
+
+fn reports(session: &Session, hsm: &config::Hsm, expected: &[String]) -> Result<Vec<TlsKeyReport>, TokenFault> {
+    let template = [Attribute::Class(ObjectClass::PRIVATE_KEY), Attribute::KeyType(KeyType::EC)];
+    let mut labels: BTreeSet<String> = expected.iter().cloned().collect();
+    for handle in session.find_objects(&template)? {
+        for attribute in session.get_attributes(handle, &[AttributeType::Label])? {
+            let Attribute::Label(label) = attribute else { continue };
+            let label = String::from_utf8(label).ok().and_then(|label| config::tls_key_label(&label).ok());
+            labels.extend(label.filter(|label| hsm.allow_tls_key_label(label).is_ok()));
+        }
+    }
+    let mut reports = Vec::new();
+    for label in labels {
+        let found = match private_keys(session, &label)?[..] {
+            [handle] => read(session, handle, &label, hsm.require_local)?,
+            [] => Err(UnfitTlsKey::Missing { label: label.clone() }),
+            ref several => Err(UnfitTlsKey::Several { count: several.len() }),
+        };
+        reports.push(TlsKeyReport::new(label, found));
+    }
+    Ok(reports)
 }
 
 /// A TLS key in an open session of the token, for commands.

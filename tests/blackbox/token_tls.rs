@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use sealgate_system::tls::provider;
+use serde_json::json;
 use tokio_rustls::TlsConnector;
 
 use crate::shim::{Call, FOREVER, Shim};
@@ -173,6 +174,51 @@ fn a_renewed_certificate_and_another_label_are_used_without_a_restart() {
     fs::write(instance.config(), text).unwrap();
     instance.run(&["reload"]);
     assert_eq!(serial(&instance, "localhost").unwrap(), serial_of(&instance, "other.pem"));
+}
+
+#[test]
+fn the_list_of_keys_shows_tls_keys_and_the_hosts_that_use_them() {
+    let mut instance = prepared();
+    let make = ["--keypairgen", "--usage-sign", "--key-type"];
+    instance.softhsm.pkcs11_tool("sealgate", &[&make[..], &["EC:secp384r1", "--label", "large"]].concat());
+    instance.run(&["key", "generate-tls-key", "idle"]);
+    configure_tls(&instance, &table("server.pem", "pkcs11:object=tls"));
+    let list = instance.json(&["key", "list"]);
+    assert_eq!(list["keys"].as_array().unwrap().len(), 1, "only signing keys: {list}");
+    let rows = list["tls_keys"].as_array().unwrap();
+    let summary: Vec<_> =
+        rows.iter().map(|row| ["label", "algorithm", "purpose", "state", "hosts"].map(|name| &row[name])).collect();
+    let none = json!([]);
+    let (missing, p256, tls) = (json!(null), json!("EC P-256"), json!("tls"));
+    let expected = [
+        [&json!("idle"), &p256, &tls, &json!("unused"), &none],
+        [&json!("large"), &missing, &tls, &json!("refused"), &none],
+        [&json!("tls"), &p256, &tls, &json!("used"), &json!(["localhost"])],
+    ];
+    assert_eq!(summary, expected);
+    assert!(rows[1]["problem"].as_str().unwrap().contains("an EC key on another curve"), "{list}");
+    assert_eq!(rows[2]["certificates"].as_array().unwrap().len(), 1, "{list}");
+    assert!(rows[2]["id"].as_str().unwrap().len() == 32 && rows[2]["problem"].is_null(), "{list}");
+
+    // The running server uses the same token.
+    instance.start();
+    let text = instance.run(&["key", "list"]);
+    let (_, table) = text.split_once("\n\n").unwrap_or_else(|| panic!("{text}"));
+    let words: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words[0], ["LABEL", "ALGORITHM", "PURPOSE", "STATE", "ID", "HOSTS", "PROBLEM"]);
+    let id = rows[2]["id"].as_str().unwrap();
+    assert_eq!(words[3], ["tls", "EC", "P-256", "tls", "used", id, "localhost"], "{text}");
+}
+
+#[test]
+fn the_list_of_keys_shows_a_configured_tls_key_that_is_missing() {
+    let instance = prepared();
+    configure_tls(&instance, &table("server.pem", "pkcs11:object=absent"));
+    let list = instance.json(&["key", "list"]);
+    let states: Vec<_> =
+        list["tls_keys"].as_array().unwrap().iter().map(|row| [&row["label"], &row["state"]]).collect();
+    assert_eq!(states, [[&json!("absent"), &json!("not_in_token")], [&json!("tls"), &json!("unused")]]);
+    assert_eq!(list["tls_keys"][0]["hosts"], json!(["localhost"]));
 }
 
 #[test]

@@ -17,7 +17,8 @@ fn a_generated_key_is_listed_and_passes_the_check() {
     let kid = site.kid(&["key", "generate"]);
     assert_eq!(kid.len(), 43, "a SHA-256 thumbprint in base64url");
     let list = site.json(&["key", "list"]);
-    assert_eq!(names(&list), ["keys"]);
+    assert_eq!(names(&list), ["keys", "tls_keys"]);
+    assert_eq!(list["tls_keys"], json!([]));
     let key = &list["keys"][0];
     assert_eq!((key["kid"].as_str(), key["bits"].as_u64()), (Some(kid.as_str()), Some(2048)));
     assert_eq!((key["sensitive"].as_bool(), key["extractable"].as_bool()), (Some(true), Some(false)));

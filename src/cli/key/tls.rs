@@ -1,15 +1,18 @@
-//! `sealgate key generate-tls-key` and `request-certificate`: private keys of TLS certificates in the
-//! token.
+//! `sealgate key generate-tls-key` and `request-certificate`, and the TLS keys of `key list`: private
+//! keys of TLS certificates in the token.
+
+use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, OutputTable};
 use sealgate_acme::certificate_request;
 use sealgate_config::{CertificateKey, Config, tls_key_label};
 use sealgate_edge::check_token_certificate;
 use sealgate_signer as signer;
+use sealgate_signer::TlsKeyReport;
 use sealgate_system::clock::{OsEntropy, random};
 
 pub(super) fn generate(label: &str, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
@@ -34,6 +37,34 @@ pub(super) fn request(
     });
     let pem = request.map_err(CommandFailure::line)?.map_err(CommandFailure::line)?;
     output.result(&json!({ "request": pem }), || pem.clone())
+}
+
+/// Columns of the table of TLS keys. `problem` is shown only if a key has one.
+const COLUMNS: [&str; 7] = ["label", "algorithm", "purpose", "state", "id", "hosts", "problem"];
+
+/// Lists the TLS keys in the token with the hosts that use them, and configured keys that are missing.
+pub(super) fn list(config: &Config) -> Result<OutputTable<'static>, CommandFailure> {
+    let uses = &config.token_key_uses;
+    let expected: Vec<String> = uses.iter().map(|used| used.label.clone()).collect();
+    let keys = signer::list_tls_keys(&config.hsm, &expected).map_err(CommandFailure::line)?;
+    let has_problem = keys.iter().any(|key| key.problem.is_some());
+    let row = |key: TlsKeyReport| {
+        let own: Vec<_> = uses.iter().filter(|used| used.label == key.label).collect();
+        let state = match &key {
+            TlsKeyReport { is_missing: true, .. } => "not_in_token",
+            TlsKeyReport { problem: Some(_), .. } => "refused",
+            _ if own.is_empty() => "unused",
+            _ => "used",
+        };
+        let mut row = json!(key);
+        row["purpose"] = json!("tls");
+        row["state"] = json!(state);
+        row["hosts"] = json!(own.iter().flat_map(|used| &used.hosts).collect::<BTreeSet<_>>());
+        row["certificates"] = own.iter().map(|used| used.certificate.display().to_string()).collect();
+        row
+    };
+    let columns = if has_problem { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+    Ok(OutputTable { name: "tls_keys", rows: keys.into_iter().map(row).collect(), columns: columns.to_vec() })
 }
 
 /// Returns why a start would refuse the TLS keys in the token that the configuration names.

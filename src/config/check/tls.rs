@@ -6,7 +6,7 @@ use crate::file::Section;
 use crate::tls::token_key_label;
 use crate::{
     CertificateEnd, CertificateKey, ClientCertificates, ConfigFault, Hsm, ListenerCertificate, Presence, TlsConfig,
-    Upstream, UpstreamTls, disk,
+    TokenKeyUse, Upstream, UpstreamTls, disk,
 };
 
 const CHAIN: &str = "write the path of the certificate chain, PEM";
@@ -108,6 +108,19 @@ pub(super) fn ends(certificates: &[CertificateChain]) -> Vec<CertificateEnd> {
         Some(CertificateEnd { path: path.clone(), file: chain.path.clone(), ends: chain.ends()? })
     };
     certificates.iter().filter_map(end).collect()
+}
+
+/// Returns the certificates whose keys are in the token, with the hosts for which they are valid.
+pub(super) fn token_key_uses(certificates: &[CertificateChain], hosts: &[String]) -> Vec<TokenKeyUse> {
+    let token_key_use = |CertificateChain { files, chain, .. }: &CertificateChain| match &files.key {
+        CertificateKey::File(_) => None,
+        CertificateKey::Token(label) => Some(TokenKeyUse {
+            label: label.clone(),
+            certificate: chain.path.clone(),
+            hosts: hosts.iter().filter(|host| chain.is_for(host)).cloned().collect(),
+        }),
+    };
+    certificates.iter().filter_map(token_key_use).collect()
 }
 
 fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::PrivateKey) -> TlsConfig {
