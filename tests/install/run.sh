@@ -88,7 +88,9 @@ has "$examined" "ok       limits "
 has "$examined" "warning  backup        the store was never backed up"
 inside 'sealgate backup --to /var/lib/sealgate/first' >/dev/null
 # No time service runs here, and no authority issued the certificate.
-has "$(inside 'sealgate doctor --skip clock --skip certificate')" " 0 warnings, 0 problems, 0 skipped"
+for user in root sealgate; do
+    has "$(inside "runuser -u $user -- sealgate doctor --skip clock --skip certificate")" " 0 warnings, 0 problems, 0 skipped"
+done
 again=$(inside 'sealgate init --admin anna@example.com')
 lacks "$again" "https://id.example.com/oauth/invitation"
 inside 'sealgate app add chat.example.com=http://127.0.0.1:8082' >/dev/null
