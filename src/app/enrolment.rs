@@ -22,8 +22,8 @@ const RECORDS_PER_READ: usize = 256;
 /// Pause between two reads, which leaves the store to other work.
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
-/// Counts at the start and every few minutes while this node holds the lease, and reads published
-/// counts, until `stop`.
+/// Runs until `stop`. The node that holds the lease counts users at startup and every few minutes.
+/// In a cluster, every node reads the published counts.
 pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut counting = Counting { duty: LeasedTask::new(&sealgate, LeaseName::People), sealgate, last: None };
     loop {

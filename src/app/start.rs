@@ -119,8 +119,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
                 }
                 last.report_last_answers().await;
                 last.write_last_audit().await;
-                // This blocks for up to ten seconds. Nothing else runs any more, and a new thread
-                // might not be available.
+                // May block for up to ten seconds. That is harmless because no other task is running,
+                // and `spawn_blocking` might not get a thread.
                 closing.close();
             })
         }),

@@ -50,7 +50,7 @@ impl fmt::Debug for LoginRequest {
 /// HTTP client of a sign-in.
 pub trait LoginExchange {
     /// Sends a request and returns the response with its whole body, whatever its status. Must not
-    /// follow redirects, use a cache or a proxy, and read more than [`MAX_PAGE_BYTES`].
+    /// follow redirects, use a cache or a proxy, or read more than [`MAX_PAGE_BYTES`].
     ///
     /// # Errors
     /// One line without the URL, which may contain secrets.

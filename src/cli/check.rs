@@ -184,7 +184,7 @@ fn data_key_opens(access: &StoreAccess) -> Result<Option<String>, CommandFailure
     access.block_on(async {
         let Some(store) = access.open_stopped_store().await? else { return Ok(None) };
         let unsealed = sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(CommandFailure::line)?;
-        // A start accepts a data key that another node has sent.
+        // At startup, a server accepts a data key that another node has sent.
         let was_sent = match access.config().token_holder() {
             Some(holder) => store.data_key_envelope(&holder.node).await.map_err(CommandFailure::line)?.is_some(),
             None => false,

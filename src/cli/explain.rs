@@ -69,8 +69,8 @@ pub(super) fn run(
         (None, None) => (Asker::Nobody, None),
     };
     let mut told = explain(access.config(), &method, &url, &asker, from, now).map_err(CommandFailure::line)?;
-    // The gateway refuses an invalid token before it evaluates a rule. A public rule ignores the
-    // token.
+    // On a public route the gateway ignores the token. On any other route it refuses an invalid
+    // token before it checks the route's other conditions.
     if let Some(claim) = fault
         && !told.forwarded
         && told.reason == "unauthenticated"

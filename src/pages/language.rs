@@ -48,7 +48,7 @@ pub(super) fn from_accept_language(header: &str, default: Language) -> Option<La
     let mut best: Option<(Language, u16, usize)> = None;
     for language in [default, other] {
         let Some((weight, position)) = weight_of(language, header).filter(|&(weight, _)| weight > 0) else { continue };
-        // If weights are equal, the earlier range wins. If positions are equal too (both by `*`),
+        // If the weights are equal, the earlier range wins. If both languages match the same `*`,
         // the default wins.
         if best.is_none_or(|(_, high, first)| weight > high || (weight == high && position < first)) {
             best = Some((language, weight, position));

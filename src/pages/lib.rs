@@ -112,7 +112,7 @@ impl Pages {
         &self.script
     }
 
-    /// Returns the script of the page that returns the response of a sign-in to the client.
+    /// Returns the script that submits the page of a `form_post` response.
     pub fn return_script(&self) -> &Asset {
         &self.return_script
     }

@@ -149,7 +149,7 @@ impl Pkcs11Signer {
         })
     }
 
-    /// Returns the number of sessions, and so of signatures at the same time.
+    /// Returns the number of sessions, which is also the maximum number of concurrent signatures.
     pub fn sessions(&self) -> usize {
         self.sessions
     }

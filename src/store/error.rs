@@ -52,7 +52,7 @@ impl StoreError {
         matches!(self, Self::Engine(Busy | Timeout | Unknown | Stale(_) | Unavailable(_)) | Self::Contended)
     }
 
-    /// Returns whether clients caused the error alone, by reaching a limit or by changing the same
+    /// Returns whether clients alone caused the error, by reaching a limit or by changing the same
     /// record at the same time. Such errors must not be logged as errors, because clients could
     /// fill the log.
     pub fn is_overload(&self) -> bool {

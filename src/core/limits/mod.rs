@@ -253,7 +253,11 @@ mod tests {
         let node = server.node();
         assert_eq!(allowed(&node, LimitScope::Cluster).await, 16);
         *server.behavior.lock().unwrap() = Behavior::Answers;
-        assert_eq!(allowed(&node, LimitScope::Cluster).await, 50, "what was counted here was not counted there");
+        assert_eq!(
+            allowed(&node, LimitScope::Cluster).await,
+            50,
+            "requests counted locally do not count against the limit of the cluster"
+        );
         let one = Rule { limit: 1, ..RULE };
         assert!(Server::new(Behavior::Refuses).node().take(LimitScope::Cluster, &key(), one, NOW).await.allowed);
         let nothing = Rule { limit: 0, ..RULE };

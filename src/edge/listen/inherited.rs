@@ -1,6 +1,6 @@
 //! Listening sockets that the service manager has bound and passed on (`sd_listen_fds(3)`).
 //!
-//! They exist longer than the process, so connections wait in the kernel's queue during a restart.
+//! They outlive the process, so connections wait in the kernel's queue during a restart.
 
 #![expect(unsafe_code, reason = "an inherited descriptor is identified only by its number")]
 

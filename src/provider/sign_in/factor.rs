@@ -114,8 +114,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
 
 /// Returns the accepted methods, most recently used first and recovery codes last.
 ///
-/// If a phishing-resistant method is required, only keys are offered, and recovery codes only in a
-/// sign-in to the provider's own pages.
+/// If a phishing-resistant method is required, authenticator apps are omitted, and recovery codes
+/// are offered only for sign-ins to the provider's own pages.
 fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Factors) -> Vec<FactorChoice> {
     let terms = sign_in::terms(ctx, waiting.interaction(), user, Some(factors));
     // Offer the user's factors even if they cannot reach the required level. `/oauth/unmet` reports

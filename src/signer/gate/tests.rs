@@ -102,11 +102,11 @@ fn with_one_session_there_is_one_call_at_a_time() {
     std::thread::scope(|scope| {
         let supervising = scope.spawn(|| gate.supervise().unwrap());
         std::thread::sleep(SOON);
-        assert!(!supervising.is_finished(), "the supervisor calls beside the worker");
+        assert!(!supervising.is_finished(), "the supervisor and the worker call at the same time");
         drop(pass);
         let supervising = supervising.join().unwrap();
         let refused = gate.enter(0, Instant::now() + SOON).err();
-        assert_eq!(refused, Some(SignRefusal::Timeout), "the worker calls beside the supervisor");
+        assert_eq!(refused, Some(SignRefusal::Timeout), "the worker and the supervisor call at the same time");
         let waiting = scope.spawn(|| gate.enter(0, Instant::now() + LATE).is_ok());
         drop(supervising);
         assert!(waiting.join().unwrap());

@@ -224,7 +224,7 @@ mod tests {
             assert!(one.hold(&here, at(second)).await.unwrap().is_some(), "{second}");
         }
         let last = one.hold(&here, at(30)).await.unwrap().unwrap();
-        assert_eq!(write(&here, &first).await, Committed::Conflict, "it was written anew since");
+        assert_eq!(write(&here, &first).await, Committed::Conflict, "the lease was renewed since");
         assert_eq!(write(&here, &last).await, Committed::Yes);
         // From here on, the holder does not renew the lease.
         assert!(other.hold(&there, at(31)).await.unwrap().is_none());

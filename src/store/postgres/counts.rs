@@ -209,8 +209,8 @@ impl<W: CountWork> Counting<W> {
         }
     }
 
-    /// Returns whether a write can complete. Without a standby, it would only occupy a server
-    /// process.
+    /// Returns whether a write can complete. If the synchronous standby is down, a write would only
+    /// occupy a server process of PostgreSQL.
     fn can_complete(&self) -> bool {
         !W::WAITS_FOR_STANDBY || self.last_beat.check().is_ok()
     }

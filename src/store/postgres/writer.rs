@@ -141,7 +141,8 @@ impl BatchWriter {
 
     /// Waits until there is a connection on which a commit can complete.
     ///
-    /// Without a standby there is no heartbeat, and a commit would only occupy a server process.
+    /// If the synchronous standby is down, heartbeats do not complete. A commit would not complete
+    /// either, and would only occupy a server process of PostgreSQL.
     async fn ready(&mut self) {
         loop {
             self.connected().await;

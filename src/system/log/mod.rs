@@ -2,9 +2,9 @@
 //!
 //! A caller appends a line to a buffer of fixed size and continues. The thread writes the buffer
 //! with few system calls: if it contains only lines of the access log, the thread waits a few
-//! milliseconds for more. A blocked reader, such as a full disk under journald, therefore costs log
-//! lines but never delays a request. Lines that do not fit are dropped, counted ([`take_dropped`]),
-//! and reported in one line when writing resumes.
+//! milliseconds for more. If the reader blocks, for instance journald on a full disk, lines are
+//! lost, but no request waits. Lines that do not fit are dropped, counted ([`take_dropped`]), and
+//! reported in one line when writing resumes.
 //!
 //! If the journal reads standard error, each line starts with its severity (`<4>` for a warning;
 //! see sd-daemon(3)), so that `journalctl -p warning` finds warnings.
