@@ -215,6 +215,7 @@ bench-gate:
 
 bench-tls:
 	@.ci/install bench
+	benches/tls/client.sh
 	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
 	node benches/tls/run.mjs
 

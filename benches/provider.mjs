@@ -12,7 +12,8 @@ Object.assign(process.env, { EMAIL, PASSWORD, REDIRECT_URI: redirectUri, SIGNED_
 const { Browser } = await import("../tests/clients/browser.mjs");
 
 /// Sets up a provider with a SoftHSM token. On app.localhost, `/open/` is public and `/api/`
-/// requires a token. Its `start` accepts the log filter and a command prefix, such as a profiler.
+/// requires a token. Its `start` accepts the log filter, a command prefix, such as a profiler, and
+/// further tables.
 /// `tls`: certificate and key. `server` and `application`: additional lines of those tables;
 /// `more`: further tables.
 export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work, server = "", application = "", more = "" }) {
@@ -21,7 +22,7 @@ export function provider({ issuerPort, adminPort, upstream, threads, tls, direct
   mkdirSync(directory, { recursive: true });
   const hsm = softHsm(directory);
   const env = { SOFTHSM2_CONF: process.env.SOFTHSM2_CONF };
-  const configure = (filter) =>
+  const configure = (filter, further = "") =>
     writeFileSync(
       `${directory}/sealgate.toml`,
       `issuer = "${issuer}"
@@ -52,7 +53,7 @@ access = "public"
 [[app.route]]
 path = "/api/"
 access = "bearer"
-${more}`,
+${more}${further}`,
     );
   configure("warn");
   const run = (...words) => runAt(directory, ...words);
@@ -63,8 +64,8 @@ ${more}`,
     issuer,
     directory,
     run,
-    async start({ filter = "warn", before = [] } = {}) {
-      configure(filter);
+    async start({ filter = "warn", before = [], more: further = "" } = {}) {
+      configure(filter, further);
       const [program, ...words] = [...before, `${root}/target/dist/sealgate`, "serve", "--config", `${directory}/sealgate.toml`];
       const child = start(program, words, env);
       await listens(issuerPort, scheme);

@@ -5,6 +5,8 @@
 //
 // callgrind counts 2,000 requests on 8 connections after 500 warm-up requests, with one thread.
 // Background work of the program is included. An increase of more than 5 % over most.json fails.
+// The last two cases record traces, of one request in ten and of every request, and send them to a receiver.
+//
 // valgrind's processor has no SHA-256 instructions, so the hashes of a gated request count about
 // ten times.
 
@@ -20,7 +22,7 @@ import { accessTokens, provider } from "../provider.mjs";
 const here = new URL(".", import.meta.url).pathname;
 const REQUESTS = 2000;
 
-const [issuerPort, adminPort, upstream, bare] = await freePorts(4);
+const [issuerPort, adminPort, upstream, bare, collector] = await freePorts(5);
 start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
 const gate = provider({ issuerPort, adminPort, upstream, threads: 1 });
 const counting = (name) => ["valgrind", "--tool=callgrind", `--callgrind-out-file=${work}/${name}`];
@@ -41,6 +43,15 @@ await end(sealgate);
 sealgate = await gate.start({ filter: "info", before: counting("logged") });
 count("public, the default log", sealgate, issuerPort, "/open/");
 await end(sealgate);
+start(process.execPath, [`${here}/receiver.mjs`, String(collector)]);
+await listens(collector);
+for (const [name, sample] of [["public, no log, one trace in ten", "0.1"], ["public, no log, every request traced", "1.0"]]) {
+  const more = `[telemetry]\notlp = "http://127.0.0.1:${collector}"\nsample = ${sample}\n`;
+  sealgate = await gate.start({ before: counting(`traced-${sample}`), more });
+  count(name, sealgate, issuerPort, "/open/");
+  assert.ok(exported() > 0, "no trace was sent");
+  await end(sealgate);
+}
 
 console.log(`${new Date().toISOString().slice(0, 10)}, make bench-instructions, release, a request\n`);
 process.exit(within(`${here}/most.json`, counted) ? 0 : 1);
@@ -60,6 +71,12 @@ function count(name, child, port, path, token) {
   control("-d");
   const [, total] = /^(?:totals|summary): (\d+)/m.exec(readFileSync(`${file}.${dumps[file]}`, "utf8"));
   counted[name] = Math.round(Number(total) / REQUESTS);
+}
+
+/// Returns the number of spans that the receiver has accepted.
+function exported() {
+  const metrics = execFileSync("curl", ["-s", `http://127.0.0.1:${adminPort}/metrics`], { encoding: "utf8" });
+  return Number(/^sealgate_trace_spans_total\{outcome="exported"\} (\d+)/m.exec(metrics)?.[1]);
 }
 
 /// Kills a program, because a graceful stop of bare Pingora takes five minutes.

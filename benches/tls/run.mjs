@@ -1,7 +1,9 @@
 // TLS and HTTP/2 compared with other proxies in front of the same upstream. Cases alternate; prints
 // ratios within a round.
 //
-//   make bench-tls [ROUNDS=7] [SECONDS=3] [THREADS=2]
+//   make bench-tls [ROUNDS=7] [SECONDS=3] [THREADS=2] [ONLY=handshakes]
+//
+// ONLY=handshakes leaves out the other proxies, which concern HTTP.
 //
 // The load generator, the upstream and the measured program share the machine, so absolute figures
 // mean less than ratios. All serve a public path with a P-256 certificate and write no log.
@@ -45,8 +47,9 @@ const kinds = {
     wrk({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", tokens: `${work}/tokens`, pid: child.pid, connections: CONNECTIONS, duration, headers: ["Connection: close"] }),
 };
 console.log(`${new Date().toISOString().slice(0, 10)}, make bench-tls ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, profile bench (fat LTO)`);
+const shown = process.env.ONLY === "handshakes" ? {} : kinds;
 console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections (10 streams each over HTTP/2), ${availableParallelism()} cores shared with the load and the upstream`);
-for (const [kind, load] of Object.entries(kinds)) {
+for (const [kind, load] of Object.entries(shown)) {
   const results = measured(servers, rounds, (server, duration = seconds) => load(server, duration));
   console.log(`\n${kind}\n`);
   printMedians(results, [["requests/s", "rate", 0], ["processor time per request, µs", "cpu", 1]]);
@@ -61,7 +64,20 @@ assert.ok(share > 0.99, `the token signed ${share} of the handshakes`);
 console.log("\na full handshake a request (openssl s_time -new)\n");
 printMedians(full, [["handshakes/s", "rate", 0], ["processor time per handshake, µs", "cpu", 1]]);
 printRatios(full, [["key in SoftHSM", "key in a file"]]);
+
+const groups = measured({ X25519MLKEM768: "X25519MLKEM768", X25519: "X25519" }, rounds, (group, duration = seconds) => exchanges(servers.Sealgate, group, duration));
+console.log("\na full handshake a request, by key exchange group (Go)\n");
+printMedians(groups, [["handshakes/s", "rate", 0], ["processor time per handshake, µs", "cpu", 1]]);
+printRatios(groups, [["X25519MLKEM768", "X25519"]]);
 process.exit(0);
+
+/// Runs eight clients that offer one key exchange group and never resume a session.
+function exchanges({ port, child }, group, duration) {
+  const before = processorTime(child.pid);
+  const client = `${process.env.CARGO_TARGET_DIR ?? `${root}/target`}/tools/bin/handshakes`;
+  const count = Number(execFileSync(client, [`127.0.0.1:${port}`, group, "8", String(duration)], { encoding: "utf8" }));
+  return { rate: count / duration, cpu: (processorTime(child.pid) - before) / count / 1000 };
+}
 
 /// Runs eight clients that never resume a session.
 function handshakes({ port, child }, duration) {
