@@ -280,11 +280,21 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
     }
 }
 
-fn work(queue: &PasswordQueue) {
-    // If the priority cannot be lowered, the threads compete with the signer for the cores.
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+/// Lowers the priority of this thread. If that fails, it competes with the signer for the cores.
+///
+/// A service that runs with `Nice=` of the unit may have a lower priority already, and may not raise
+/// it.
+fn lower_priority() {
+    let lowered = rustix::process::getpriority_process(None).and_then(|niceness| {
+        if niceness >= NICENESS { Ok(()) } else { rustix::process::setpriority_process(None, NICENESS) }
+    });
+    if let Err(error) = lowered {
         tracing::warn!(%error, "cannot lower the priority of the password threads");
     }
+}
+
+fn work(queue: &PasswordQueue) {
+    lower_priority();
     let mut hasher = Hasher::new();
     while let Some(job) = next(queue, &mut hasher) {
         if job.is_abandoned() {
