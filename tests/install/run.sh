@@ -179,6 +179,7 @@ run how-to/users-and-groups.md "Import users with their password hashes" 1 >/dev
 has "$(inside 'sealgate_do user list')" ece@example.com
 run how-to/register-a-client.md "Register a client" 1 >/dev/null
 has "$(inside 'sealgate_do client list')" shop
+run how-to/register-a-client.md "Define clients in the configuration file" 1
 
 step "a killed server comes back"
 inside '
