@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod engine {
+    mod app_credentials;
     mod beat;
     mod copies;
     mod damage;

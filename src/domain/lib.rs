@@ -7,6 +7,7 @@
 pub mod account_links;
 pub mod admission;
 pub mod answers;
+pub mod app_credential;
 pub mod app_password;
 pub mod assurance;
 pub mod audit;

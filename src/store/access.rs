@@ -3,8 +3,9 @@
 //!
 //! Only this module does so. Therefore no caller can revoke access without incrementing a counter.
 //!
-//! A new record revokes no access, unless it is itself a revocation. If the effect of a change is
-//! not known, more counters than necessary are incremented.
+//! A new record revokes no access, unless it is itself a revocation. It increments no counter, unless
+//! a cache also remembers that the record was absent. If the effect of a change is not known, more
+//! counters than necessary are incremented.
 
 use std::collections::HashSet;
 
@@ -50,9 +51,13 @@ pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     moves
 }
 
-/// Returns whether the commit creates this record, and thereby revokes nothing.
+/// Returns whether the commit creates this record, and no cached decision can depend on its absence.
+///
+/// The gateway caches signed-in sessions at applications, and also that a user has no credential for
+/// an application. Therefore the first credential of a user increments the counter, too.
 fn is_new(absent: &HashSet<&Key>, key: &Key) -> bool {
-    table_of(key) != Some(Table::RevokedToken) && absent.contains(key)
+    let matters = matches!(table_of(key), Some(Table::RevokedToken | Table::AppCredentials));
+    !matters && absent.contains(key)
 }
 
 /// Returns the previous bytes of the record, if an expectation contains them.
@@ -69,7 +74,7 @@ fn table_of(key: &[u8]) -> Option<Table> {
 
 fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Counter>) {
     match table_of(key) {
-        Some(Table::User) => moves.push(of_key(key)),
+        Some(Table::User | Table::AppCredentials) => moves.push(of_key(key)),
         Some(Table::AppPasswords) => of_app_passwords(key, before, after, moves),
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, Some(after), moves),
@@ -108,7 +113,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
 
 fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
     match table_of(key) {
-        Some(Table::User | Table::AppPasswords) => moves.push(of_key(key)),
+        Some(Table::User | Table::AppPasswords | Table::AppCredentials) => moves.push(of_key(key)),
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, None, moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
@@ -267,6 +272,14 @@ mod tests {
         assert_eq!(moves(&new(key.clone())), []);
         assert_eq!(moves(&put(key.clone())), [Counter::Person(7)]);
         assert_eq!(moves(&delete(key)), [Counter::Person(7)]);
+    }
+
+    #[test]
+    fn every_change_of_credentials_at_applications_increments_the_counter_of_the_user() {
+        let key = table::app_credentials(Subject::from_random([7; 16]));
+        for changes in [new(key.clone()), put(key.clone()), delete(key)] {
+            assert_eq!(moves(&changes), [Counter::Person(7)], "{changes:?}");
+        }
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub enum StoreError {
     /// A sealed record cannot be unsealed.
     #[error(transparent)]
     Sealed(#[from] SealError),
+    /// The stored password of a user at an application cannot be unsealed.
+    #[error("the password for the application {app} cannot be decrypted ({why}); it must be entered again")]
+    UnreadableAppCredential { app: String, why: SealError },
     /// A newer version of the program has written the store.
     #[error("{}", newer(*.found, *.known))]
     Newer {

@@ -18,6 +18,7 @@ use crate::subjects::{audit, factors, grants, registry, sessions};
 use crate::{SignInAttempt, StoreError, format};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::answers::{AnswerReport, ProcessId};
+use sealgate_domain::app_credential::AppCredentials;
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::audit::{AuditEvent, AuditId};
 use sealgate_domain::client::{Client, INTERNAL_CLIENT};
@@ -131,6 +132,13 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::AppPasswords => {
             let passwords: AppPasswords = read.typed()?;
             read.under(table::app_passwords(passwords.subject), &passwords)?
+        }
+        Table::AppCredentials => {
+            let credentials: AppCredentials = read.typed()?;
+            if !credentials.is_consistent() {
+                return Err("its credentials are too many, repeated or invalid");
+            }
+            read.under(table::app_credentials(credentials.subject), &credentials)?
         }
         Table::Consent => {
             let consent: Consent = read.typed()?;

@@ -3,7 +3,8 @@
 //! After the backup was made, codes were redeemed, refresh tokens rotated, sessions ended and
 //! grants revoked. The backup would make all of these valid again. Therefore codes, sessions,
 //! application passwords and recovery codes are deleted, and all grants end. Users must sign in
-//! again. Their other factors are kept, because otherwise the password alone would suffice.
+//! again. Their other factors are kept, because otherwise the password alone would suffice. Their
+//! passwords at applications are kept, because they give no access to Sealgate.
 //!
 //! Grants cannot be kept for clients that have newer refresh tokens, because the backup lacks the
 //! hashes of those tokens. Their generation number proves nothing: the holder of an older token can

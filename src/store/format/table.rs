@@ -33,6 +33,8 @@ pub enum Table {
     Credential = b'h',
     Interaction = b'i',
     AppPasswords = b'k',
+    /// Names and passwords of users at applications, with sealed passwords.
+    AppCredentials = b'L',
     Audit = b'j',
     Client = b'l',
     /// Metadata of the store, such as the format, the signing keys, wrapped data keys and the seed
@@ -73,7 +75,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -83,6 +85,7 @@ impl Table {
         Self::Credential,
         Self::Interaction,
         Self::AppPasswords,
+        Self::AppCredentials,
         Self::Audit,
         Self::Client,
         Self::Meta,
@@ -118,6 +121,7 @@ impl Table {
             Self::Credential => "credential",
             Self::Interaction => "interaction",
             Self::AppPasswords => "app_passwords",
+            Self::AppCredentials => "app_credentials",
             Self::Audit => "audit",
             Self::Client => "client",
             Self::Meta => "meta",
@@ -227,6 +231,16 @@ pub(crate) fn factor_secret(subject: Subject, factor: FactorId) -> Key {
 /// Key of a user's application passwords.
 pub(crate) fn app_passwords(subject: Subject) -> Key {
     key(Table::AppPasswords, &[subject.as_bytes()])
+}
+
+/// Key of a user's names and passwords at applications.
+pub(crate) fn app_credentials(subject: Subject) -> Key {
+    key(Table::AppCredentials, &[subject.as_bytes()])
+}
+
+/// Context that a user's sealed password at an application is bound to. No record has this key.
+pub(crate) fn app_credential_secret(subject: Subject, app: &str) -> Key {
+    key(Table::AppCredentials, &[subject.as_bytes(), app.as_bytes()])
 }
 
 /// Key of a user's factors.

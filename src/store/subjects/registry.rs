@@ -238,7 +238,7 @@ impl Store {
         Ok(Ok(changes))
     }
 
-    /// Deletes a user with all sessions, grants and consents.
+    /// Deletes a user with all sessions, grants, consents and credentials.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
@@ -248,6 +248,7 @@ impl Store {
             return Ok(false);
         }
         self.remove_factors(subject).await?;
+        self.remove_app_credentials(subject).await?;
         self.remove_account_links(subject).await?;
         self.carry_out(&revocation).await?;
         loop {
