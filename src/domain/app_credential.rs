@@ -22,7 +22,7 @@ pub const MAX_APP_CREDENTIAL_PASSWORD_BYTES: usize = 1000;
 
 /// Returns whether this can be the name of a user at an application.
 ///
-/// Control characters are refused, because they could end a line or a field in what is sent.
+/// Control characters are refused, because they could end a line or a field of the login form.
 pub fn is_app_username(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= MAX_APP_USERNAME_LENGTH && !text.chars().any(char::is_control)
 }
