@@ -79,7 +79,7 @@ async fn a_session_end_that_timed_out_takes_effect_when_applied() {
     browser.sign_in_at("https://wiki.test/a", ANNA).await;
     browser.fetch("https://wiki.test/a").await.arrived();
     let parent = SessionCookie::parse(&browser.cookie("id.test", COOKIE).unwrap()).unwrap().id;
-    world.meddler.lose_answer(b's');
+    world.meddler.lose_answer(&[b"s", parent.as_bytes().as_slice()].concat());
     assert!(world.sealgate.store.end_session(parent).await.is_err());
     browser.fetch("https://wiki.test/a").await.arrived();
     world.meddler.apply_late().await;

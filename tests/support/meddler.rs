@@ -62,8 +62,9 @@ impl Stop {
 pub(crate) struct Meddler {
     engine: Arc<MemoryEngine>,
     points: Mutex<Vec<Point>>,
-    /// Table whose next commit times out, and the changes of that commit.
-    losing: Mutex<Option<u8>>,
+    /// Prefix of the records whose next commit times out.
+    losing: Mutex<Option<Vec<u8>>>,
+    /// Changes of the commit that timed out.
     late: Mutex<Option<Changes>>,
     /// Table whose commits fail.
     failing: Mutex<Option<u8>>,
@@ -101,10 +102,13 @@ impl Meddler {
         Stop { what: format!("{at:?} of {:?}", char::from(table)), reached: was_reached, go }
     }
 
-    /// Makes the next commit to this table time out without applying it; see
-    /// [`Meddler::apply_late`].
-    pub(crate) fn lose_answer(&self, table: u8) {
-        *self.losing.lock().unwrap() = Some(table);
+    /// Makes the next commit that writes or removes a record with this prefix time out without
+    /// applying it; see [`Meddler::apply_late`].
+    ///
+    /// The first byte of the prefix is the table. Name the whole key where it is known, so that a
+    /// commit to another record of the table is not lost instead.
+    pub(crate) fn lose_answer(&self, prefix: &[u8]) {
+        *self.losing.lock().unwrap() = Some(prefix.to_vec());
     }
 
     /// Applies the commit that timed out, as a slow disk would.
@@ -152,14 +156,15 @@ impl Meddler {
     }
 
     async fn committed(&self, changes: Changes) -> Result<Outcome, EngineError> {
-        let tables: Vec<u8> =
-            changes.put.iter().map(|(key, _)| key[0]).chain(changes.delete.iter().map(|key| key[0])).collect();
-        let is = |table: u8| tables.contains(&table);
+        let keys: Vec<Key> =
+            changes.put.iter().map(|(key, _)| key.clone()).chain(changes.delete.iter().cloned()).collect();
+        let is = |table: u8| keys.iter().any(|key| key[0] == table);
         self.pass(At::BeforeCommit, is).await;
         if self.failing.lock().unwrap().is_some_and(is) {
             return Err(EngineError::Unwritable("this table is written no more".into()));
         }
-        if self.losing.lock().unwrap().take_if(|table| is(*table)).is_some() {
+        let writes = |prefix: &mut Vec<u8>| keys.iter().any(|key| key.starts_with(prefix));
+        if self.losing.lock().unwrap().take_if(writes).is_some() {
             *self.late.lock().unwrap() = Some(changes);
             return Err(EngineError::Unknown);
         }

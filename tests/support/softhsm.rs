@@ -52,6 +52,12 @@ impl SoftHsm {
         softhsm
     }
 
+    /// Returns the directory that [`in_own_process`] created for this process, or `None` in other
+    /// processes.
+    pub(crate) fn of_this_process() -> Option<Self> {
+        std::env::var_os(DIRECTORY_VARIABLE).map(|root| Self { root: root.into(), _owner: None })
+    }
+
     /// Returns another handle of the directory, for another user of its tokens. The directory is
     /// removed with the first handle.
     pub(crate) fn shared(&self) -> Self {
@@ -163,8 +169,7 @@ impl SoftHsm {
 /// }
 /// ```
 pub(crate) fn in_own_process(test: &str, token: &str, body: impl FnOnce(&SoftHsm)) {
-    if let Some(root) = std::env::var_os(DIRECTORY_VARIABLE) {
-        let softhsm = SoftHsm { root: root.into(), _owner: None };
+    if let Some(softhsm) = SoftHsm::of_this_process() {
         body(&softhsm);
         fs::write(softhsm.root.join("passed"), []).unwrap();
         return;

@@ -16,7 +16,14 @@ pub(crate) fn signer() -> Arc<dyn Signer> {
     Arc::clone(SIGNER.get_or_init(|| own_signer("sealgate"))) as Arc<dyn Signer>
 }
 
-/// Returns a signer with one key of this label, which no other test in this process uses.
+/// Token of the shared signer.
+pub(crate) const TOKEN_LABEL: &str = "sealgate";
+
+/// Returns a signer with one key of this label.
+///
+/// Call it only in a test that runs in a separate process ([`crate::softhsm::in_own_process`]).
+/// `SoftHSM` fails or stores an incomplete key if another thread of the process lists the objects
+/// of the token while it generates the key.
 #[allow(dead_code, reason = "not every test binary has keys to remove")]
 pub(crate) fn own_signer(label: &str) -> Arc<Pkcs11Signer> {
     let hsm = hsm(label);
@@ -29,7 +36,7 @@ pub(crate) fn own_signer(label: &str) -> Arc<Pkcs11Signer> {
 fn hsm(label: &str) -> Hsm {
     static TOKEN: OnceLock<SoftHsm> = OnceLock::new();
     let token = TOKEN.get_or_init(|| {
-        let token = SoftHsm::with_token("sealgate");
+        let token = SoftHsm::of_this_process().unwrap_or_else(|| SoftHsm::with_token(TOKEN_LABEL));
         // SAFETY: readers in std take the same lock as this call. SoftHSM is the only C code here
         // that reads the environment, and it is loaded afterwards.
         unsafe { std::env::set_var("SOFTHSM2_CONF", token.configuration()) };
@@ -37,7 +44,7 @@ fn hsm(label: &str) -> Hsm {
     });
     Hsm {
         module: MODULE.into(),
-        token_label: "sealgate".into(),
+        token_label: TOKEN_LABEL.into(),
         pin_file: token.pin_file(),
         softhsm_conf: None,
         key_label: label.into(),
