@@ -104,7 +104,7 @@ pub fn is_phone_number(text: &str) -> bool {
 }
 
 /// Returns the text without the characters that [`is_seen`] rejects.
-pub(crate) fn seen_part(text: &str) -> String {
+pub fn visible_part(text: &str) -> String {
     let is_seen_at =
         |at, letter: char| is_seen(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
     let kept: String =
@@ -192,8 +192,8 @@ mod tests {
             ("\u{200b}", ""),
             ("م\u{200c}\u{200c}ی", "می"),
         ] {
-            assert_eq!(seen_part(typed), kept, "{}", typed.escape_unicode());
-            assert!(is_seen(&seen_part(typed)));
+            assert_eq!(visible_part(typed), kept, "{}", typed.escape_unicode());
+            assert!(is_seen(&visible_part(typed)));
         }
     }
 

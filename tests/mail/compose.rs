@@ -153,6 +153,11 @@ fn names_are_escaped_and_cannot_imitate_other_content() {
     assert!(invitation.html.contains("Örnek &#38; Co.") && invitation.text.contains("Örnek & Co."));
     let long = composed(mail(&"Ğ".repeat(200)), Language::Turkish);
     assert_eq!(long.text.matches('Ğ').count(), 100);
+    // Persian names need the non-joiner between letters that would join.
+    let persian = "علی\u{200c}نیا";
+    assert!(composed(mail(persian), Language::English).text.contains(persian));
+    let cut = composed(mail(&format!("{}م\u{200c}ی", "x".repeat(98))), Language::English);
+    assert!(cut.text.contains("xم") && !cut.text.contains('\u{200c}'), "a joiner at the cut is removed");
     assert!(!composed(mail("\u{200b}\n"), Language::English).text.contains("has invited you"), "nothing is left of it");
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assurance::{AssuranceLevel, FactorId};
 use crate::factor_failures::FactorFailures;
-use crate::profile::seen_part;
+use crate::profile::visible_part;
 use crate::recovery_code::RecoveryCodes;
 use crate::secret::{Sealed, SecretHash};
 use crate::time::UnixTime;
@@ -389,8 +389,8 @@ impl Factors {
 ///
 /// Returns `default` if nothing remains.
 pub fn factor_name(typed: &str, default: &str) -> String {
-    let cut: String = seen_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
+    let cut: String = visible_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
     // Truncation may leave a joiner at the end.
-    let kept = seen_part(cut.trim());
+    let kept = visible_part(cut.trim());
     if kept.is_empty() { default.to_owned() } else { kept }
 }

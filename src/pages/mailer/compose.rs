@@ -15,7 +15,7 @@ use crate::MailView;
 use sealgate_config::{Accent, IssuerUrl, Mailbox};
 use sealgate_domain::mail::{INVITATION_PATH, Mail, MailId, MailMessage, Notice, RESET_PATH, UNDO_PATH};
 use sealgate_domain::mail_address::MailAddress;
-use sealgate_domain::profile::is_seen;
+use sealgate_domain::profile::{is_seen, visible_part};
 use sealgate_domain::time::UnixTime;
 
 /// Maximum length of a user's or application's name in a message, in characters.
@@ -156,7 +156,9 @@ fn cleaned(mail: &Mail) -> Mail {
 /// Returns the text on one line, without invisible characters, and truncated.
 fn shown(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|char| is_seen(char.encode_utf8(&mut [0; 4]))).take(MAX_NAME_LENGTH).collect()
+    let cut: String = visible_part(&words).chars().take(MAX_NAME_LENGTH).collect();
+    // The cut may have left a joiner at the end, where it is invisible.
+    visible_part(&cut)
 }
 
 /// Converts an address to the library's type.
