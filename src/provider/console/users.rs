@@ -19,7 +19,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::profile::{MAX_NAME_LENGTH, is_group, is_line, is_seen};
+use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_seen};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Email, Role, Subject};
 use sealgate_domain::username::Username;
@@ -216,9 +216,6 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, fau
     };
     Response::page(StatusCode::OK, html(&page), None)
 }
-
-/// Maximum number of groups of a user, as on the command line.
-const MAX_GROUPS: usize = 100;
 
 /// Returns a random password with 96 bits of entropy.
 pub(super) fn new_password(ctx: &RequestContext<'_>) -> Secret {
