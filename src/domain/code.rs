@@ -56,8 +56,7 @@ pub enum RedeemFault {
 }
 
 impl Code {
-    /// Decides whether the code may be redeemed (specification, "States and transitions"; RFC 6749
-    /// §4.1.3; RFC 7636 §4.6).
+    /// Decides whether the code may be redeemed (RFC 6749 §4.1.3; RFC 7636 §4.6).
     ///
     /// # Errors
     /// After [`RedeemFault::Refused`] the code can still be redeemed, even after a wrong verifier.

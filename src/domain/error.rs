@@ -52,7 +52,7 @@ pub enum ErrorCode {
     InvalidClientMetadata,
     /// RFC 7591 §3.2.2.
     UnapprovedSoftwareStatement,
-    /// Defined by the specification. The HTTP status is 429.
+    /// Defined by this server. The HTTP status is 429.
     RateLimitExceeded,
     /// Defined by this server. The HTTP status is 404.
     NotFound,

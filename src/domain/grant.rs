@@ -203,7 +203,7 @@ pub struct Grant {
     pub refresh: Option<Refresh>,
 }
 
-/// Classification of a presented refresh token (specification, "States and transitions").
+/// Classification of a presented refresh token (RFC 6749 §6, RFC 9700 §4.14.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedToken {
     Current,

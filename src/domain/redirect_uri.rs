@@ -1,5 +1,5 @@
-//! Redirect URIs (specification, "Redirect URI rules"; RFC 6749 §3.1.2, RFC 8252 §7.3, RFC 9700
-//! §4.1).
+//! Redirect URIs (RFC 6749 §3.1.2, RFC 8252 §7.3, RFC 9700 §4.1; K6 and K16 of
+//! docs/explanation/protocol.md).
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Sets of supported scope values (RFC 6749 §3.3).
 //!
-//! The values are the five of the specification and `groups`, which an operator enables and grants
-//! to individual clients.
+//! The values are five that are always supported, and `groups`, which an operator enables and
+//! grants to individual clients.
 
 use std::fmt;
 
@@ -52,8 +52,8 @@ impl Scope {
     /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// Returns the values of the specification, the default of a client. `groups` is not one of
-    /// them.
+    /// Returns the values that are always supported, the default of a client. `groups` is not one
+    /// of them.
     pub fn all() -> Self {
         Self(!ScopeValue::Groups.bit()).intersection(ScopeValue::ALL.into_iter().collect())
     }

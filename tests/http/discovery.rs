@@ -1,5 +1,4 @@
-//! Tests the discovery document (OpenID Connect Discovery 1.0 §3, §4; RFC 8414; specification,
-//! "Discovery document").
+//! Tests the discovery document (OpenID Connect Discovery 1.0 §3, §4; RFC 8414).
 
 use std::collections::BTreeSet;
 
@@ -195,7 +194,7 @@ async fn the_discovery_document_matches_the_tokens() {
     let claims = jwt_claims(&tokens.id);
     let supported: Vec<&str> =
         document["claims_supported"].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
-    // The specification fixes the list, which omits claims that bind one token to another.
+    // The list is fixed (docs/explanation/protocol.md) and omits claims that bind one token to another.
     for claim in claims.as_object().unwrap().keys().filter(|claim| *claim != "at_hash") {
         assert!(supported.contains(&claim.as_str()), "{claim} is not in claims_supported");
     }

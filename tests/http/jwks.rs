@@ -1,4 +1,4 @@
-//! Tests the published keys (RFC 7517; specification, "JWK").
+//! Tests the published keys (RFC 7517).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Tests logout (specification §7; OpenID Connect RP-Initiated Logout 1.0).
+//! Tests logout (OpenID Connect RP-Initiated Logout 1.0).
 
 use sealgate_domain::client::{Client, ClientState};
 use sealgate_domain::redirect_uri::RedirectUri;

@@ -1,4 +1,4 @@
-//! Tests PKCE at the authorization endpoint (RFC 7636 §4.3, §4.4.1; specification, "PKCE").
+//! Tests PKCE at the authorization endpoint (RFC 7636 §4.3, §4.4.1).
 
 use crate::steps::{assert_code, assert_login, with_anna};
 use crate::support::{Provider, REDIRECT_URI, VERIFIER, challenge};

@@ -1,4 +1,4 @@
-//! Tests rate limits and their headers (specification, "Rate limits"; cases RATE, and K13, K23).
+//! Tests rate limits and their headers (docs/explanation/protocol-tokens.md: `rate_…`, K13, K23).
 
 use std::sync::Arc;
 

@@ -128,7 +128,7 @@ async fn sess_09_forced_consent_asks_again() {
     assert_code(&browser.allow(&page).await);
 }
 
-/// Specification: `consent` forces the consent page.
+/// `prompt=consent` forces the consent page.
 #[tokio::test]
 async fn forced_consent_applies_to_a_client_with_implied_consent() {
     let provider = Provider::new().await;

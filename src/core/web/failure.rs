@@ -145,8 +145,8 @@ impl Failure {
                 let response = if ctx.reads_pages() {
                     ctx.problem(StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
                 } else {
-                    // The specification requires JSON for every program on every path, and the
-                    // seconds in the description too.
+                    // Programs get JSON on every path, with the seconds in the description too
+                    // (docs/explanation/protocol-tokens.md).
                     let description = format!("Too many requests. Try again in {seconds} seconds.");
                     json(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, &description)
                 };

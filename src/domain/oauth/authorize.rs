@@ -1,4 +1,4 @@
-//! Authorization request (specification §2; OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
+//! Authorization request (OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
 //!
 //! Client and redirect URI are validated first. A [`ReturnTo`] exists only if both match, so
 //! earlier errors are never redirected (RFC 6749 §4.1.2.1). Otherwise the server would be an open

@@ -1,5 +1,5 @@
-//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3, specification
-//! "Client authentication"), and bearer credentials (RFC 6750 §2.1).
+//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3), and
+//! bearer credentials (RFC 6750 §2.1).
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;

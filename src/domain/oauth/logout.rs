@@ -1,4 +1,4 @@
-//! Logout request (specification §7; OpenID Connect RP-Initiated Logout 1.0 §2, §3).
+//! Logout request (OpenID Connect RP-Initiated Logout 1.0 §2, §3).
 
 use serde::{Deserialize, Serialize};
 

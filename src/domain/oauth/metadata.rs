@@ -1,5 +1,4 @@
-//! Discovery document (OpenID Connect Discovery 1.0 §3, RFC 8414 §2, specification "Discovery
-//! document").
+//! Discovery document (OpenID Connect Discovery 1.0 §3, RFC 8414 §2).
 
 use serde::Serialize;
 
@@ -40,8 +39,8 @@ pub struct ProviderMetadata {
 impl ProviderMetadata {
     /// Creates the document of this issuer.
     ///
-    /// The specification requires the registration endpoint, so the document has it even if the
-    /// operator disabled registration. The scope `groups` with its claim, and the response mode
+    /// The document always names the registration endpoint, even if the operator disabled
+    /// registration (docs/explanation/protocol-tokens.md). The scope `groups` with its claim, and the response mode
     /// `form_post`, are included only if the operator enabled them.
     pub fn for_issuer(issuer: &str, groups: bool, form_post: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];

@@ -1,5 +1,5 @@
-//! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, to which the
-//! pages of a sign-in return.
+//! `GET` and `POST /oauth/authorize` (OpenID Connect Core §3.1.2; RFC 6749 §4.1), and
+//! `GET /oauth/resume`, to which the pages of a sign-in return.
 //!
 //! [`next_step`] alone decides the next step. This module executes it.
 

@@ -1,4 +1,4 @@
-//! `GET` and `POST /oauth/logout` (specification §7; OpenID Connect RP-Initiated Logout 1.0).
+//! `GET` and `POST /oauth/logout` (OpenID Connect RP-Initiated Logout 1.0).
 //!
 //! The session ends at once if two conditions hold:
 //!

@@ -1,4 +1,4 @@
-//! `POST /oauth/revoke` (specification §6; RFC 7009).
+//! `POST /oauth/revoke` (RFC 7009).
 //!
 //! The response is 200 whether or not there was a token to revoke. `token_type_hint` is ignored,
 //! because the token itself shows its type. Tokens of another client are not revoked.

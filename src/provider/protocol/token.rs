@@ -1,4 +1,4 @@
-//! `POST /oauth/token` (specification §3; RFC 6749 §4.1.3, §6).
+//! `POST /oauth/token` (OpenID Connect Core §3.1.3; RFC 6749 §4.1.3, §6).
 //!
 //! Both grant types take five steps before the response: parse, load, decide, sign, commit. Signing
 //! precedes the commit, so that a failing PKCS #11 token leaves the code or refresh token unused.

@@ -1,4 +1,4 @@
-//! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750).
+//! `GET` and `POST /oauth/userinfo` (OpenID Connect Core §5.3; RFC 6750).
 //!
 //! The token is accepted only in the `Authorization` header.
 
