@@ -95,11 +95,12 @@ impl Site {
             GateOutcome::ReadForm => RouteDecision::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
             GateOutcome::Forward(permit) => {
                 let (app, allow_get_body) = (permit.app(), permit.allows_get_body());
+                let session = permit.session();
                 let mut rewrite = permit.rewrite(head);
                 if shares_origin {
                     shared_origin::restrict(config, head, &mut rewrite.answer);
                 }
-                RouteDecision::Forward(Forward { app, allow_get_body, rewrite })
+                RouteDecision::Forward(Forward { app, allow_get_body, rewrite, session })
             }
         }
     }
@@ -107,6 +108,7 @@ impl Site {
     /// Records in the store which sessions and application passwords were used since the last call.
     pub async fn note_uses(&self) {
         self.gateway.note_uses(&self.sealgate).await;
+        self.gateway.end_sessions_at_apps(&self.sealgate).await;
     }
 
     /// Records a heartbeat periodically until `stop`, so that a suspension of the process is

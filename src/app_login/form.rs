@@ -123,6 +123,17 @@ impl PageForms {
     }
 }
 
+/// Replaces the character references in a text of a page (`&amp;`).
+pub(crate) fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for Ok(token) in Tokenizer::new(text) {
+        if let Token::String(part) = token {
+            plain.push_str(&String::from_utf8_lossy(&part));
+        }
+    }
+    plain
+}
+
 impl HtmlForm {
     fn has(&self, name: &str, kind: Option<ControlKind>) -> bool {
         self.controls.iter().any(|control| control.name == name && kind.is_none_or(|kind| control.kind == kind))

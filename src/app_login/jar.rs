@@ -20,12 +20,13 @@ const MAX_JAR_BYTES: usize = 16 * 1024;
 ///
 /// The jar serves one origin. So it ignores `Domain`, and sends cookies with `Secure` although the
 /// connection to the upstream may be without TLS.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct CookieJar {
     /// Oldest first.
     cookies: Vec<StoredCookie>,
 }
 
+#[derive(Clone, PartialEq, Eq)]
 struct StoredCookie {
     name: String,
     value: Zeroizing<String>,
@@ -79,8 +80,7 @@ impl CookieJar {
     ///
     /// Cookies with longer paths come first (RFC 6265 §5.4).
     pub fn header(&self, path: &str, now: UnixTime) -> Option<Zeroizing<String>> {
-        let mut sent: Vec<&StoredCookie> =
-            self.cookies.iter().filter(|cookie| is_current(cookie, now) && path_matches(path, &cookie.path)).collect();
+        let mut sent: Vec<&StoredCookie> = self.sent(path, now).collect();
         sent.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         let mut header = Zeroizing::new(String::with_capacity(sent.iter().map(|cookie| cookie.len() + 3).sum()));
         for cookie in sent {
@@ -94,9 +94,29 @@ impl CookieJar {
         (!header.is_empty()).then_some(header)
     }
 
+    /// Returns the value of a cookie that a request of this path sends.
+    pub fn value(&self, name: &str, path: &str, now: UnixTime) -> Option<&str> {
+        let named = self.sent(path, now).filter(|cookie| cookie.name == name);
+        named.max_by_key(|cookie| cookie.path.len()).map(|cookie| cookie.value.as_str())
+    }
+
+    /// Stores the cookies in which `after` differs from `before`, from which it was copied.
+    pub fn merge(&mut self, before: &Self, after: Self, now: UnixTime) {
+        for cookie in after.cookies.into_iter().filter(|cookie| !before.cookies.contains(cookie)) {
+            self.cookies.retain(|other| (&other.name, &other.path) != (&cookie.name, &cookie.path));
+            self.cookies.push(cookie);
+        }
+        self.evict(now);
+    }
+
     /// Returns the names of the cookies, oldest first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.cookies.iter().map(|cookie| cookie.name.as_str())
+    }
+
+    /// Returns the cookies that a request of this path sends.
+    fn sent(&self, path: &str, now: UnixTime) -> impl Iterator<Item = &StoredCookie> {
+        self.cookies.iter().filter(move |cookie| is_current(cookie, now) && path_matches(path, &cookie.path))
     }
 
     fn evict(&mut self, now: UnixTime) {

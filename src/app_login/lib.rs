@@ -15,6 +15,7 @@ mod target;
 pub use jar::CookieJar;
 pub use recipe::{LoginRecipe, LogoutRecipe, ResponseMatcher};
 pub use sign_in::{
-    AppLogin, LoginExchange, LoginFault, LoginOutcome, LoginRequest, LoginStep, LoginStepKind, MAX_PAGE_BYTES, sign_in,
+    AppLogin, LoginExchange, LoginFault, LoginOutcome, LoginRequest, LoginStep, LoginStepKind, MAX_PAGE_BYTES, probe,
+    sign_in, sign_out,
 };
 pub use target::LoginTarget;

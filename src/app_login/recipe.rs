@@ -95,6 +95,13 @@ impl ResponseMatcher {
             && self.location.as_ref().is_none_or(|pattern| location.is_some_and(|text| pattern.is_match(text)))
             && self.body.as_ref().is_none_or(|pattern| pattern.is_match(body))
     }
+
+    /// Returns whether a response with this head may fulfil all conditions.
+    fn matches_head(&self, status: u16, location: Option<&str>, is_page: bool) -> bool {
+        (self.status.is_empty() || self.status.contains(&status))
+            && self.location.as_ref().is_none_or(|pattern| location.is_some_and(|text| pattern.is_match(text)))
+            && (self.body.is_none() || is_page)
+    }
 }
 
 /// How to sign out of the application.
@@ -198,9 +205,27 @@ impl LoginRecipe {
         &self.page
     }
 
-    /// Returns the matchers for a response of an ended session.
-    pub fn expired(&self) -> &[ResponseMatcher] {
-        &self.expired
+    /// Returns whether a response may be that of an ended session, from its head alone.
+    ///
+    /// `location` is the header's value. `is_page` is true if the body may be HTML or JSON, which
+    /// the patterns for bodies describe.
+    pub fn may_be_expired(&self, status: u16, location: Option<&str>, is_page: bool) -> bool {
+        self.expired.iter().any(|matcher| matcher.matches_head(status, location, is_page))
+    }
+
+    /// Returns whether a request for this path and query is the application's own sign-out: it has
+    /// the path of `logout` and all its constant parameters.
+    ///
+    /// A sign-out at the path of the login page is not recognized, because signed-out users are
+    /// redirected there.
+    pub fn is_sign_out(&self, path: &str, query: Option<&str>) -> bool {
+        let Some(logout) = &self.logout else { return false };
+        let (own_path, own_query) = logout.path.split_once('?').unwrap_or((&logout.path, ""));
+        let (page, page_query) = self.page.split_once('?').unwrap_or((&self.page, ""));
+        let constants = || own_query.split('&').filter(|pair| !pair.is_empty() && !pair.contains("{token}"));
+        let has = |wanted: &str| query.is_some_and(|query| query.split('&').any(|pair| pair == wanted));
+        let is_login_page = own_path == page && constants().all(|pair| page_query.split('&').any(|own| own == pair));
+        path == own_path && !is_login_page && constants().all(has)
     }
 
     /// Returns how to sign out, if the recipe describes it.
@@ -418,7 +443,28 @@ path = "/wp-login.php?action=logout&_wpnonce={token}"
         assert!(failure.matches(200, None, "<div id='login_error'>"));
         assert!(!failure.matches(302, None, "login_error") && !failure.matches(200, None, "welcome"));
         assert!(denied.matches(302, Some("/a/denied"), "") && !denied.matches(302, None, "/denied"));
-        assert!(recipe.expired()[0].matches(302, Some("/wp-login.php?reauth=1"), ""));
+        assert!(recipe.may_be_expired(302, Some("/wp-login.php?reauth=1"), false));
+        assert!(!recipe.may_be_expired(302, Some("/wp-admin/"), true) && !recipe.may_be_expired(200, None, true));
+    }
+
+    #[test]
+    fn the_sign_out_is_recognized_by_its_path_and_constant_parameters() {
+        let recipe = LoginRecipe::parse(RECIPE).unwrap();
+        for (target, is_sign_out) in [
+            ("/wp-login.php?action=logout&_wpnonce=1", true),
+            ("/wp-login.php?_wpnonce=1&action=logout", true),
+            ("/wp-login.php?action=logout", true),
+            ("/wp-login.php?action=logout2", false),
+            ("/wp-login.php", false),
+            ("/other.php?action=logout", false),
+        ] {
+            let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+            assert_eq!(recipe.is_sign_out(path, query), is_sign_out, "{target}");
+        }
+        // Signed-out users are redirected to the login page.
+        let logout = "?action=logout&_wpnonce={token}\"";
+        let at_page = RECIPE.replace(logout, "?x=1&_wpnonce={token}\"");
+        assert!(!LoginRecipe::parse(&at_page).unwrap().is_sign_out("/wp-login.php", Some("x=1")));
     }
 
     #[test]

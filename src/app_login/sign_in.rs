@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use sealgate_domain::secret::Secret;
-use sealgate_system::clock::Clock;
+use sealgate_domain::time::UnixTime;
 use serde::Serialize;
 use url::Url;
 use zeroize::Zeroizing;
 
-use crate::form::{FormFields, PageForms, encode};
+use crate::form::{FormFields, PageForms, encode, unescape};
 use crate::jar::CookieJar;
-use crate::recipe::{FieldValue, FormChoice, LoginRecipe, ResponseMatcher};
+use crate::recipe::{FieldValue, FormChoice, LoginRecipe, LogoutRecipe, ResponseMatcher};
 use crate::target::{LoginTarget, shown_path};
 
 /// Maximum length of a page, in bytes.
@@ -95,6 +95,7 @@ pub enum LoginStepKind {
     Redirect,
     Form,
     Probe,
+    Logout,
 }
 
 /// A request and its response, for the operator. It contains names, and no values.
@@ -139,10 +140,12 @@ impl From<LoginFault> for Stop {
     }
 }
 
-struct Attempt<'a, E> {
-    login: AppLogin<'a>,
+/// Requests to an application with the cookies of one session.
+struct Requests<'a, E> {
+    recipe: &'a LoginRecipe,
+    target: &'a LoginTarget,
     exchange: &'a E,
-    clock: &'a dyn Clock,
+    now: UnixTime,
     observe: &'a mut (dyn FnMut(LoginStep) + Send),
     jar: CookieJar,
     deadline: Instant,
@@ -156,29 +159,102 @@ struct Attempt<'a, E> {
 pub async fn sign_in<E: LoginExchange + Sync>(
     login: AppLogin<'_>,
     exchange: &E,
-    clock: &dyn Clock,
+    now: UnixTime,
     observe: &mut (dyn FnMut(LoginStep) + Send),
 ) -> LoginOutcome {
-    let deadline = Instant::now() + TOTAL_TIMEOUT;
-    let jar = CookieJar::default();
-    let mut attempt = Attempt { login, exchange, clock, observe, jar, deadline, is_sent: false };
-    match attempt.run().await {
-        Ok(()) => LoginOutcome::SignedIn(attempt.jar),
+    let AppLogin { recipe, target, user, password } = login;
+    let mut requests = Requests::new(recipe, target, exchange, now, CookieJar::default(), observe);
+    match requests.sign_in(user, password).await {
+        Ok(()) => LoginOutcome::SignedIn(requests.jar),
         Err(Stop::WrongPassword) => LoginOutcome::WrongPassword,
         Err(Stop::Failed(fault)) => LoginOutcome::Failed(fault),
     }
 }
 
-impl<E: LoginExchange + Sync> Attempt<'_, E> {
-    async fn run(&mut self) -> Result<(), Stop> {
-        let AppLogin { recipe, user, password, .. } = self.login;
+/// Requests the probe with the cookies of a session. Returns whether the user is still signed in,
+/// and the cookies after the response.
+///
+/// # Errors
+/// If the application did not answer, or answered with an error of its own.
+pub async fn probe<E: LoginExchange + Sync>(
+    recipe: &LoginRecipe,
+    target: &LoginTarget,
+    jar: CookieJar,
+    exchange: &E,
+    now: UnixTime,
+) -> Result<(bool, CookieJar), LoginFault> {
+    let mut unobserved = |_| ();
+    let mut requests = Requests::new(recipe, target, exchange, now, jar, &mut unobserved);
+    let page = requests.get(LoginStepKind::Probe, requests.url(&recipe.probe)?).await?;
+    Ok((page.matches(&recipe.success), requests.jar))
+}
+
+/// Ends a session at the application, if the recipe describes how.
+///
+/// # Errors
+/// If a request failed or the page has no token.
+pub async fn sign_out<E: LoginExchange + Sync>(
+    recipe: &LoginRecipe,
+    target: &LoginTarget,
+    jar: CookieJar,
+    exchange: &E,
+    now: UnixTime,
+) -> Result<(), LoginFault> {
+    let Some(logout) = recipe.logout() else { return Ok(()) };
+    let mut unobserved = |_| ();
+    Requests::new(recipe, target, exchange, now, jar, &mut unobserved).sign_out(logout).await
+}
+
+impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
+    fn new(
+        recipe: &'a LoginRecipe,
+        target: &'a LoginTarget,
+        exchange: &'a E,
+        now: UnixTime,
+        jar: CookieJar,
+        observe: &'a mut (dyn FnMut(LoginStep) + Send),
+    ) -> Self {
+        let deadline = Instant::now() + TOTAL_TIMEOUT;
+        Self { recipe, target, exchange, now, observe, jar, deadline, is_sent: false }
+    }
+
+    async fn sign_out(&mut self, logout: &LogoutRecipe) -> Result<(), LoginFault> {
+        let token = match &logout.token {
+            None => None,
+            Some((from, pattern)) => {
+                let page = self.get(LoginStepKind::Page, self.url(from)?).await?;
+                let token = pattern.captures(&page.body).and_then(|found| found.get(1));
+                let token = token.ok_or_else(|| self.fault(format!("logout.token: {from} has no such text")))?;
+                // The token may be escaped for HTML.
+                Some(Zeroizing::new(unescape(token.as_str())))
+            }
+        };
+        let token = token.as_ref().map_or("", |token| token.as_str());
+        let encoded: String = url::form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        let url = self.url(&logout.path.replace("{token}", &encoded))?;
+        match &logout.post {
+            None => self.get(LoginStepKind::Logout, url).await?,
+            Some(fields) => {
+                let fields: FormFields = fields
+                    .iter()
+                    .map(|(name, value)| (name.clone(), Zeroizing::new(value.replace("{token}", token))))
+                    .collect();
+                let names = fields.iter().map(|(name, _)| name.clone()).collect();
+                self.send(LoginStepKind::Logout, Method::POST, url, encode(&fields), names).await?
+            }
+        };
+        Ok(())
+    }
+
+    async fn sign_in(&mut self, user: &str, password: &Secret) -> Result<(), Stop> {
+        let recipe = self.recipe;
         if [user, password.expose()].iter().any(|text| text.contains(['\r', '\n', '\0'])) {
             return Err(self.fault("the user name or the password contains a line break or NUL").into());
         }
         let url = self.url(&recipe.page)?;
         let page = self.get(LoginStepKind::Page, url).await?;
         let page = self.follow(page).await?;
-        let (action, fields) = self.form(&page)?;
+        let (action, fields) = self.form(&page, user, password)?;
         let names = fields.iter().map(|(name, _)| name.clone()).collect();
         let body = encode(&fields);
         drop(fields);
@@ -204,7 +280,7 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
     }
 
     fn url(&self, path: &str) -> Result<Url, LoginFault> {
-        self.login.target.url(path).map_err(|_| self.fault(format!("{path:?} is not a path")))
+        self.target.url(path).map_err(|_| self.fault(format!("{path:?} is not a path")))
     }
 
     async fn get(&mut self, kind: LoginStepKind, url: Url) -> Result<Page, LoginFault> {
@@ -215,7 +291,7 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
     async fn follow(&mut self, mut page: Page) -> Result<Page, Stop> {
         let mut is_post = self.is_sent;
         for _ in 0..=MAX_REDIRECTS {
-            if self.is_sent && page.matches(&self.login.recipe.failure) {
+            if self.is_sent && page.matches(&self.recipe.failure) {
                 return Err(Stop::WrongPassword);
             }
             let Some(location) = page.location.as_deref() else { return Ok(page) };
@@ -224,7 +300,7 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
                 let line = format!("{from} requests to send the password again (status {})", page.status);
                 return Err(self.fault(line).into());
             }
-            let next = self.login.target.resolve(&page.url, location);
+            let next = self.target.resolve(&page.url, location);
             let next =
                 next.map_err(|to| self.fault(format!("{from} redirects to {to}, which is not at the upstream")))?;
             page = self.get(LoginStepKind::Redirect, next).await?;
@@ -234,8 +310,8 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
     }
 
     /// Returns the URL and the fields of the form.
-    fn form(&self, page: &Page) -> Result<(Url, FormFields), LoginFault> {
-        let AppLogin { recipe, target, user, password } = self.login;
+    fn form(&self, page: &Page, user: &str, password: &Secret) -> Result<(Url, FormFields), LoginFault> {
+        let (recipe, target) = (self.recipe, self.target);
         let (action, mut fields) = if let FormChoice::Action(path) = &recipe.form {
             (self.url(path)?, FormFields::new())
         } else {
@@ -301,11 +377,10 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
         if body.len() > MAX_PAGE_BYTES {
             return Err(self.fault(format!("{name}: the page has more than {MAX_PAGE_BYTES} bytes")));
         }
-        let now = self.clock.now();
         let mut cookies = Vec::new();
         for field in parts.headers.get_all(SET_COOKIE) {
             let text = std::str::from_utf8(field.as_bytes()).unwrap_or_default();
-            if let Some(cookie) = self.jar.store(text, url.path(), now)
+            if let Some(cookie) = self.jar.store(text, url.path(), self.now)
                 && !cookies.contains(&cookie)
             {
                 cookies.push(cookie);
@@ -315,13 +390,13 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
         let status = parts.status.as_u16();
         let is_redirect = [301, 302, 303, 307, 308].contains(&status);
         let location = text(LOCATION).filter(|_| is_redirect).map(str::to_owned);
-        let shown = location.as_deref().map(|location| {
-            self.login.target.resolve(&url, location).map_or_else(|other| other, |own| shown_path(&own))
-        });
+        let shown = location
+            .as_deref()
+            .map(|location| self.target.resolve(&url, location).map_or_else(|other| other, |own| shown_path(&own)));
         (self.observe)(LoginStep { kind, method: method.to_string(), path, status, location: shown, fields, cookies });
         let body = Zeroizing::new(String::from_utf8_lossy(&body).into_owned());
         let page = Page { url, status, location, charset: text(CONTENT_TYPE).and_then(charset), body };
-        let is_failure = self.is_sent && page.matches(&self.login.recipe.failure);
+        let is_failure = self.is_sent && page.matches(&self.recipe.failure);
         if (status >= 500 || status == 429) && !is_failure {
             return Err(retry(format!("{name}: the application answered with the status {status}")));
         }
@@ -329,14 +404,14 @@ impl<E: LoginExchange + Sync> Attempt<'_, E> {
     }
 
     fn headers(&self, method: &Method, url: &Url) -> Result<HeaderMap, LoginFault> {
-        let target = self.login.target;
+        let target = self.target;
         let value = |text: &[u8]| HeaderValue::from_bytes(text).map_err(|_| self.fault("a header cannot be sent"));
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8"));
-        headers.extend(self.login.recipe.headers.clone());
+        headers.extend(self.recipe.headers.clone());
         headers.insert(HOST, value(target.authority().as_bytes())?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        if let Some(cookies) = self.jar.header(url.path(), self.clock.now()) {
+        if let Some(cookies) = self.jar.header(url.path(), self.now) {
             let mut cookies = value(cookies.as_bytes())?;
             cookies.set_sensitive(true);
             headers.insert(COOKIE, cookies);

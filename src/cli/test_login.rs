@@ -1,21 +1,16 @@
 //! `sealgate app test-login`: tries a recipe for an application's login form.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
-use http::{Request, Response};
 use serde_json::json;
 
 use super::failure::CommandFailure;
 use super::output::{Output, printable};
 use super::password;
-use sealgate_app_login::{
-    AppLogin, LoginExchange, LoginOutcome, LoginRecipe, LoginRequest, LoginStep, LoginStepKind, LoginTarget,
-    MAX_PAGE_BYTES, sign_in,
-};
-use sealgate_system::clock::SystemClock;
-use sealgate_system::fetch::Web;
+use sealgate_app_login::{AppLogin, LoginOutcome, LoginRecipe, LoginStep, LoginStepKind, LoginTarget, sign_in};
+use sealgate_system::clock::{Clock, SystemClock};
+use sealgate_system::login_exchange::WebExchange;
 
 #[derive(Debug, Args)]
 pub(super) struct TestLoginArguments {
@@ -35,21 +30,6 @@ pub(super) struct TestLoginArguments {
     upstream_ca: Option<PathBuf>,
 }
 
-struct WebExchange(Web);
-
-impl LoginExchange for WebExchange {
-    /// Blocks. The command has nothing else to do.
-    async fn exchange(&self, request: LoginRequest) -> Result<Response<Vec<u8>>, String> {
-        let LoginRequest { method, url, headers, body, timeout } = request;
-        let mut sent = Request::builder().method(method).uri(url.as_str());
-        if let Some(all) = sent.headers_mut() {
-            *all = headers;
-        }
-        let sent = sent.body(body.as_slice()).map_err(|error| error.to_string())?;
-        self.0.send_secret(sent, timeout)
-    }
-}
-
 pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(), CommandFailure> {
     let TestLoginArguments { recipe: file, upstream, username, host, upstream_ca } = arguments;
     let in_file = |error: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {error}", file.display()));
@@ -57,9 +37,7 @@ pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(),
     let recipe = LoginRecipe::parse(&text).map_err(|error| in_file(&error))?;
     let target = LoginTarget::new(upstream, host.as_deref()).map_err(CommandFailure::line)?;
     let password = password::read()?;
-    let limit = u64::try_from(MAX_PAGE_BYTES).unwrap_or(u64::MAX);
-    let web =
-        Web::with_authorities(Duration::from_secs(30), limit, upstream_ca.as_deref()).map_err(CommandFailure::line)?;
+    let web = WebExchange::new(upstream_ca.as_deref()).map_err(CommandFailure::line)?;
     let login = AppLogin { recipe: &recipe, target: &target, user: username, password: &password };
 
     let mut steps = Vec::new();
@@ -69,7 +47,7 @@ pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(),
         steps.push(step);
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(CommandFailure::line)?;
-    let outcome = runtime.block_on(sign_in(login, &WebExchange(web), &SystemClock, &mut observe));
+    let outcome = runtime.block_on(sign_in(login, &web, SystemClock.now(), &mut observe));
     let (result, error, may_retry) = match &outcome {
         LoginOutcome::SignedIn(_) => ("signed_in", None, None),
         LoginOutcome::WrongPassword => {
@@ -104,6 +82,7 @@ fn told(step: &LoginStep) -> String {
         LoginStepKind::Redirect => "redirect",
         LoginStepKind::Form => "form",
         LoginStepKind::Probe => "probe",
+        LoginStepKind::Logout => "logout",
     };
     let mut parts = vec![format!("{kind}: {} {}: {}", step.method, step.path, step.status)];
     parts.extend(step.location.as_ref().map(|location| format!(" to {location}")));

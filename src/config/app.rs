@@ -12,6 +12,7 @@ use url::Url;
 use super::appearance::Logo;
 use super::fixed_headers::FixedHeaders;
 use super::issuer::{IssuerUrl, authority};
+use super::login::{AppLoginConfig, LoginAccount};
 use super::tls::TlsConfig;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
@@ -42,6 +43,9 @@ pub struct App {
     /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
+    /// How the gateway signs in to the application's own login form, if it does.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub login: Option<AppLoginConfig>,
     /// Path of the application, or URL, at which the browser arrives after the sign-out. If absent,
     /// the provider's page confirms the sign-out. See [`App::sign_out_uri`].
     pub after_sign_out: Option<String>,
@@ -139,6 +143,12 @@ impl App {
     /// Returns whether a route accepts application passwords of this user.
     pub fn takes_app_passwords_of(&self, user: &User) -> bool {
         self.routes.iter().any(|route| route.app_passwords && route.admits(user))
+    }
+
+    /// Returns whether the gateway signs each user in with the user's own name and password at the
+    /// application.
+    pub fn takes_user_credentials(&self) -> bool {
+        self.login.as_ref().is_some_and(|login| login.account == LoginAccount::OfUser)
     }
 
     /// Returns the application's public origin, in the form of an `Origin` header.

@@ -75,6 +75,7 @@ const APP: &[&str] = &[
     "upstreams",
     "upstream_tls",
     "route",
+    "login",
     "after_sign_out",
     "audience",
     "clients",

@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 use crate::acme::read_mac_key;
 use crate::appearance::{Logo, MAX_LOGO_BYTES};
 use crate::fixed_headers::read_header_file;
+use crate::login::{RecipeFile, read_login_password};
 use crate::telemetry::read_export_headers;
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
@@ -122,6 +123,24 @@ impl Files {
         let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         read_header_file(&path)?;
         Ok(path)
+    }
+
+    /// Checks the file with the password of a service account.
+    pub(super) fn login_password(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
+        read_login_password(&path)?;
+        Ok(path)
+    }
+
+    /// Reads the recipe for a login form. Returns `None` if files are not checked.
+    pub(super) fn login_recipe(&self, text: &str) -> Result<Option<RecipeFile>, String> {
+        let path = self.path(text)?;
+        let FileChecks::Yes { .. } = self.checks else { return Ok(None) };
+        readable(&path)?;
+        let name = path.display().to_string();
+        let text = fs::read_to_string(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
+        RecipeFile::parse(path, text).map(Some).map_err(|problem| format!("{name}: {problem}"))
     }
 
     pub(super) fn module(&self, text: &str) -> Result<PathBuf, String> {

@@ -16,6 +16,7 @@ mod refusal;
 mod request_id;
 pub mod rewrite;
 mod upstream;
+mod upstream_session;
 
 use std::any::Any;
 use std::path::Path;
@@ -47,6 +48,7 @@ pub use self::request_id::RequestIds;
 pub use crate::origin::{Origin, Reauthorization};
 pub use crate::proxy::transport_security::Redirect;
 pub use crate::rewrite::{AnswerRewrite, Rewrite};
+pub use crate::upstream_session::{SessionState, UpstreamSession};
 pub use upstream::Resolver;
 
 /// Application logic behind the edge: decides on each request, and answers those that are not
@@ -156,6 +158,9 @@ pub struct Forward {
     pub rewrite: Rewrite,
     /// Whether a GET, HEAD or OPTIONS request may have a body.
     pub allow_get_body: bool,
+    /// Session at the application. Its cookies replace those of the request, and the response sets
+    /// none in the browser.
+    pub session: Option<Arc<dyn UpstreamSession>>,
 }
 
 /// Report on an exchange that has ended.

@@ -163,6 +163,21 @@ pub fn is_cross_origin(headers: &HeaderMap, own: &str) -> bool {
     has_other_site || headers.get_all(ORIGIN).iter().any(is_other)
 }
 
+/// Returns whether a page of the own origin or the user caused this request, according to the
+/// browser. Returns `false` if the browser does not tell.
+pub fn is_of_own_origin(headers: &HeaderMap, own: &str) -> bool {
+    let mut origins = headers.get_all(ORIGIN).iter().peekable();
+    let has_origin = origins.peek().is_some();
+    // A page without referrer sends the origin `null`. Then only the fetch metadata tell its origin.
+    let has_site = headers.contains_key(FETCH_SITE);
+    origins.all(|origin| is_own(headers, origin, own) || (has_site && origin == "null"))
+        && (if has_site {
+            ["same-origin", "none"].iter().any(|site| is(headers, &FETCH_SITE, site))
+        } else {
+            has_origin
+        })
+}
+
 /// Returns whether this is a WebSocket handshake from a page of another origin (RFC 6455 §10.2).
 ///
 /// Without this check, scripts of other sites could open a WebSocket with the user's cookies and
@@ -540,6 +555,30 @@ mod tests {
             &[],
         ] {
             assert!(!sent(fields), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_of_the_own_origin_is_recognized_by_either_header() {
+        let own = |fields: &[(&str, &str)]| is_of_own_origin(&head("POST", fields).headers, "https://wiki.test");
+        for fields in [
+            &[("origin", "https://wiki.test")][..],
+            &[("sec-fetch-site", "same-origin")],
+            &[("sec-fetch-site", "none")],
+            &[("sec-fetch-site", "same-origin"), ("origin", "null")],
+        ] {
+            assert!(own(fields), "{fields:?}");
+        }
+        for fields in [
+            &[][..],
+            &[("origin", "null")],
+            &[("origin", "http://wiki.test")],
+            &[("origin", "https://wiki.test"), ("origin", "https://evil.test")],
+            &[("sec-fetch-site", "same-site")],
+            &[("sec-fetch-site", "cross-site"), ("origin", "https://wiki.test")],
+            &[("sec-fetch-site", "same-origin"), ("origin", "https://evil.test")],
+        ] {
+            assert!(!own(fields), "{fields:?}");
         }
     }
 

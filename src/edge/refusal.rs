@@ -144,6 +144,7 @@ fn wording(status: StatusCode) -> (&'static str, &'static str) {
     match status {
         StatusCode::UNAUTHORIZED => ("access_ended", "Access was revoked during the request."),
         StatusCode::METHOD_NOT_ALLOWED => ("invalid_request", "This method is not supported."),
+        StatusCode::CONFLICT => ("session_renewed", "The session was renewed. Repeat the action."),
         StatusCode::REQUEST_TIMEOUT => ("request_timeout", "The request took too long to arrive."),
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
             ("request_header_too_large", "The request's header section is too long.")
@@ -166,6 +167,9 @@ fn turkish(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED => "İstek sürerken erişiminiz sona erdi.",
         StatusCode::METHOD_NOT_ALLOWED => "Bu yöntem burada desteklenmiyor.",
+        StatusCode::CONFLICT => {
+            "Uygulamadaki oturum sona ermişti ve yenilendi. Sayfayı yeniden açıp işlemi tekrarlayın."
+        }
         StatusCode::REQUEST_TIMEOUT => "İsteğin gelmesi çok uzun sürdü.",
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "İsteğin başlığı çok uzun.",
         StatusCode::MISDIRECTED_REQUEST => "Bu adreste bir uygulama yok.",

@@ -29,7 +29,8 @@ use crate::request::{AppRequest, Sessions};
 use crate::route::{NoRule, Routes};
 use crate::session::{SessionCache, SessionUses};
 use crate::sign_in::login::{First, SignInRequest};
-use crate::{app_password, cors, credential, destination, own, policy, resource, sign_in};
+use crate::upstream_session::UpstreamSessions;
+use crate::{app_login, app_password, cors, credential, destination, own, policy, resource, sign_in};
 use sealgate_config::{Access, App, Config, host_name, request_fields};
 use sealgate_core::state::Sealgate;
 use sealgate_core::tokens::bearer::BearerFault;
@@ -60,6 +61,8 @@ pub(super) struct AppGate {
     /// Scopes that a client must request for a token that the application accepts.
     scopes: Vec<String>,
     takes_app_passwords: bool,
+    /// Sessions at the application, if the gateway signs users in by its login form.
+    pub(super) sessions_at_app: Option<Arc<UpstreamSessions>>,
 }
 
 impl AppGate {
@@ -89,7 +92,7 @@ impl Gateway {
     pub fn new(config: &Config) -> Self {
         let session_cache = SessionCache::default();
         Self {
-            gates: gates(config),
+            gates: gates(config, &[]),
             hosts: Hosts::from_apps(&config.apps),
             uses: Arc::default(),
             password_uses: Arc::default(),
@@ -105,7 +108,16 @@ impl Gateway {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
         let password_uses = Arc::clone(&self.password_uses);
         let hosts = Hosts::from_apps(&config.apps);
-        Self { gates: gates(config), hosts, uses, password_uses, session_cache: SessionCache::default(), assertions }
+        let gates = gates(config, &self.gates);
+        for old in &self.gates {
+            let stays = |sessions| {
+                gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()).any(|new| Arc::ptr_eq(new, sessions))
+            };
+            if let Some(ended) = old.sessions_at_app.as_ref().filter(|sessions| !stays(sessions)) {
+                ended.end_all();
+            }
+        }
+        Self { gates, hosts, uses, password_uses, session_cache: SessionCache::default(), assertions }
     }
 
     /// Returns the index of the application for a `Host` header.
@@ -164,6 +176,14 @@ impl Gateway {
     pub async fn note_uses(&self, sealgate: &Sealgate) {
         self.uses.write(sealgate).await;
         self.password_uses.write(sealgate).await;
+    }
+
+    /// Ends sessions at applications whose browser session has ended. The caller must call this
+    /// function every few seconds.
+    pub async fn end_sessions_at_apps(&self, sealgate: &Sealgate) {
+        for sessions in self.gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()) {
+            sessions.end_orphans(sealgate).await;
+        }
     }
 
     async fn decide(&self, index: usize, gate: &AppGate, ctx: &AppRequest<'_>) -> Result<GateOutcome, GateReply> {
@@ -264,6 +284,15 @@ impl Gateway {
             let shown = Box::pin(sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential)).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
+        let permit = match (&gate.sessions_at_app, &credential) {
+            // An open exchange already has its cookies. Public paths get no session.
+            (Some(sessions), Credential::Browser(signed_in))
+                if !ctx.is_again() && asked.rule.access != Access::Public =>
+            {
+                Box::pin(app_login::add_session(ctx, asked, sessions, signed_in, permit)).await?
+            }
+            _ => permit,
+        };
         // An open exchange already has its assertion. A failure of the PKCS#11 token must not end
         // the exchange.
         let asserted = gate.app.identity.assertion && !ctx.is_again() && asked.rule.access != Access::Public;
@@ -327,8 +356,15 @@ impl Gateway {
     }
 }
 
-fn gates(config: &Config) -> Vec<AppGate> {
+/// Creates the gateways of the applications. Sessions at an application of `old` remain if they fit
+/// the new configuration.
+fn gates(config: &Config, old: &[AppGate]) -> Vec<AppGate> {
+    let remaining = |app: &App| {
+        let mut remaining = old.iter().filter_map(|gate| gate.sessions_at_app.as_ref());
+        remaining.find(|sessions| sessions.fits(app)).map(Arc::clone)
+    };
     let gate = |app: &App| AppGate {
+        sessions_at_app: remaining(app).or_else(|| UpstreamSessions::of_app(app)),
         routes: Routes::from_app(app),
         scopes: resource::scopes(&app.routes).into_iter().map(str::to_owned).collect(),
         takes_app_passwords: app.takes_app_passwords(),

@@ -120,6 +120,15 @@ impl Gateway {
                 Refusal::new(ErrorCode::AccessDenied, "A header names a method that differs from the request's.");
             return refused(error(StatusCode::FORBIDDEN, &refusal), relays_redirects);
         }
+        if let Some(gate) = gate.filter(|gate| gate.sessions_at_app.is_some()) {
+            tracing::error!(
+                app = gate.app.name,
+                "an application with `login` must be behind Sealgate, not behind \
+                another proxy with forward authentication"
+            );
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The application cannot be used through this proxy.");
+            return refused(error(StatusCode::FORBIDDEN, &refusal), relays_redirects);
+        }
         if !relays_redirects {
             mark_as_program(&mut asked.headers);
         }

@@ -5,6 +5,7 @@
 //! paths, rule, credential, policy. A path without a rule is refused. The query never affects the
 //! decision.
 
+mod app_login;
 mod app_password;
 mod assertion;
 mod characters;
@@ -29,6 +30,7 @@ mod resource;
 mod route;
 mod session;
 mod sign_in;
+mod upstream_session;
 mod work;
 
 use http::HeaderValue;

@@ -93,6 +93,11 @@ impl<'a> AppRequest<'a> {
         Self { context, app, scopes, sessions }
     }
 
+    /// Returns the path of the request, to which the user can return.
+    pub(super) fn here(&self) -> ReturnPath {
+        here(self)
+    }
+
     /// Returns whether the rule accepts application passwords over HTTP Basic.
     pub(super) fn takes_basic(&self, rule: &Rule) -> bool {
         rule.app_passwords && self.app.identity.app_password_header.is_none()

@@ -55,7 +55,8 @@ pub use language::language_from_tag;
 pub use language::language_tag;
 pub use mail::MailView;
 pub use problem::{
-    ErrorPage, ForbiddenPage, KeptFormPage, LinkTarget, PageLink, Problem, SendAgainPage, WeakSignInPage,
+    AppLoginPage, AppLoginProblem, ErrorPage, ForbiddenPage, KeptFormPage, LinkTarget, PageLink, Problem,
+    SendAgainPage, WeakSignInPage,
 };
 pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
 pub use security::{

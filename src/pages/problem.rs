@@ -220,3 +220,40 @@ impl WeakSignInPage<'_> {
         }
     }
 }
+
+/// Reason why the gateway cannot sign a user in to an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppLoginProblem {
+    /// The user has not stored a user name and password for the application.
+    Missing,
+    /// The application refused those of the user.
+    Refused,
+    /// The application refused those of the service account.
+    ServiceAccount,
+}
+
+/// Page of the gateway for a user who cannot be signed in to an application.
+#[derive(Template)]
+#[template(path = "app_login.html")]
+pub struct AppLoginPage<'a> {
+    pub frame: Frame<'a>,
+    pub app: &'a str,
+    pub problem: AppLoginProblem,
+    /// URL of the account page on which the user stores name and password.
+    pub account_page: &'a str,
+    /// URL of the requested page.
+    pub again: &'a str,
+    /// URL that starts a sign-in with another account.
+    pub switch_account: &'a str,
+}
+
+impl AppLoginPage<'_> {
+    fn words(&self) -> Markup {
+        let t = self.frame.t;
+        match self.problem {
+            AppLoginProblem::Missing => t.app_login_missing(self.app),
+            AppLoginProblem::Refused => t.app_login_refused(self.app),
+            AppLoginProblem::ServiceAccount => t.app_login_service(self.app),
+        }
+    }
+}

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod clock_discipline;
 pub mod fetch;
 pub mod log;
+pub mod login_exchange;
 pub mod metrics;
 pub mod named_certificate;
 pub mod presented;

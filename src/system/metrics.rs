@@ -49,6 +49,7 @@ pub struct Metrics {
     gate: IntCounterVec,
     turned_away: IntCounterVec,
     upstream_requests: IntCounterVec,
+    app_sign_ins: IntCounterVec,
     upstream_seconds: HistogramVec,
     /// Seconds that the token took for a signature.
     pub sign_seconds: Histogram,
@@ -277,6 +278,11 @@ impl Metrics {
                 "sealgate_upstream_requests_total",
                 "Requests answered by an upstream, or by Sealgate when the upstream failed.",
                 &["app", "status"],
+            )?,
+            app_sign_ins: counters(
+                "sealgate_app_sign_ins_total",
+                "Sign-ins of the gateway by the login form of an application.",
+                &["app", "outcome"],
             )?,
             upstream_seconds: histograms("sealgate_upstream_seconds", "Time of a proxied request.", "app")?,
             sign_seconds: histogram("sealgate_sign_seconds", "Duration of one signature in the token.")?,
@@ -562,6 +568,11 @@ impl Metrics {
     /// Counts an access decision of the gateway. `decision` is a word from a fixed set.
     pub fn decided(&self, app: &str, decision: &'static str) {
         self.gate.with_label_values(&[app, decision]).inc();
+    }
+
+    /// Counts a sign-in of the gateway to an application. `outcome` is a word from a fixed set.
+    pub fn signed_in_to_app(&self, app: &str, outcome: &'static str) {
+        self.app_sign_ins.with_label_values(&[app, outcome]).inc();
     }
 
     /// Records a proxied request to an application. `seconds` is the time until its response ended.

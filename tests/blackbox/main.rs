@@ -42,6 +42,7 @@ mod doctor;
 mod enrolment;
 mod failover;
 mod flow;
+mod form_login;
 mod forward_auth;
 mod front;
 mod gate;

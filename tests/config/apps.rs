@@ -1,8 +1,10 @@
 //! Protected applications and their routes.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
-use sealgate_config::Upstream;
+use sealgate_config::{Config, Upstream};
 
 use super::{APP, REQUIRED, base, fault, faults, lines, parse, starts, warnings, with, with_app};
 
@@ -653,6 +655,57 @@ fn fixed_headers_leave_the_gateways_own_headers_alone() {
     ] {
         starts(&fault(&text(lines)), start);
     }
+}
+
+/// Returns the errors of a file whose other files are checked, too.
+fn all_faults(path: &Path) -> String {
+    let faults = Config::load(path).unwrap_err();
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_login_needs_a_recipe_and_either_an_account_or_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    file("good.toml", include_str!("../../conf/logins/roundcube.toml"));
+    file("bad.toml", "page = \"login\"\n");
+    file("password", "secret\n");
+    file("two-lines", "a\nb\n");
+    let app = |lines: &str| APP.replace("[[app.route]]", &format!("{lines}\n[[app.route]]"));
+    let read = |lines: &str| {
+        let path = directory.path().join("sealgate.toml");
+        fs::write(&path, format!("{REQUIRED}{}", app(lines))).unwrap();
+        all_faults(&path)
+    };
+    // Other errors of the configuration, such as the missing token, are the same in each case.
+    let none = read("login = { recipe = \"good.toml\" }");
+    assert!(!none.contains("login"), "{none}");
+    let account = read("login = { recipe = \"good.toml\", username = \"svc\", password_file = \"password\" }");
+    assert!(!account.contains("login"), "{account}");
+    for (lines, told) in [
+        ("login = { username = \"svc\" }", "app[0].login.recipe: is missing"),
+        ("login = { recipe = \"absent.toml\" }", "app[0].login.recipe: "),
+        ("login = { recipe = \"bad.toml\" }", "bad.toml: missing field `fields`"),
+        ("login = { recipe = \"good.toml\", username = \"svc\" }", "app[0].login.username: requires password_file"),
+        ("login = { recipe = \"good.toml\", username = \"a\\nb\", password_file = \"password\" }", "login.username: "),
+        (
+            "login = { recipe = \"good.toml\", username = \"svc\", password_file = \"two-lines\" }",
+            "contains a line break",
+        ),
+        ("login = { recipe = \"good.toml\", browser_cookies = [\"a=b\"] }", "\"a=b\" is not the name of a cookie"),
+        ("login = \"good.toml\"", "app[0].login: "),
+    ] {
+        let fault = read(lines);
+        assert!(fault.contains(told) && !fault.contains("secret"), "{lines}: {fault}");
+    }
+    let socket = app("login = { recipe = \"good.toml\" }").replace("http://127.0.0.1:8081", "unix:/run/wiki.sock");
+    fs::write(directory.path().join("sealgate.toml"), format!("{REQUIRED}{socket}")).unwrap();
+    let fault = all_faults(&directory.path().join("sealgate.toml"));
+    assert!(fault.contains("app[0].login: requires upstreams with http or https"), "{fault}");
 }
 
 #[test]

@@ -106,6 +106,7 @@ impl Front for TestFront {
                         answer: AnswerRewrite::default(),
                     },
                     allow_get_body: path.ends_with("/_search"),
+                    session: None,
                 })
             }
         }
@@ -334,6 +335,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         upstreams: upstreams.iter().map(upstream).collect(),
         upstream_tls: UpstreamTls::default(),
         routes: Vec::new(),
+        login: None,
         after_sign_out: None,
         audience: None,
         clients: None,

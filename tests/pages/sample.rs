@@ -10,11 +10,11 @@ use sealgate_domain::session::{Session, SessionId, SignIn};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
-    AccountChooserPage, Addresses, ClientLink, ConfirmLogoutPage, ConsentPage, CreateAccountPage, CreateAccountProblem,
-    CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame, InvitationPage, KeptFormPage,
-    LinkTarget, LoginPage, LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages,
-    PasskeyOffer, Problem, ProveAddressPage, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage,
-    WeakSignInPage, html, language_tag,
+    AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
+    CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
+    ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LinkTarget, LoginPage, LoginProblem, NewAccountPage,
+    NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem, ProveAddressPage, Publisher,
+    ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, WeakSignInPage, html, language_tag,
 };
 
 use crate::account::account_pages;
@@ -314,6 +314,15 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         let (app, again, switch_account) = (client, action, action);
         let page = WeakSignInPage { frame: frame(), app, needed, security, again, switch_account };
         add(&format!("weak-sign-in-{name}"), html(&page));
+    }
+    for (name, problem) in [
+        ("missing", AppLoginProblem::Missing),
+        ("refused", AppLoginProblem::Refused),
+        ("service", AppLoginProblem::ServiceAccount),
+    ] {
+        let (app, account_page, again, switch_account) = (client, action, action, action);
+        let page = AppLoginPage { frame: frame(), app, problem, account_page, again, switch_account };
+        add(&format!("app-login-{name}"), html(&page));
     }
     add("forbidden", html(&ForbiddenPage { frame: frame(), app: client, account, switch_account: action }));
     let fields = [(client.to_owned(), account.to_owned())];

@@ -2,7 +2,6 @@ use std::sync::Mutex;
 
 use http::StatusCode;
 use sealgate_domain::time::UnixTime;
-use sealgate_system::clock::FixedClock;
 
 use super::*;
 
@@ -69,9 +68,9 @@ async fn run<F: Fn(&LoginRequest) -> Result<Reply, String> + Sync>(
     let password = Secret::new("s3cr&t ü");
     let login = AppLogin { recipe: &recipe, target: &target, user, password: &password };
     let app = App { answer, received: Mutex::default() };
-    let clock = FixedClock::at(UnixTime::from_seconds(1_700_000_000));
+    let now = UnixTime::from_seconds(1_700_000_000);
     let mut steps = Vec::new();
-    let outcome = sign_in(login, &app, &clock, &mut |step| steps.push(step)).await;
+    let outcome = sign_in(login, &app, now, &mut |step| steps.push(step)).await;
     let told = format!("{outcome:?} {steps:?}");
     for secret in ["s3cr", "a&b", "j+s", "early", "late", "t=secret"] {
         assert!(!told.contains(secret), "{secret}: {told}");

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use super::factors::LEVELS;
 use super::fixed_headers::fixed_headers;
 use super::identity::identity;
+use super::login::login;
 use super::{address, tls};
 use crate::app::split_port;
 use crate::disk::Files;
@@ -91,6 +92,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     });
     let upstreams = upstreams(&mut section, own, files);
     let upstream_tls = tls::upstream(&mut section, &upstreams, files);
+    let login = login(&mut section, &upstreams, &upstream_tls, files);
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
     let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
@@ -130,6 +132,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         upstreams,
         upstream_tls,
         routes: routes?,
+        login,
         after_sign_out,
         audience,
         clients,

@@ -53,6 +53,10 @@ pub struct Exchange {
     pub(crate) pinned: Option<Arc<PinnedConnection>>,
     /// Whether the upstream connection must be closed after the response.
     ends_connection: bool,
+    /// Number of the sign-in at the application whose cookies were sent.
+    pub(crate) sign_in: u64,
+    /// Whether the user was signed in to the application again during the exchange.
+    pub(crate) has_renewed_session: bool,
     /// Whether the exchange has already switched between Pingora's verification of the upstream's
     /// certificate and our own.
     pub(crate) has_changed_verification: bool,
@@ -110,6 +114,8 @@ impl Exchange {
             descriptor: None,
             pinned: None,
             ends_connection: false,
+            sign_in: 0,
+            has_renewed_session: false,
             has_changed_verification: false,
             reason: None,
             answered_early: false,

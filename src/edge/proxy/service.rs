@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING, UPGRADE,
-    WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, SET_COOKIE, STRICT_TRANSPORT_SECURITY,
+    TRANSFER_ENCODING, UPGRADE, WWW_AUTHENTICATE,
 };
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use ipnet::IpNet;
@@ -42,7 +42,7 @@ use crate::proxy::upgrade::is_handshake;
 use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, SAMPLED, TraceParent, is_request_id};
 use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
-use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle};
+use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle, SessionState};
 use sealgate_system::trace::{SpanDescription, Trace, Tracer, span, text};
 
 /// Maximum time for reading the rest of an unwanted body before the connection is closed.
@@ -59,6 +59,9 @@ const MIN_BODY_RATE: u64 = 500;
 const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
 const ACCESS_ENDED: &str = "Access was revoked during the request.";
+const SESSION_RENEWED: &str =
+    "The session at the application had ended and was renewed. Open the page again and repeat the action.";
+const SESSION_ENDED: &str = "The session at the application has ended and cannot be renewed. Open the page again.";
 
 /// Number of fields to reserve in addition to the front's fields: request id, `Host`, client
 /// certificate.
@@ -147,6 +150,42 @@ impl Proxy {
             Validity::Valid => Ok(()),
             Validity::Ended => Err(refused(401, ACCESS_ENDED)),
             Validity::Unknown => Err(Error::new_in(ErrorType::HTTPStatus(503))),
+        }
+    }
+
+    /// Renews the session at the application if the response shows that it has ended.
+    ///
+    /// # Errors
+    /// If the session has ended. A request that changes nothing is then sent again with the renewed
+    /// session. Any other request is refused, because a form of the ended session contains its
+    /// tokens.
+    async fn ensure_session(session: &Session, response: &ResponseHeader, exchange: &mut Exchange) -> Result<()> {
+        let Some(held) = exchange.forward.as_ref().and_then(|forward| forward.session.clone()) else { return Ok(()) };
+        if exchange.has_renewed_session || !held.may_have_ended(response.status, &response.headers) {
+            return Ok(());
+        }
+        // The upstream has answered. It must not seem silent while the session is renewed.
+        exchange.end_silence();
+        match held.renew(exchange.sign_in).await {
+            SessionState::Open => {
+                if let Some(server) = &exchange.server {
+                    exchange.begin_silence(server.read_timeout);
+                }
+                Ok(())
+            }
+            SessionState::Ended => Err(refused(503, SESSION_ENDED)),
+            SessionState::Renewed => {
+                exchange.has_renewed_session = true;
+                let is_safe = matches!(session.req_header().method, Method::GET | Method::HEAD);
+                if !is_safe || exchange.has_body || session.is_upgrade_req() {
+                    return Err(refused(409, SESSION_RENEWED));
+                }
+                // The next attempt need not avoid this server.
+                exchange.server = None;
+                let mut error = Error::explain(ErrorType::InternalError, "the session was renewed").into_up();
+                error.set_retry(true);
+                Err(error)
+            }
         }
     }
 
@@ -479,6 +518,7 @@ impl ProxyHttp for Proxy {
         let recorded = recorded.map(|(trace, span)| TraceParent::recorded(trace.id(), span.id));
         let server = exchange.server.as_deref();
         let host = server.and_then(|server| server.host.as_ref());
+        let held = forward.session.as_ref().map(|held| held.cookies(rewrite.path_and_query.path()));
         let fixed = server.map(|server| &server.fields);
         // An upstream that does not read the whole body would parse the rest as the next request.
         // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
@@ -500,6 +540,10 @@ impl ProxyHttp for Proxy {
             if let Some(fixed) = fixed {
                 fixed.set_in_request(fields);
             }
+            if let Some((_, cookies)) = &held {
+                fields.remove(COOKIE);
+                fields.extend(cookies.iter().map(|cookies| (COOKIE, cookies.clone())));
+            }
             if let Some(host) = host {
                 fields.insert(HOST, host.clone());
             }
@@ -513,6 +557,7 @@ impl ProxyHttp for Proxy {
             }
             request.uri = Uri::from(rewrite.path_and_query.clone());
         });
+        exchange.sign_in = held.map_or(0, |(sign_in, _)| sign_in);
         if let (Some(server), false) = (&exchange.server, session.is_upgrade_req()) {
             // The head of an event stream may arrive only with its first event.
             let events = accepts_event_stream(&session.req_header().headers);
@@ -541,6 +586,10 @@ impl ProxyHttp for Proxy {
         if exchange.validity(session, &self.snapshots, LONG_LIVED_AGE).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
+        let is_last = switches || !response.status.is_informational();
+        if is_last {
+            Box::pin(Self::ensure_session(session, response, exchange)).await?;
+        }
         let status = response.status;
         let is_chunked = is_chunked(response)?;
         // Bytes after the head of a response without a body would be parsed as the next response.
@@ -559,12 +608,19 @@ impl ProxyHttp for Proxy {
         if may_be_long_lived(response, length) {
             exchange.register_long_lived(&self.long_lived, session, Some(response));
         }
-        let is_last = switches || !response.status.is_informational();
         let translated = if is_last { Self::upstream_and_public_name(session, exchange) } else { None };
         change_fields(response, |fields| {
             normalize_framing(fields, status);
             if let Some((upstream, public_origin)) = &translated {
                 NameTranslation { upstream, public_origin }.apply(fields);
+            }
+            if let Some(forward) = &exchange.forward
+                && let Some(held) = &forward.session
+            {
+                let (path, request) = (forward.rewrite.path_and_query.path(), &session.req_header().headers);
+                let shared = held.store_cookies(exchange.sign_in, path, request, fields);
+                fields.remove(SET_COOKIE);
+                fields.extend(shared.into_iter().map(|line| (SET_COOKIE, line)));
             }
             // A 101 is included, because browsers accept cookies from a WebSocket handshake.
             sift_cookies(fields, |line| exchange.snapshot.front.may_set_cookie(line));

@@ -1,5 +1,7 @@
 //! Permit of a request. Only the policy can create it.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
@@ -7,6 +9,8 @@ use crate::cors::Cors;
 use crate::headers;
 use crate::headers::Identity;
 use crate::policy::AccessRequest;
+use crate::upstream_session::SharedSession;
+use sealgate_edge::UpstreamSession;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
 
@@ -19,6 +23,8 @@ pub struct Permit {
     /// CORS headers of the response.
     pub(super) cors: Cors,
     pub(super) allow_get_body: bool,
+    /// Session at the application, if the gateway signs users in there.
+    pub(super) session: Option<SharedSession>,
 }
 
 impl Permit {
@@ -36,6 +42,16 @@ impl Permit {
     pub(crate) fn for_request(self, methods_ruled: bool, holds_token: bool, asked: &AccessRequest<'_>) -> Self {
         let identity = self.identity.for_request(methods_ruled, holds_token, asked.rule, asked.is_by_network);
         Self { identity, ..self }
+    }
+
+    /// Returns the session at the application, if the gateway signs users in there.
+    pub fn session(&self) -> Option<Arc<dyn UpstreamSession>> {
+        self.session.clone().map(|session| Arc::new(session) as Arc<dyn UpstreamSession>)
+    }
+
+    /// Adds the user's session at the application.
+    pub(crate) fn with_session(self, session: SharedSession) -> Self {
+        Self { session: Some(session), ..self }
     }
 
     /// Adds a signed assertion.

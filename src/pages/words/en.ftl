@@ -282,6 +282,12 @@ forbidden-text = <bdi>{ $account }</bdi> does not have access to <bdi>{ $app }</
 forbidden-advice = Ask your administrator for access, or sign in with an account that has it.
 forbidden-switch = Use another account
 
+app-login-title = <bdi>{ $app }</bdi> has its own sign-in
+app-login-missing = <bdi>{ $app }</bdi> has user names and passwords of its own. Enter yours once; after that you are signed in automatically.
+app-login-refused = <bdi>{ $app }</bdi> did not accept your stored user name or password. Enter them again.
+app-login-service = <bdi>{ $app }</bdi> did not accept its service account. Ask your administrator to correct the password.
+app-login-enter = Enter user name and password
+
 ## A form that was kept while its sender signed in
 
 return-form-title = One moment

@@ -266,6 +266,12 @@ forbidden-text = <bdi>{ $account }</bdi> hesabının <bdi>{ $app }</bdi> uygulam
 forbidden-advice = Yöneticinizden erişim yetkisi isteyin veya yetkisi olan bir hesapla oturum açın.
 forbidden-switch = Başka bir hesap kullan
 
+app-login-title = <bdi>{ $app }</bdi> uygulamasında ayrı oturum açılıyor
+app-login-missing = <bdi>{ $app }</bdi> uygulamasının kendi kullanıcı adları ve parolaları var. Kendi bilgilerinizi bir kez girin; sonrasında oturumunuz otomatik olarak açılır.
+app-login-refused = <bdi>{ $app }</bdi> uygulaması kayıtlı kullanıcı adınızı veya parolanızı kabul etmedi. Bilgilerinizi yeniden girin.
+app-login-service = <bdi>{ $app }</bdi> uygulaması hizmet hesabını kabul etmedi. Yöneticinizden parolayı düzeltmesini isteyin.
+app-login-enter = Kullanıcı adı ve parola gir
+
 ## Oturum açılırken saklanan form
 
 return-form-title = Bir saniye

@@ -64,7 +64,7 @@ impl Browser {
         &self.client
     }
 
-    async fn send(&self, request: RequestBuilder) -> Page {
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Page {
         let response = request.send().await.unwrap();
         Page {
             url: response.url().to_string(),

@@ -4,11 +4,13 @@ mod browser;
 mod instance;
 #[allow(dead_code, reason = "the tests of crashes share this folder and do not use it")]
 pub(crate) mod load;
+#[allow(dead_code, reason = "the tests of crashes share this folder and do not use it")]
+pub(crate) mod login_app;
 #[path = "../../support/port.rs"]
 pub(crate) mod port;
 mod upstream;
 
-pub(crate) use browser::Browser;
+pub(crate) use browser::{Browser, Page};
 pub(crate) use instance::{Instance, Node, Settings, preloaded, sealgate, until, wait_until};
 pub(crate) use port::free_port;
 pub(crate) use upstream::Upstream;

@@ -1,0 +1,85 @@
+//! Requests to an application in which the gateway signs users in by the application's login form.
+
+use http::{Method, StatusCode};
+
+use crate::decide::GateReply;
+use crate::policy::{AccessRequest, Permit, SignedIn};
+use crate::request::{AppRequest, own_path};
+use crate::upstream_session::{LoginRefusal, SharedSession, UpstreamSessions};
+use sealgate_core::web::failure::error;
+use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_edge::navigation;
+use sealgate_pages::{AppLoginPage, AppLoginProblem, Problem, html};
+
+/// Seconds after which a client may repeat a request that waited for a sign-in.
+const RETRY_AFTER: &str = "5";
+
+/// Adds the user's session at the application to the permit. Signs the user in first if necessary.
+pub(super) async fn add_session(
+    ctx: &AppRequest<'_>,
+    asked: &AccessRequest<'_>,
+    sessions: &UpstreamSessions,
+    signed_in: &SignedIn,
+    permit: Permit,
+) -> Result<Permit, GateReply> {
+    if let Some(refused) = refuse_other_origin(ctx) {
+        return Err(refused);
+    }
+    if sessions.is_sign_out(asked.path_and_query) {
+        let status = if ctx.head.method == Method::GET { StatusCode::FOUND } else { StatusCode::SEE_OTHER };
+        return Err(GateReply::new("app_sign_out", Response::redirect(status, "/.sealgate/logout")));
+    }
+    match sessions.open(ctx.sealgate, signed_in, ctx.now).await {
+        Ok(session) => Ok(permit.with_session(SharedSession(session))),
+        Err(refusal) => Err(refuse(ctx, &refusal)),
+    }
+}
+
+/// Refuses a request that may change something if a page of another origin may have caused it.
+///
+/// The application's own cookies are not in the browser, so their `SameSite` attribute does not
+/// protect the application.
+fn refuse_other_origin(ctx: &AppRequest<'_>) -> Option<GateReply> {
+    let is_safe = matches!(ctx.head.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let own = || ctx.app.origin(&ctx.sealgate.config.issuer);
+    if is_safe || navigation::is_of_own_origin(&ctx.head.headers, &own()) {
+        return None;
+    }
+    tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "cross_origin", "refused");
+    let refusal = Refusal::new(ErrorCode::AccessDenied, "A page of another origin may not send this request.");
+    Some(GateReply::new("cross_origin", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::InvalidRequest)))
+}
+
+fn refuse(ctx: &AppRequest<'_>, refusal: &LoginRefusal) -> GateReply {
+    let problem = match refusal {
+        LoginRefusal::Store(error) => return ctx.failed(error),
+        LoginRefusal::Failed | LoginRefusal::Late => {
+            let told = Refusal::new(ErrorCode::TemporarilyUnavailable, "The sign-in to the application failed.");
+            let answer = ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &told, Problem::Upstream);
+            return GateReply::new(refusal.as_str(), answer.with(http::header::RETRY_AFTER, RETRY_AFTER));
+        }
+        LoginRefusal::NoCredential => AppLoginProblem::Missing,
+        LoginRefusal::WrongPassword if ctx.app.takes_user_credentials() => AppLoginProblem::Refused,
+        LoginRefusal::WrongPassword => AppLoginProblem::ServiceAccount,
+    };
+    if !navigation::reads_pages(ctx.head) {
+        let told = "The application needs the user's sign-in data. Open the application in a browser.";
+        return GateReply::new(
+            refusal.as_str(),
+            error(StatusCode::FORBIDDEN, &Refusal::new(ErrorCode::AccessDenied, told)),
+        );
+    }
+    let app = [("app", ctx.app.name.as_str())];
+    let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(app).finish();
+    let here = ctx.here();
+    let page = AppLoginPage {
+        frame: ctx.frame(),
+        app: ctx.app.called(),
+        problem,
+        account_page: &format!("{}/account/app-logins?{query}", ctx.sealgate.config.issuer.as_str()),
+        again: here.as_str(),
+        switch_account: &own_path("switch-account", &[("then", here.as_str())]),
+    };
+    GateReply::new(refusal.as_str(), Response::html(StatusCode::FORBIDDEN, html(&page), None))
+}
