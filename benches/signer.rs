@@ -27,7 +27,7 @@ use cryptoki::session::Session;
 use sealgate_config as config;
 use sealgate_config::Hsm;
 use sealgate_signer as signer;
-use sealgate_signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
+use sealgate_signer::{KeySize, NoopObserver, Pkcs11Signer, Signer};
 
 use crate::softhsm::{MODULE, SoftHsm};
 
@@ -80,7 +80,7 @@ fn measure(pin_file: PathBuf) {
         hang_abort: Duration::from_secs(30),
     };
     signer::generate(&hsm, KeySize::Rsa2048, &[1; 16], false).unwrap();
-    let signer = Arc::new(Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap());
+    let signer = Arc::new(Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap());
     let module = Pkcs11::new(module).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(sessions).enable_time().build().unwrap();
 

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 
 use crate::keys::KeyHolder;
 use sealgate_core::audit::AuditLog;
-use sealgate_core::password::{Line, PasswordError, Passwords, check_blocking, hash_blocking};
+use sealgate_core::password::{PasswordError, Passwords, QueueKey, check_blocking, hash_blocking};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::Authority;
@@ -156,7 +156,7 @@ impl HashPassword for Passwords {
     }
 
     async fn check(&self, password: &Secret, owner: &Owner<'_>) -> Result<Result<(), PasswordFault>, PasswordError> {
-        Self::check(self, Line::Trusted, password, owner).await
+        Self::check(self, QueueKey::Trusted, password, owner).await
     }
 }
 

@@ -13,7 +13,7 @@ use crate::directory::{CommandError, Directory};
 use crate::people_file::{LineFault, MAX_PEOPLE, PeopleFile, PeopleSource, PersonRow};
 use sealgate_core::password;
 use sealgate_domain::audit::AuditKind;
-use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_seen};
+use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_visible};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User, UserState};
@@ -193,7 +193,7 @@ impl CheckedPeople {
                 fault("email", "it is missing, and users sign in with their e-mail address");
                 None
             }
-            email => Email::parse(email).filter(|email| is_seen(email.as_str())).or_else(|| {
+            email => Email::parse(email).filter(|email| is_visible(email.as_str())).or_else(|| {
                 fault("email", "write an e-mail address as name@host, without spaces");
                 None
             }),

@@ -36,7 +36,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     // Apply the change before writing the audit event, because the write takes time: a removed key
     // must verify nothing from now on.
-    directory.keys.follow(ring.clone());
+    directory.keys.set_key_ring(ring.clone());
     if let KeyCommand::Begin { .. } = command {
         // `Begin` does not change the published schedule, so it has no audit event. The later
         // announcement has one.
@@ -124,7 +124,7 @@ pub trait KeyHolder: Send + Sync {
     async fn scan(&self) -> Result<Option<Vec<String>>, String>;
 
     /// Applies a key ring at once.
-    fn follow(&self, ring: KeyRing);
+    fn set_key_ring(&self, ring: KeyRing);
 
     /// Signs with a key in the token. Returns `None` if the token lacks the key or no signer runs.
     ///
@@ -153,8 +153,8 @@ impl KeyHolder for Sealgate {
         Ok(Some(signer.found().iter().map(|key| key.kid.to_string()).collect()))
     }
 
-    fn follow(&self, ring: KeyRing) {
-        self.follow_ring(ring);
+    fn set_key_ring(&self, ring: KeyRing) {
+        self.set_key_ring(ring);
     }
 
     async fn sign(&self, kid: &str, message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {
@@ -183,5 +183,5 @@ impl KeyHolder for NoSigner {
         Ok(None)
     }
 
-    fn follow(&self, _ring: KeyRing) {}
+    fn set_key_ring(&self, _ring: KeyRing) {}
 }

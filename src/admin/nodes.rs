@@ -63,7 +63,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
         Ok(())
     });
     let ring = changed.await?.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    directory.keys.follow(ring.clone());
+    directory.keys.set_key_ring(ring.clone());
     directory
         .record(directory.event(AuditKind::KeysChanged).with_detail(format!("admit {key} of the node {node}")))
         .await;

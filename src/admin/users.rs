@@ -14,7 +14,9 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
 use sealgate_domain::password_rules::Owner;
-use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_seen};
+use sealgate_domain::profile::{
+    MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_visible,
+};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User, UserState};
@@ -364,7 +366,7 @@ pub(super) fn faults(user: &User) -> Vec<String> {
     if !is_line(&user.name, MAX_NAME_LENGTH) {
         faults.push(format!("a name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"));
     }
-    if !is_seen(user.email.as_str()) {
+    if !is_visible(user.email.as_str()) {
         faults.push("the e-mail address has invisible characters".to_owned());
     }
     if user.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {

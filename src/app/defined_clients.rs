@@ -29,8 +29,8 @@ impl ClientsFault {
 
 impl From<ClientsFault> for NotServing {
     fn from(fault: ClientsFault) -> Self {
-        let may_pass = matches!(&fault, ClientsFault::Store(error) if error.may_pass());
-        Self { lines: fault.into_lines(), may_pass }
+        let is_transient = matches!(&fault, ClientsFault::Store(error) if error.is_transient());
+        Self { lines: fault.into_lines(), is_transient }
     }
 }
 

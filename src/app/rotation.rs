@@ -131,7 +131,7 @@ async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: U
     let activated = store.change_key_ring(|ring| ring.activate(kid, None, false, now, times)).await;
     let ring = activated.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
     let activate_at = ring.find(kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
-    sealgate.follow_ring(ring);
+    sealgate.set_key_ring(ring);
     sealgate.metrics.key_rotations.inc();
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;
@@ -183,7 +183,7 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let planned = store.change_key_ring(|ring| ring.finish_rotation(&kid, &id, &found, now, times)).await;
     let ring = planned.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
     let activate_at = ring.find(&kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
-    sealgate.follow_ring(ring.clone());
+    sealgate.set_key_ring(ring.clone());
     if sealgate.config.token_holder().is_some() {
         tracing::info!(kid, "the next signing key is published; it signs once all nodes trust it");
         return Ok(());

@@ -205,12 +205,12 @@ pub enum NotSealing {
 
 impl From<NotSealing> for NotServing {
     fn from(error: NotSealing) -> Self {
-        let may_pass = match &error {
-            NotSealing::Token(error) => error.may_pass(),
-            NotSealing::Store(error) => error.may_pass(),
+        let is_transient = match &error {
+            NotSealing::Token(error) => error.is_transient(),
+            NotSealing::Store(error) => error.is_transient(),
             _ => false,
         };
-        Self { lines: vec![error.to_string()], may_pass }
+        Self { lines: vec![error.to_string()], is_transient }
     }
 }
 

@@ -168,7 +168,7 @@ impl Site {
                 self.note_uses().await;
                 self.write_audit().await;
             }
-            if let Err(error) = self.sealgate.follow_keys().await {
+            if let Err(error) = self.sealgate.reload_key_ring().await {
                 tracing::warn!(%error, "cannot read the schedule of the signing keys; the last known one \
                     stays in use");
             }

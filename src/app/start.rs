@@ -46,9 +46,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let line = |error: String| vec![error];
     block_on(async { reload::handle_hangup().map_err(line) })?;
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
-    metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
-    metrics.begin_tls_sign_errors(SignError::CLASSES.map(ErrorClass::as_str));
-    metrics.begin_reruns(RerunCause::ALL.map(RerunCause::as_str));
+    metrics.init_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
+    metrics.init_tls_sign_errors(SignError::CLASSES.map(ErrorClass::as_str));
+    metrics.init_reruns(RerunCause::ALL.map(RerunCause::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
     // Bind the socket before a shared store is opened: joining a cluster evicts a running process
@@ -61,8 +61,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let engine = open_engine(&config, watch)?;
     let sealer = block_on(open_sealer(&config, Arc::clone(&engine)))?;
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
-        .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?
-        .held_by(config.token_holder());
+        .map_err(|error| NotServing { lines: line(error.to_string()), is_transient: error.is_transient() })?
+        .with_token_holder(config.token_holder());
     let signer = Arc::new(signer);
     let token_keys = TokenKeys::new(Arc::clone(&signer));
     let closing = Arc::clone(&engine);

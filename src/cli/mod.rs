@@ -170,7 +170,7 @@ pub fn main() -> ! {
     memory::use_small_pages();
     let ended = run(std::env::args_os());
     log::flush();
-    log::leave(ended.map_or_else(|failure| failure.report(), |()| 0))
+    log::exit(ended.map_or_else(|failure| failure.report(), |()| 0))
 }
 
 /// Runs the program with these arguments. The first argument is the program's name.

@@ -18,7 +18,9 @@ pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    start::run(config, Reloading { file, set_filter }, StopSignal::Unix).map_err(|NotServing { lines, may_pass }| {
-        if may_pass { CommandFailure::Unavailable(lines) } else { CommandFailure::Failed(lines) }
-    })
+    start::run(config, Reloading { file, set_filter }, StopSignal::Unix).map_err(
+        |NotServing { lines, is_transient }| {
+            if is_transient { CommandFailure::Unavailable(lines) } else { CommandFailure::Failed(lines) }
+        },
+    )
 }

@@ -35,7 +35,7 @@ impl From<NotEndorsed> for NotServing {
             NotEndorsed::Store(error) => error.into(),
             // The token device has worked since the start, so it is absent or overloaded only
             // temporarily.
-            NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], may_pass: true },
+            NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], is_transient: true },
             NotEndorsed::Ring(_) => vec![fault.to_string()].into(),
         }
     }
@@ -146,7 +146,7 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
         let ring = store.key_ring().await?;
         let Some(untrusted) = endorse(store, signer, clock.as_ref(), ring).await? else { return Ok(()) };
         let ring = store.key_ring().await?;
-        signer.follow(ring.clone(), Arc::clone(clock));
+        signer.set_key_ring(ring.clone(), Arc::clone(clock));
         let kid = signer.key_set().active().kid().to_string();
         let live = store.live_nodes().await?;
         let untaken = ring.untaken(&kid, &live, clock.now());
@@ -161,7 +161,7 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
                 untaken.join(", ")
             );
             // The other nodes may be starting too.
-            return Err(NotServing { lines: vec![fault], may_pass: true });
+            return Err(NotServing { lines: vec![fault], is_transient: true });
         }
         tokio::time::sleep(CHECK_INTERVAL).await;
     }

@@ -41,7 +41,7 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 ///
 /// Requests read the ring one after another. Without the timeout, each request would wait for all
 /// earlier ones while the database does not respond.
-const FOLLOWING_TIMEOUT: Duration = Duration::from_secs(2);
+const KEY_RING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// State of a node, shared by all requests and background tasks.
 ///
@@ -57,7 +57,7 @@ pub struct Sealgate {
     /// Vendor attestations of the published keys.
     pub attestations: Arc<Attestations>,
     pub rotation: Arc<RotationStatus>,
-    keys_followed: Arc<KeysFollowed>,
+    key_ring_reads: Arc<KeyRingReads>,
     /// Cache of valid access tokens.
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications accept.
@@ -80,7 +80,7 @@ pub struct Sealgate {
 }
 
 /// Version of the key ring that the signer follows.
-struct KeysFollowed {
+struct KeyRingReads {
     /// Value of [`Store::keys_counter`] before the ring was read.
     counter: AtomicU64,
     /// Time at which the ring was last read. The lock serializes reads.
@@ -125,7 +125,7 @@ impl Parts {
         Ok(Sealgate {
             attestations: Arc::new(read_attestations(&config, signer.as_ref())),
             rotation: Arc::new(RotationStatus::new(entropy.as_ref())),
-            keys_followed: Arc::new(KeysFollowed {
+            key_ring_reads: Arc::new(KeyRingReads {
                 counter: AtomicU64::new(u64::MAX),
                 turn: AsyncMutex::new(Instant::now()),
             }),
@@ -176,7 +176,7 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
             Err(fault) => return Err(vec![fault.to_string()].into()),
         }
     };
-    signer.follow(ring, Arc::clone(clock));
+    signer.set_key_ring(ring, Arc::clone(clock));
     endorsing::join(store, signer, clock).await
 }
 
@@ -277,28 +277,28 @@ impl Sealgate {
     }
 
     /// Reads the key ring from the store and passes it to the signer.
-    pub async fn follow_keys(&self) -> Result<(), StoreError> {
-        let mut followed = self.keys_followed.turn.lock().await;
+    pub async fn reload_key_ring(&self) -> Result<(), StoreError> {
+        let mut followed = self.key_ring_reads.turn.lock().await;
         self.read_keys(&mut followed).await
     }
 
     /// Reads the key ring if it has changed since the last read.
     ///
     /// Afterwards, keys that a node has removed no longer verify tokens.
-    async fn follow_changed_keys(&self) -> Result<(), StoreError> {
-        if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
+    async fn reload_changed_key_ring(&self) -> Result<(), StoreError> {
+        if self.key_ring_reads.counter.load(Ordering::Acquire) == self.store.keys_counter() {
             return Ok(());
         }
         let following = async {
-            let mut followed = self.keys_followed.turn.lock().await;
+            let mut followed = self.key_ring_reads.turn.lock().await;
             // The previous lock holder may have read the ring already.
-            if self.keys_followed.counter.load(Ordering::Acquire) == self.store.keys_counter() {
+            if self.key_ring_reads.counter.load(Ordering::Acquire) == self.store.keys_counter() {
                 return Ok(());
             }
             self.read_keys(&mut followed).await
         };
         let late = |_| EngineError::Unavailable("the token did not list its keys in time".to_owned());
-        tokio::time::timeout(FOLLOWING_TIMEOUT, following).await.map_err(late)?
+        tokio::time::timeout(KEY_RING_TIMEOUT, following).await.map_err(late)?
     }
 
     /// Reads the ring and passes it to the signer. The caller holds the lock, so that no older ring
@@ -306,8 +306,8 @@ impl Sealgate {
     async fn read_keys(&self, read_at: &mut Instant) -> Result<(), StoreError> {
         let (began, counter) = (Instant::now(), self.store.keys_counter());
         let ring = self.store.key_ring().await?;
-        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
-        self.keys_followed.counter.store(counter, Ordering::Release);
+        self.issuer.signer().set_key_ring(ring, Arc::clone(&self.clock));
+        self.key_ring_reads.counter.store(counter, Ordering::Release);
         *read_at = began;
         Ok(())
     }
@@ -316,9 +316,9 @@ impl Sealgate {
     ///
     /// The next request reads the ring again, because another node may have changed it in the
     /// meantime.
-    pub fn follow_ring(&self, ring: KeyRing) {
-        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
-        self.keys_followed.counter.store(u64::MAX, Ordering::Release);
+    pub fn set_key_ring(&self, ring: KeyRing) {
+        self.issuer.signer().set_key_ring(ring, Arc::clone(&self.clock));
+        self.key_ring_reads.counter.store(u64::MAX, Ordering::Release);
     }
 
     /// Returns whether the key's signature of the message is valid. `signature` is base64url.
@@ -332,10 +332,10 @@ impl Sealgate {
     /// set without the active signing key would reject valid tokens.
     pub async fn can_show_keys(&self) -> bool {
         // While the database does not respond, do not wait; serve the previous set.
-        if self.store.basis().is_ok() && self.follow_changed_keys().await.is_ok() && self.store.basis().is_ok() {
+        if self.store.basis().is_ok() && self.reload_changed_key_ring().await.is_ok() && self.store.basis().is_ok() {
             return true;
         }
-        let read_at = *self.keys_followed.turn.lock().await;
+        let read_at = *self.key_ring_reads.turn.lock().await;
         read_at.elapsed() <= self.config.keys.times.publish / 2
     }
 
@@ -352,7 +352,7 @@ impl Sealgate {
     /// Verifies a presented access token against the current store: see [`Bearers::verify`].
     pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
         let basis = self.store.basis()?;
-        self.follow_changed_keys().await?;
+        self.reload_changed_key_ring().await?;
         let bearer = self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await?;
         self.store.ensure_current(&basis)?;
         Ok(bearer)
@@ -366,23 +366,23 @@ pub struct NotServing {
     pub lines: Vec<String>,
     /// Whether a retry may succeed without intervention, for instance after a database failover.
     /// The systemd unit then retries.
-    pub may_pass: bool,
+    pub is_transient: bool,
 }
 
 impl From<Vec<String>> for NotServing {
     fn from(lines: Vec<String>) -> Self {
-        Self { lines, may_pass: false }
+        Self { lines, is_transient: false }
     }
 }
 
 impl From<StoreError> for NotServing {
     fn from(error: StoreError) -> Self {
-        Self { lines: vec![format!("store: {error}")], may_pass: error.may_pass() }
+        Self { lines: vec![format!("store: {error}")], is_transient: error.is_transient() }
     }
 }
 
 impl From<PostgresFault> for NotServing {
     fn from(fault: PostgresFault) -> Self {
-        Self { lines: vec![fault.to_string()], may_pass: fault.may_pass() }
+        Self { lines: vec![fault.to_string()], is_transient: fault.is_transient() }
     }
 }

@@ -20,7 +20,7 @@ pub const MAX_GROUPS: usize = 100;
 /// The table has format characters including bidirectional controls (Cf), line and paragraph
 /// separators (Zl, Zp), characters that displays may ignore (`Default_Ignorable_Code_Point`), the
 /// empty Braille pattern, private-use characters and noncharacters.
-const UNSEEN: &[(char, char)] = &[
+const INVISIBLE: &[(char, char)] = &[
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
     ('\u{600}', '\u{605}'),
@@ -52,12 +52,12 @@ const UNSEEN: &[(char, char)] = &[
     ('\u{e0000}', '\u{10ffff}'),
 ];
 
-/// Returns whether all characters of a text are visible: see [`UNSEEN`]. Joiners are permitted
+/// Returns whether all characters of a text are visible: see [`INVISIBLE`]. Joiners are permitted
 /// where they change how letters join.
-pub fn is_seen(text: &str) -> bool {
-    let unseen =
-        |letter: char| letter.is_control() || UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&letter));
-    text.char_indices().all(|(at, letter)| !unseen(letter) || is_joiner_in_place(text, at, letter))
+pub fn is_visible(text: &str) -> bool {
+    let invisible =
+        |letter: char| letter.is_control() || INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&letter));
+    text.char_indices().all(|(at, letter)| !invisible(letter) || is_joiner_in_place(text, at, letter))
 }
 
 /// Returns whether the letter is a joiner or non-joiner where its script needs it (RFC 5892
@@ -71,26 +71,26 @@ fn is_joiner_in_place(text: &str, at: usize, letter: char) -> bool {
     let (before, after) = text.split_at(at);
     let after = &after[letter.len_utf8()..];
     let class = |letter| CodePointMapData::<CanonicalCombiningClass>::new().get(letter);
-    let behind_virama =
+    let is_after_virama =
         || before.chars().next_back().is_some_and(|last| class(last) == CanonicalCombiningClass::Virama);
     let joining = |letter: &char| CodePointMapData::<JoiningType>::new().get(*letter);
     let is_letter = |letter: &char| joining(letter) != JoiningType::Transparent;
-    let parts_letters = || {
+    let is_between_joining_letters = || {
         let left = before.chars().rev().find(is_letter).map(|letter| joining(&letter));
         let right = after.chars().find(is_letter).map(|letter| joining(&letter));
         matches!(left, Some(JoiningType::LeftJoining | JoiningType::DualJoining))
             && matches!(right, Some(JoiningType::RightJoining | JoiningType::DualJoining))
     };
     match letter {
-        NON_JOINER => behind_virama() || parts_letters(),
-        JOINER => behind_virama(),
+        NON_JOINER => is_after_virama() || is_between_joining_letters(),
+        JOINER => is_after_virama(),
         _ => false,
     }
 }
 
 /// Returns whether a text is visible, fits on one line, and has at most `longest` characters.
 pub fn is_line(text: &str, longest: usize) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= longest && is_seen(text)
+    !text.trim().is_empty() && text.chars().count() <= longest && is_visible(text)
 }
 
 /// Returns whether a text is a phone number in international format (E.164): a plus sign and 6 to
@@ -103,14 +103,14 @@ pub fn is_phone_number(text: &str) -> bool {
         && text.strip_prefix('+').is_some_and(|rest| rest.bytes().all(allowed))
 }
 
-/// Returns the text without the characters that [`is_seen`] rejects.
+/// Returns the text without the characters that [`is_visible`] rejects.
 pub fn visible_part(text: &str) -> String {
-    let is_seen_at =
-        |at, letter: char| is_seen(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
+    let is_visible_at =
+        |at, letter: char| is_visible(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
     let kept: String =
-        text.char_indices().filter(|(at, letter)| is_seen_at(*at, *letter)).map(|(_, letter)| letter).collect();
+        text.char_indices().filter(|(at, letter)| is_visible_at(*at, *letter)).map(|(_, letter)| letter).collect();
     // The removal may have left a joiner where it is not permitted.
-    if is_seen(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
+    if is_visible(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
 }
 
 /// Returns whether a text is the https URL of an image. The server never fetches it.
@@ -159,10 +159,10 @@ mod tests {
         {
             assert!(is_line(name, MAX_NAME_LENGTH), "{name}");
         }
-        let unseen = "\u{0}\u{1f}\u{7f}\u{85}\u{9f}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\
+        let invisible = "\u{0}\u{1f}\u{7f}\u{85}\u{9f}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\
                       \u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2066}\u{2067}\u{2068}\u{2069}\u{206f}\u{2800}\u{3164}\u{e000}\
                       \u{fe0f}\u{feff}\u{ffa0}\u{fffb}\u{fffe}\u{e0001}\u{e0041}\u{e01ef}\u{f0000}\u{10ffff}";
-        for letter in unseen.chars() {
+        for letter in invisible.chars() {
             assert!(!is_line(&format!("Wi{letter}ki"), MAX_NAME_LENGTH), "{}", letter.escape_unicode());
         }
         for name in ["می\u{200c}خواهم", "علی\u{200c}نیا", "क्\u{200d}ष", "ක්\u{200d}ර"] {
@@ -180,7 +180,7 @@ mod tests {
         ] {
             assert!(!is_line(name, MAX_NAME_LENGTH), "{}", name.escape_unicode());
         }
-        assert!(UNSEEN.is_sorted() && UNSEEN.iter().all(|(first, last)| first <= last));
+        assert!(INVISIBLE.is_sorted() && INVISIBLE.iter().all(|(first, last)| first <= last));
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
             ("م\u{200c}\u{200c}ی", "می"),
         ] {
             assert_eq!(visible_part(typed), kept, "{}", typed.escape_unicode());
-            assert!(is_seen(&visible_part(typed)));
+            assert!(is_visible(&visible_part(typed)));
         }
     }
 

@@ -94,7 +94,7 @@ pub fn generate_first(
     with_session(hsm, |session| {
         refuse_existing(session, hsm, id, false)?;
         let wrapping_key = match wrapping {
-            Some(id) if wrapping::ids(session, hsm)?.is_empty() => Some(wrapping::make_proven(session, hsm, id)?),
+            Some(id) if wrapping::ids(session, hsm)?.is_empty() => Some(wrapping::make_tested(session, hsm, id)?),
             _ => None,
         };
         let signing = make(session, size, id, &hsm.token_label, &KeyTerms::from_config(hsm))?;
@@ -204,7 +204,7 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
 fn checked(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
     let report = key.report.clone();
     let faults = match key.into_signing_key(terms) {
-        Ok(key) => key::prove(session, &key).err().map(|fault| fault.text).into_iter().collect(),
+        Ok(key) => key::test_signature(session, &key).err().map(|fault| fault.text).into_iter().collect(),
         Err(SignerOpenError::UnfitKey { faults, .. }) => faults,
         Err(error) => vec![error.to_string()],
     };

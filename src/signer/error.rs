@@ -47,7 +47,7 @@ impl SignerOpenError {
     /// Returns whether a retry may succeed without an operator, because the device may be absent.
     ///
     /// PIN errors are never retried: each further attempt may lock the token.
-    pub const fn may_pass(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Initialize { .. } | Self::NoToken { .. } | Self::Device { .. })
     }
 }

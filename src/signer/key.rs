@@ -290,7 +290,7 @@ pub(super) fn sign(
 }
 
 /// Tests that the token signs with `key` in this session.
-pub(super) fn prove(session: &Session, key: &SigningKey) -> Result<(), TokenFault> {
+pub(super) fn test_signature(session: &Session, key: &SigningKey) -> Result<(), TokenFault> {
     let handle = find_again(session, key)?;
     sign(session, handle, key, &key.message(b"sealgate proves that this key signs")).map(|_| ())
 }

@@ -25,7 +25,7 @@ const MAX_WAITING: usize = 16;
 pub(super) type ScanReply = oneshot::Sender<Result<(), String>>;
 
 /// A request to generate a key.
-pub(super) struct Order {
+pub(super) struct KeyGenerationRequest {
     pub(super) size: KeySize,
     pub(super) id: Vec<u8>,
     pub(super) reply: oneshot::Sender<Result<KeyReport, String>>,
@@ -37,7 +37,7 @@ pub(super) struct Keychain {
     inner: RwLock<Inner>,
     waiting: Mutex<Vec<ScanReply>>,
     /// At most one request, because generating a key keeps the token busy.
-    order: Mutex<Option<Order>>,
+    generation_request: Mutex<Option<KeyGenerationRequest>>,
 }
 
 struct Inner {
@@ -68,7 +68,7 @@ impl Shown {
 }
 
 impl Keychain {
-    /// Creates a keychain from the keys that the token contains. Until [`Self::follow`], the first
+    /// Creates a keychain from the keys that the token contains. Until [`Self::set_key_ring`], the first
     /// key signs.
     pub(super) fn new(token: &str, terms: KeyTerms, found: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
         let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
@@ -77,7 +77,7 @@ impl Keychain {
             Shown { set: Arc::new(KeySet::new(first, Vec::new())), from: UnixTime::from_seconds(0), until: None };
         let found = found.into_iter().map(Arc::new).collect();
         let inner = RwLock::new(Inner { found, holder: None, plan: None, shown });
-        Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), order: Mutex::new(None) })
+        Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), generation_request: Mutex::new(None) })
     }
 
     /// Returns the requirements for signing keys.
@@ -117,7 +117,7 @@ impl Keychain {
     }
 
     /// Marks the token as the token of this node only.
-    pub(super) fn hold(&self, holder: TokenHolder) {
+    pub(super) fn set_holder(&self, holder: TokenHolder) {
         self.inner.write().unwrap_or_else(PoisonError::into_inner).holder = Some(holder);
     }
 
@@ -127,7 +127,7 @@ impl Keychain {
     }
 
     /// Changes to this key ring. The keychain publishes and signs according to it.
-    pub(super) fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
+    pub(super) fn set_key_ring(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.plan = Some(Plan { ring, clock });
         inner.arrange();
@@ -146,19 +146,19 @@ impl Keychain {
     }
 
     /// Requests that the next scan generates a key. Returns `false` if another request is pending.
-    pub(super) fn order(&self, order: Order) -> bool {
-        let mut place = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        if place.as_ref().is_some_and(|order| !order.reply.is_closed()) {
+    pub(super) fn request_generation(&self, request: KeyGenerationRequest) -> bool {
+        let mut pending = self.generation_request.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.as_ref().is_some_and(|pending| !pending.reply.is_closed()) {
             return false;
         }
-        *place = Some(order);
+        *pending = Some(request);
         true
     }
 
     /// Takes the pending request if its caller still waits.
-    pub(super) fn take_order(&self) -> Option<Order> {
-        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
-        order.filter(|order| !order.reply.is_closed())
+    pub(super) fn take_generation_request(&self) -> Option<KeyGenerationRequest> {
+        let request = self.generation_request.lock().unwrap_or_else(PoisonError::into_inner).take();
+        request.filter(|request| !request.reply.is_closed())
     }
 
     /// Stores the keys that a scan found, and sends the outcome to the waiting callers.

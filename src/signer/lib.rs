@@ -53,7 +53,7 @@ pub use keychain::EndorsementPlan;
 pub use keychain::KeySet;
 pub use pool::Pkcs11Signer;
 pub use pool::Timing;
-pub use pool::{Observer, Unobserved};
+pub use pool::{NoopObserver, Observer};
 pub use public_key::KeyId;
 pub use public_key::{PublicKey, Signature};
 pub use tls_key::{OpenTlsKey, TlsKey, TlsKeyReport, UnfitTlsKey, generate_tls_key, list_tls_keys, with_tls_key};
@@ -74,7 +74,7 @@ pub trait Signer: Send + Sync {
     /// [`SignError`]. Returns within `hsm.sign_timeout` even if the token does not respond.
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError>;
 
-    /// Returns the published keys and the active one. Before [`Signer::follow`], the set contains
+    /// Returns the published keys and the active one. Before [`Signer::set_key_ring`], the set contains
     /// one key of the token.
     fn key_set(&self) -> Arc<KeySet>;
 
@@ -100,7 +100,7 @@ pub trait Signer: Send + Sync {
 
     /// Changes to this key ring. The signer publishes and signs according to it, at the times of
     /// this clock.
-    fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>);
+    fn set_key_ring(&self, ring: KeyRing, clock: Arc<dyn Clock>);
 
     /// Returns this node's entries for the key ring, about its own keys and those of other nodes.
     ///

@@ -196,12 +196,12 @@ pub(super) struct Token {
 /// Session that keeps the process logged in. A token logs the process out when its last session
 /// closes.
 #[derive(Debug)]
-pub(super) struct Anchor {
+pub(super) struct LoginSession {
     pub(super) session: Session,
     pub(super) token: Token,
 }
 
-impl Anchor {
+impl LoginSession {
     /// Finds the token, opens the session and logs in.
     pub(super) fn open(
         module: &Module,

@@ -17,8 +17,8 @@ use crate::error::{SignError, SignerOpenError};
 use crate::fault::{ErrorClass, TokenFault};
 use crate::gate::Gate;
 use crate::key::{KeyReport, KeyTerms, SigningKey};
-use crate::keychain::{EndorsementPlan, KeySet, Keychain, Order};
-use crate::pkcs11::{Anchor, Initialized, Module};
+use crate::keychain::{EndorsementPlan, KeyGenerationRequest, KeySet, Keychain};
+use crate::pkcs11::{Initialized, LoginSession, Module};
 use crate::public_key::{KeyId, Signature, sha256};
 use crate::supervisor::{GENERATION_TIMEOUT, Supervisor, Watchdog};
 use crate::tls_key::TlsKey;
@@ -69,7 +69,7 @@ impl Pkcs11Signer {
         let module = Module::load(&hsm.module)?;
         let initialized = module.initialize()?;
         let opened = open_token(&module, hsm, &pin);
-        let (anchor, found) = match opened {
+        let (login, found) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 if initialized == Initialized::Here
@@ -82,7 +82,7 @@ impl Pkcs11Signer {
         };
 
         let keys = Arc::new(Keychain::new(&hsm.token_label, KeyTerms::from_config(hsm), found)?);
-        let gate = Arc::new(Gate::new(hsm.sessions.max(1), anchor.token.slot, Arc::clone(&observer)));
+        let gate = Arc::new(Gate::new(hsm.sessions.max(1), login.token.slot, Arc::clone(&observer)));
         let (queue, jobs) = async_channel::bounded(hsm.queue.max(1));
         let worker = |number| Worker {
             number,
@@ -99,7 +99,7 @@ impl Pkcs11Signer {
             module,
             initialized,
             label: hsm.token_label.clone(),
-            anchor,
+            login,
             pin,
             keys: Arc::clone(&keys),
             gate: Arc::clone(&gate),
@@ -118,9 +118,9 @@ impl Pkcs11Signer {
     /// Marks the token as this node's own: see [`KeyRing::of_node`]. Pass `None` if all nodes share
     /// one token.
     #[must_use]
-    pub fn held_by(self, holder: Option<TokenHolder>) -> Self {
+    pub fn with_token_holder(self, holder: Option<TokenHolder>) -> Self {
         if let Some(holder) = holder {
-            self.keys.hold(holder);
+            self.keys.set_holder(holder);
         }
         self
     }
@@ -227,13 +227,17 @@ impl Pkcs11Signer {
 type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 
 /// Logs in, reads the signing keys and tests that each of them signs.
-fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), SignerOpenError> {
-    let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
-    let found = key::signing_keys(&anchor.session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
+fn open_token(
+    module: &Module,
+    hsm: &config::Hsm,
+    pin: &AuthPin,
+) -> Result<(LoginSession, Vec<SigningKey>), SignerOpenError> {
+    let login = LoginSession::open(module, &hsm.token_label, None, pin)?;
+    let found = key::signing_keys(&login.session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
     for key in &found {
-        key::prove(&anchor.session, key).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        key::test_signature(&login.session, key).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     }
-    Ok((anchor, found))
+    Ok((login, found))
 }
 
 /// Starts all threads. Returns a channel without messages, which is disconnected when the last
@@ -300,7 +304,7 @@ impl Signer for Pkcs11Signer {
 
     async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String> {
         let (reply, answer) = oneshot::channel();
-        if !self.keys.order(Order { size, id, reply }) {
+        if !self.keys.request_generation(KeyGenerationRequest { size, id, reply }) {
             return Err("the token is already generating another key; try again later".into());
         }
         self.gate.request_scan();
@@ -311,8 +315,8 @@ impl Signer for Pkcs11Signer {
         }
     }
 
-    fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
-        self.keys.follow(ring, clock);
+    fn set_key_ring(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
+        self.keys.set_key_ring(ring, clock);
     }
 
     fn endorsement_plan(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan> {
@@ -352,7 +356,7 @@ pub struct Timing {
     /// Interval between test signatures while nothing fails.
     pub probe_interval: Duration,
     /// Time inside a call after which the call counts as hung and the signer as not ready.
-    pub hang_noticed: Duration,
+    pub hang_detection: Duration,
     /// Time inside a call after which the process aborts.
     ///
     /// A call into a module cannot be cancelled; the service manager starts a new process.
@@ -365,7 +369,7 @@ impl Default for Timing {
             first_pause: Duration::from_millis(100),
             max_pause: Duration::from_secs(1),
             probe_interval: Duration::from_secs(10),
-            hang_noticed: Duration::from_millis(3500),
+            hang_detection: Duration::from_millis(3500),
             hang_abort: Duration::from_secs(30),
         }
     }
@@ -416,6 +420,6 @@ pub trait Observer: Send + Sync {
 
 /// Observer that ignores all events, for commands and tests.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unobserved;
+pub struct NoopObserver;
 
-impl Observer for Unobserved {}
+impl Observer for NoopObserver {}

@@ -18,8 +18,8 @@ use crate::error::SignerOpenError;
 use crate::fault::{ErrorClass, TokenFault};
 use crate::gate::{Gate, HungCalls, SignerTask};
 use crate::key::KeyReport;
-use crate::keychain::{Keychain, Order};
-use crate::pkcs11::{Anchor, Initialized, Module};
+use crate::keychain::{KeyGenerationRequest, Keychain};
+use crate::pkcs11::{Initialized, LoginSession, Module};
 use crate::pool::{Observer, Timing};
 use crate::{ceremony, key};
 use sealgate_system::log;
@@ -38,7 +38,7 @@ pub(super) struct Supervisor {
     pub(super) module: Module,
     pub(super) initialized: Initialized,
     pub(super) label: String,
-    pub(super) anchor: Anchor,
+    pub(super) login: LoginSession,
     pub(super) pin: AuthPin,
     pub(super) keys: Arc<Keychain>,
     pub(super) gate: Arc<Gate>,
@@ -59,8 +59,8 @@ impl Supervisor {
         loop {
             match self.gate.next_task(self.timing.probe_interval) {
                 SignerTask::Close => break,
-                SignerTask::Scan => match self.keys.take_order() {
-                    Some(order) => self.make(order),
+                SignerTask::Scan => match self.keys.take_generation_request() {
+                    Some(request) => self.make(request),
                     None => self.scan(),
                 },
                 SignerTask::Probe if latched => {}
@@ -79,7 +79,7 @@ impl Supervisor {
         let epoch = self.gate.epoch();
         let outcome = {
             let Some(_supervising) = self.gate.supervise() else { return };
-            self.prove_key()
+            self.test_active_key()
         };
         if let Err(fault) = outcome {
             self.note(&fault, "the token stopped signing");
@@ -94,9 +94,9 @@ impl Supervisor {
         let epoch = self.gate.epoch();
         let outcome = {
             let Some(_supervising) = self.gate.supervise() else { return };
-            key::signing_keys(&self.anchor.session, &self.label, self.keys.terms()).and_then(|found| {
+            key::signing_keys(&self.login.session, &self.label, self.keys.terms()).and_then(|found| {
                 let device = |fault: TokenFault| SignerOpenError::device(&self.label, &fault);
-                found.iter().try_for_each(|key| key::prove(&self.anchor.session, key)).map_err(device)?;
+                found.iter().try_for_each(|key| key::test_signature(&self.login.session, key)).map_err(device)?;
                 Ok(found)
             })
         };
@@ -114,10 +114,10 @@ impl Supervisor {
     ///
     /// The workers continue to sign, unless there is only one. A device with one session would
     /// block the worker's call, and the watchdog would take that for a hang.
-    fn make(&self, order: Order) {
+    fn make(&self, request: KeyGenerationRequest) {
         let made = {
             let Some(_supervising) = self.gate.supervise_long(GENERATION_TIMEOUT) else { return };
-            self.make_key(&order)
+            self.make_key(&request)
         };
         self.scan();
         let kid = made.map_err(|error| error.to_string());
@@ -126,16 +126,16 @@ impl Supervisor {
             if seen { Ok(report) } else { Err("the token generated the key but does not list it; try again".into()) }
         });
         // The caller may have given up. Its next request with the same id returns this key.
-        let _ = order.reply.send(seen);
+        let _ = request.reply.send(seen);
     }
 
-    fn make_key(&self, order: &Order) -> Result<KeyReport, SignerOpenError> {
+    fn make_key(&self, request: &KeyGenerationRequest) -> Result<KeyReport, SignerOpenError> {
         let device = |fault: TokenFault| SignerOpenError::device(&self.label, &fault);
-        let session = self.module.open_writing_session(self.anchor.token.slot).map_err(device)?;
+        let session = self.module.open_writing_session(self.login.token.slot).map_err(device)?;
         let existing = key::token_keys(&session, Some(&self.keys.terms().label)).map_err(device)?;
-        match existing.into_iter().find(|key| key.id == order.id) {
+        match existing.into_iter().find(|key| key.id == request.id) {
             Some(key) => Ok(key.report),
-            None => ceremony::make(&session, order.size, &order.id, &self.label, self.keys.terms()),
+            None => ceremony::make(&session, request.size, &request.id, &self.label, self.keys.terms()),
         }
     }
 
@@ -150,7 +150,7 @@ impl Supervisor {
                 Ok(()) => {
                     tracing::warn!("logged in to the token again");
                     backoff.repaired();
-                    self.gate.open(self.anchor.token.slot, false);
+                    self.gate.open(self.login.token.slot, false);
                     return Ok(());
                 }
                 Err(error) if error.latches() => return Err(self.latch(&error)),
@@ -181,7 +181,7 @@ impl Supervisor {
                 Ok(()) => {
                     tracing::warn!("the PKCS#11 module was reset; the token signs again");
                     self.observer.reset();
-                    self.gate.open(self.anchor.token.slot, true);
+                    self.gate.open(self.login.token.slot, true);
                     return Ok(());
                 }
                 Err(error) if error.latches() => return Err(self.latch(&error)),
@@ -204,19 +204,19 @@ impl Supervisor {
             tracing::warn!(error = %fault, "the PKCS#11 module failed to finalize");
         }
         self.initialized = self.module.initialize()?;
-        let serial = self.anchor.token.serial.clone();
-        self.anchor = Anchor::open(&self.module, &self.label, Some(&serial), &self.pin)?;
-        self.prove_key().map_err(|fault| SignerOpenError::device(&self.label, &fault))
+        let serial = self.login.token.serial.clone();
+        self.login = LoginSession::open(&self.module, &self.label, Some(&serial), &self.pin)?;
+        self.test_active_key().map_err(|fault| SignerOpenError::device(&self.label, &fault))
     }
 
     fn log_in_again(&self) -> Result<(), SignerOpenError> {
-        self.module.login(&self.label, self.anchor.token.slot, &self.anchor.session, &self.pin)?;
-        self.prove_key().map_err(|fault| SignerOpenError::device(&self.label, &fault))
+        self.module.login(&self.label, self.login.token.slot, &self.login.session, &self.pin)?;
+        self.test_active_key().map_err(|fault| SignerOpenError::device(&self.label, &fault))
     }
 
-    fn prove_key(&self) -> Result<(), TokenFault> {
+    fn test_active_key(&self) -> Result<(), TokenFault> {
         let missing = || TokenFault::new(ErrorClass::Device, "the active signing key is not in the token");
-        key::prove(&self.anchor.session, self.keys.signing().ok_or_else(missing)?.as_ref())
+        key::test_signature(&self.login.session, self.keys.signing().ok_or_else(missing)?.as_ref())
     }
 
     /// Refuses all requests until the operator restarts the server.
@@ -270,7 +270,7 @@ impl Backoff {
     }
 }
 
-/// Number of checks within `hang_noticed`.
+/// Number of checks within `hang_detection`.
 const CHECKS_PER_HANG: u32 = 8;
 
 /// Detects calls into the module that do not return.
@@ -283,8 +283,8 @@ pub(super) struct Watchdog {
 impl Watchdog {
     /// Runs until the signer is closed.
     pub(super) fn run(self) {
-        while self.gate.pause(self.timing.hang_noticed / CHECKS_PER_HANG) {
-            let hung = self.gate.stuck(self.timing.hang_noticed);
+        while self.gate.pause(self.timing.hang_detection / CHECKS_PER_HANG) {
+            let hung = self.gate.stuck(self.timing.hang_detection);
             if self.gate.mark_hung(hung) {
                 self.observer.failed(ErrorClass::Hang);
                 let HungCalls { workers, supervisor, .. } = hung;

@@ -129,15 +129,16 @@ pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError
         if let Some((_, id)) = wrapping_keys(session, hsm).map_err(device)?.first() {
             return Err(refused(hsm, format!("it already exists (CKA_ID {id}); nothing was generated")));
         }
-        make_proven(session, hsm, id)
+        make_tested(session, hsm, id)
     })
 }
 
 /// Generates the wrapping key and tests it. Returns its id, or removes the key if the token ignored
 /// a requested property.
-pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
+pub(super) fn make_tested(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     let handle = make(session, hsm, id)?;
-    let faults = prove(session, handle, id).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+    let faults =
+        test_wrapping(session, handle, id).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     if faults.is_empty() {
         return Ok(hex(id));
     }
@@ -334,7 +335,7 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle,
 }
 
 /// Tests a new wrapping key. Returns the required properties that it lacks.
-fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, TokenFault> {
+fn test_wrapping(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, TokenFault> {
     let wanted = [
         Attribute::Sensitive(true),
         Attribute::AlwaysSensitive(true),

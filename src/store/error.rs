@@ -50,7 +50,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns whether a retry may succeed without intervention, for instance after a failover.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         use EngineError::{Busy, Stale, Timeout, Unavailable, Unknown};
         matches!(self, Self::Engine(Busy | Timeout | Unknown | Stale(_) | Unavailable(_)) | Self::Contended)
     }

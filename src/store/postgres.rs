@@ -181,7 +181,7 @@ async fn enter(
         };
         match entered.await {
             Err(fault @ PostgresFault::NotAcknowledged) => return Err(fault),
-            Err(fault) if fault.may_pass() && started.elapsed() < OPEN_TIMEOUT => backoff.pause().await,
+            Err(fault) if fault.is_transient() && started.elapsed() < OPEN_TIMEOUT => backoff.pause().await,
             ended => break ended?,
         }
     };

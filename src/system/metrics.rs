@@ -1,11 +1,11 @@
 //! All Prometheus metrics, each declared once. Label values come from enums or the configuration,
 //! never from a request.
 
-mod book;
 mod cluster;
 mod limits;
 mod mail;
 mod people;
+mod registry;
 mod tls;
 mod traces;
 
@@ -19,11 +19,11 @@ use prometheus::{
 };
 
 use crate::log;
-use book::{SECONDS, Series, SeriesRegistry};
 use cluster::ClusterSeries;
 use limits::LimitSeries;
 use mail::MailSeries;
 use people::FactorSeries;
+use registry::{SECONDS, Series, SeriesRegistry};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::mail::MailKind;
 use tls::TlsSeries;
@@ -142,18 +142,18 @@ scrape_configs:
 |---|---|---|---|
 ";
 
-fn leases(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
+fn leases(registry: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let help = "1 while this node holds the lease of a cluster task: see docs/explanation/cluster.md.";
     let gauges = IntGaugeVec::new(Opts::new("sealgate_cluster_lease_held", help), &["name"])?;
-    book.enter("gauge", &gauges)?;
+    registry.register("gauge", &gauges)?;
     Ok(gauges)
 }
 
-fn last_backup(book: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
+fn last_backup(registry: &SeriesRegistry) -> Result<IntGaugeVec, prometheus::Error> {
     let help = "Time of the last verified backup (`sealgate backup`), seconds since 1970; 0 if there is none. Absent for \
         a store in PostgreSQL.";
     let gauges = IntGaugeVec::new(Opts::new("sealgate_store_last_backup_timestamp_seconds", help), &[])?;
-    book.enter("gauge", &gauges)?;
+    registry.register("gauge", &gauges)?;
     Ok(gauges)
 }
 
@@ -229,37 +229,37 @@ impl Metrics {
     /// If two metrics share a name. This is a bug that makes every start fail.
     #[expect(clippy::too_many_lines, reason = "a table of all time series")]
     pub fn new() -> Result<Self, prometheus::Error> {
-        let book = SeriesRegistry::begun()?;
+        let registry = SeriesRegistry::with_process_series()?;
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
-            book.enter("counter", &counters)?;
+            registry.register("counter", &counters)?;
             Ok(counters)
         };
         let counter = |name: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
             let counter = IntCounter::new(name, help)?;
-            book.enter("counter", &counter)?;
+            registry.register("counter", &counter)?;
             Ok(counter)
         };
         let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
             let gauge = IntGauge::new(name, help)?;
-            book.enter("gauge", &gauge)?;
+            registry.register("gauge", &gauge)?;
             Ok(gauge)
         };
         let histogram = |name: &str, help: &str| -> Result<Histogram, prometheus::Error> {
             let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()))?;
-            book.enter("histogram", &histogram)?;
+            registry.register("histogram", &histogram)?;
             Ok(histogram)
         };
         let histograms = |name: &str, help: &str, label: &str| -> Result<HistogramVec, prometheus::Error> {
             let opts = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
             let histograms = HistogramVec::new(opts, &[label])?;
-            book.enter("histogram", &histograms)?;
+            registry.register("histogram", &histograms)?;
             Ok(histograms)
         };
         let metrics = Self {
             requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
             request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
-            limits: LimitSeries::new(&book)?,
+            limits: LimitSeries::new(&registry)?,
             tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
             sign_ins: counters("sealgate_sign_ins_total", "Sign-in attempts.", &["outcome"])?,
             self_registrations: counters(
@@ -318,12 +318,12 @@ impl Metrics {
                 "sealgate_store_expired_pending",
                 "Expired records that the last sweep did not remove, counted up to 16384.",
             )?,
-            last_backup: last_backup(&book)?,
-            leases: leases(&book)?,
-            factors: FactorSeries::new(&book)?,
-            mails: MailSeries::new(&book)?,
-            cluster: ClusterSeries::new(&book)?,
-            foreign: ForeignSeries::new(&book)?,
+            last_backup: last_backup(&registry)?,
+            leases: leases(&registry)?,
+            factors: FactorSeries::new(&registry)?,
+            mails: MailSeries::new(&registry)?,
+            cluster: ClusterSeries::new(&registry)?,
+            foreign: ForeignSeries::new(&registry)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
                 "sealgate_config_last_reload_successful",
@@ -333,10 +333,10 @@ impl Metrics {
                 "sealgate_config_last_reload_success_timestamp_seconds",
                 "Time at which the running configuration was loaded, at start or by a reload.",
             )?,
-            tls: TlsSeries::new(&book)?,
-            traces: TraceSeries::new(&book)?,
-            series: book.series.into_inner(),
-            registry: book.registry,
+            tls: TlsSeries::new(&registry)?,
+            traces: TraceSeries::new(&registry)?,
+            series: registry.series.into_inner(),
+            registry: registry.registry,
         };
         Ok(metrics.initialized())
     }
@@ -349,11 +349,11 @@ impl Metrics {
         for outcome in RegistrationOutcome::ALL {
             self.self_registrations.with_label_values(&[outcome.as_str()]);
         }
-        self.factors.begin();
-        self.mails.begin();
-        self.limits.begin();
-        self.tls.begin();
-        self.traces.begin();
+        self.factors.init_labels();
+        self.mails.init_labels();
+        self.limits.init_labels();
+        self.tls.init_labels();
+        self.traces.init_labels();
         for kind in TokenKind::ALL {
             self.tokens.with_label_values(&[kind.as_str()]);
         }
@@ -367,15 +367,15 @@ impl Metrics {
     }
 
     /// Sets the counters of these error classes to zero.
-    pub fn begin_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
+    pub fn init_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
         for class in classes {
             self.sign_errors.with_label_values(&[class]);
         }
     }
 
     /// Sets the counters of failed TLS signatures of these classes to zero.
-    pub fn begin_tls_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
-        classes.into_iter().for_each(|class| self.tls.begin_sign_errors(class));
+    pub fn init_tls_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
+        classes.into_iter().for_each(|class| self.tls.init_sign_errors(class));
     }
 
     /// Returns the contents of `docs/reference/metrics.md`: a table of all metrics.
@@ -400,8 +400,8 @@ impl Metrics {
     }
 
     /// Sets the counters of these retry causes to zero.
-    pub fn begin_reruns(&self, causes: impl IntoIterator<Item = &'static str>) {
-        self.cluster.begin(causes);
+    pub fn init_reruns(&self, causes: impl IntoIterator<Item = &'static str>) {
+        self.cluster.init_labels(causes);
     }
 
     /// Counts a retried batch of commits.
@@ -622,15 +622,15 @@ impl Metrics {
 }
 
 impl ForeignSeries {
-    fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+    fn new(registry: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), &["issuer", "outcome"])?;
-            book.enter("counter", &counters)?;
+            registry.register("counter", &counters)?;
             Ok(counters)
         };
         let gauges = |name: &str, help: &str| -> Result<IntGaugeVec, prometheus::Error> {
             let gauges = IntGaugeVec::new(Opts::new(name, help), &["issuer"])?;
-            book.enter("gauge", &gauges)?;
+            registry.register("gauge", &gauges)?;
             Ok(gauges)
         };
         Ok(Self {

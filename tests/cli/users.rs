@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sealgate_config::LoginConfig;
-use sealgate_core::password::{Line, Passwords};
+use sealgate_core::password::{Passwords, QueueKey};
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::time::UnixTime;
@@ -25,7 +25,7 @@ async fn knows(site: &Site, email: &str, password: &str) -> bool {
     };
     let user = site.store().await.user_by_email(&Email::parse(email).unwrap()).await.unwrap().unwrap();
     let passwords = Passwords::new(&login).unwrap();
-    passwords.verify(Line::Trusted, user.password.as_ref(), password.into()).await.unwrap()
+    passwords.verify(QueueKey::Trusted, user.password.as_ref(), password.into()).await.unwrap()
 }
 
 #[test]

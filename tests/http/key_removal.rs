@@ -146,7 +146,7 @@ fn a_clock_set_back_keeps_the_active_key() {
         let (provider, _, _signer) = with_own_key("first start").await;
         let before = published(&provider).await;
         back(&provider, 120);
-        provider.sealgate.follow_keys().await.unwrap();
+        provider.sealgate.reload_key_ring().await.unwrap();
         assert_eq!(published(&provider).await, before);
         let states = provider.get("/.well-known/sealgate/keys").await.json();
         assert_eq!(states["keys"][0]["state"], "active");

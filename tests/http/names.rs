@@ -12,7 +12,7 @@ use crate::support::{Browser, PASSWORD, Provider, REDIRECT_URI, Reply};
 use crate::{mailbox, registration_of_people};
 
 /// Characters that are invisible, end a line, or change the direction of text.
-const UNSEEN: [char; 15] = [
+const INVISIBLE: [char; 15] = [
     '\u{85}', '\u{ad}', '\u{61c}', '\u{200b}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}',
     '\u{202e}', '\u{2060}', '\u{2066}', '\u{2069}', '\u{feff}',
 ];
@@ -59,7 +59,7 @@ async fn account_fields_store_no_invisible_characters() {
     let (anna, _) = Box::pin(with_app(&provider)).await;
     let page = anna.get("/account/security").await;
     let factor = security::between(page.text(), "/account/security/factor?id=", "\"").unwrap().to_owned();
-    for letter in UNSEEN {
+    for letter in INVISIBLE {
         let name = format!("Wi{letter}ki");
         let address = format!("wi{letter}ki@example.test");
         for (path, fields) in [
@@ -87,7 +87,7 @@ async fn console_fields_store_no_invisible_characters() {
     let anna = provider.browser();
     anna.sign_in(&anna.open("/account").await, ANNA).await;
     let ben = format!("/console/users/{}", provider.ben.sub);
-    for letter in UNSEEN {
+    for letter in INVISIBLE {
         let name = format!("Wi{letter}ki");
         let address = format!("wi{letter}ki@example.test");
         let client = |changes: &[(&'static str, &'static str)], field: &'static str| {
@@ -139,7 +139,7 @@ async fn fields_of_unauthenticated_requests_store_no_invisible_characters() {
     let page = registration_of_people::prove(&provider, &newcomer, "ceren@example.test").await;
     let login = provider.browser();
     let sign_in = login.open(&provider.c1().authorize(&[])).await;
-    for letter in UNSEEN {
+    for letter in INVISIBLE {
         let name = format!("Wi{letter}ki");
         for field in ["client_name", "client_name#tr", "client_uri", "tos_uri", "policy_uri", "logo_uri", "scope"] {
             register(&provider, &metadata(&json!({field: name}))).await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sealgate_config::Hsm;
-use sealgate_signer::{ErrorClass, PinProblem, Pkcs11Signer, SignError, Signer, SignerOpenError, Timing, Unobserved};
+use sealgate_signer::{ErrorClass, NoopObserver, PinProblem, Pkcs11Signer, SignError, Signer, SignerOpenError, Timing};
 
 use crate::shim::{ANSWERS, Call, FOREVER, Shim};
 use crate::softhsm::{SoftHsm, in_own_process};
@@ -173,7 +173,7 @@ fn a_refused_login_is_never_retried() {
             shim.heal();
             let before = shim.calls(Call::Login);
             shim.fail(Call::Login, code, FOREVER);
-            let error = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap_err();
+            let error = Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap_err();
             assert!(matches!(error, SignerOpenError::Pin { .. }), "{code:#x}: {error}");
             assert_eq!(shim.calls(Call::Login), before + 1, "{code:#x} at the start");
             shim.heal();
@@ -199,7 +199,7 @@ fn no_login_is_tried_at_a_token_close_to_its_lockout() {
         let tried = shim.calls(Call::Login);
         for (flag, expected) in [(0x0002_0000, PinProblem::FinalTry), (0x0004_0000, PinProblem::Locked)] {
             shim.flags(flag);
-            let error = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap_err();
+            let error = Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap_err();
             assert!(matches!(&error, SignerOpenError::Pin { problem, .. } if *problem == expected), "{error}");
         }
         assert_eq!(shim.calls(Call::Login), tried, "the PIN went out");

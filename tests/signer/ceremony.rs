@@ -115,7 +115,7 @@ fn a_copy_of_a_key_inside_the_token_fails_the_check_and_the_start() {
         let check = signer::check(&hsm).unwrap();
         assert!(!check.ok && check.faults.len() == 1, "{check:?}");
         assert!(check.faults[0].contains(report.kid.as_str()) && check.faults[0].contains("c0"), "{check:?}");
-        let error = signer::Pkcs11Signer::open(&hsm, std::sync::Arc::new(signer::Unobserved)).unwrap_err();
+        let error = signer::Pkcs11Signer::open(&hsm, std::sync::Arc::new(signer::NoopObserver)).unwrap_err();
         assert!(matches!(error, SignerOpenError::SameKey { .. }), "{error}");
     });
 }

@@ -8,7 +8,7 @@ use cryptoki::mechanism::Mechanism;
 use cryptoki::object::Attribute;
 use sealgate_config::Hsm;
 use sealgate_signer as signer;
-use sealgate_signer::{PinProblem, Pkcs11Signer, SignerOpenError, Unobserved};
+use sealgate_signer::{NoopObserver, PinProblem, Pkcs11Signer, SignerOpenError};
 
 use crate::softhsm::{PIN, SPY, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, session, slot};
@@ -22,7 +22,7 @@ fn initialized_module() -> Pkcs11 {
 
 /// Returns the error of a failing start, after checking its form.
 fn refusal(hsm: &Hsm) -> SignerOpenError {
-    let error = Pkcs11Signer::open(hsm, Arc::new(Unobserved)).unwrap_err();
+    let error = Pkcs11Signer::open(hsm, Arc::new(NoopObserver)).unwrap_err();
     let line = error.to_string();
     assert!(!line.contains('\n'), "{line}");
     assert!(!line.contains(PIN), "{line}");

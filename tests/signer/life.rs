@@ -6,7 +6,7 @@ use std::time::Duration;
 use sealgate_domain::key_ring::{KeyRing, KeyTimes};
 use sealgate_domain::time::UnixTime;
 use sealgate_signer as signer;
-use sealgate_signer::{KeyReport, KeySize, Pkcs11Signer, Signer, SignerOpenError, Timing, Unobserved};
+use sealgate_signer::{KeyReport, KeySize, NoopObserver, Pkcs11Signer, Signer, SignerOpenError, Timing};
 use sealgate_system::clock::FixedClock;
 
 use crate::softhsm::in_own_process;
@@ -40,7 +40,7 @@ fn keys_change_state_at_their_times() {
         let second = signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
         let (signer, _) = open(&hsm, quick());
         let clock = Arc::new(FixedClock::at(at(1000)));
-        signer.follow(rotation(&first, &second), clock.clone());
+        signer.set_key_ring(rotation(&first, &second), clock.clone());
         let (old, new) = (first.kid.to_string(), second.kid.to_string());
         assert_eq!(published(&signer), [old.clone(), new.clone()], "published before it signs");
         sign_one(&signer, b"by the first").unwrap();
@@ -62,7 +62,7 @@ fn a_running_signer_finds_a_key_generated_later() {
         let (signer, counts) = open(&hsm, quick());
         let second = signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
         let clock = Arc::new(FixedClock::at(at(1100)));
-        signer.follow(rotation(&first, &second), clock);
+        signer.set_key_ring(rotation(&first, &second), clock);
         assert_eq!(published(&signer), [first.kid.to_string()], "a key that is not in the token cannot be published");
         assert_eq!(signer.found().len(), 1);
         block_on(signer.scan()).unwrap();
@@ -95,7 +95,7 @@ fn a_missing_scheduled_key_does_not_stop_the_signing_key() {
         let first = generate(&hsm);
         let second = signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
         let (signer, counts) = open(&hsm, Timing { probe_interval: Duration::from_millis(50), ..quick() });
-        signer.follow(rotation(&first, &second), Arc::new(FixedClock::at(at(1000))));
+        signer.set_key_ring(rotation(&first, &second), Arc::new(FixedClock::at(at(1000))));
         softhsm.pkcs11_tool(LABEL, &["--delete-object", "--type", "privkey", "--id", "02"]);
         // Ten probes: none may make the signer unavailable.
         std::thread::sleep(Duration::from_millis(500));
@@ -113,7 +113,7 @@ fn two_keys_with_one_id_are_refused() {
         let hsm = hsm(softhsm);
         generate(&hsm);
         softhsm.pkcs11_tool(LABEL, &["--keypairgen", "--key-type", "rsa:2048", "--label", LABEL, "--id", "a15e"]);
-        let error = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap_err();
+        let error = Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap_err();
         assert!(matches!(error, SignerOpenError::SameId { .. }) && error.to_string().contains("a15e"), "{error}");
     });
 }

@@ -158,7 +158,7 @@ fn a_key_generated_by_another_server_is_published() {
             let now = world.clock.now();
             let announced = server.store.change_key_ring(|ring| ring.announce(other.kid.as_str(), &[], now)).await;
             announced.unwrap().unwrap();
-            server.follow_keys().await.unwrap();
+            server.reload_key_ring().await.unwrap();
             assert_eq!(world.signer.key_set().iter().count(), 1, "not seen yet");
             run_until(&[server], |_| world.signer.found().len() == 2).await;
             assert_eq!(world.signer.key_set().iter().count(), 2);

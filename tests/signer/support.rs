@@ -49,7 +49,7 @@ pub(crate) fn quick() -> Timing {
         max_pause: Duration::from_millis(200),
         // Disabled, except in tests of it.
         probe_interval: Duration::from_mins(10),
-        hang_noticed: Duration::from_millis(500),
+        hang_detection: Duration::from_millis(500),
         hang_abort: Duration::from_mins(10),
     }
 }

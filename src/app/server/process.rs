@@ -82,7 +82,10 @@ pub(crate) fn log_panics() {
         };
         tracing::error!(place, thread = thread.name(), "panic: {text}{hint}");
         if thread.name() == Some("main") {
-            log::fail(EXIT_PANIC, format_args!("the program cannot continue after a panic of its main thread"));
+            log::exit_with_error(
+                EXIT_PANIC,
+                format_args!("the program cannot continue after a panic of its main thread"),
+            );
         }
     }));
 }

@@ -36,8 +36,8 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::user::PasswordHash;
 
 pub use foreign::HashFault;
-pub use queue::Line;
 pub use queue::PasswordError;
+pub use queue::QueueKey;
 use sealgate_domain::password_rules::{Owner, PasswordFault, check_form, is_common};
 
 /// Maximum length of a password in bytes. Longer passwords are always wrong.
@@ -216,7 +216,7 @@ impl Passwords {
             return Err(PasswordError::TooLong);
         }
         let (reply, answer) = oneshot::channel();
-        self.queue.push(Line::Trusted, PasswordJob::Hash { password, salt, reply })?;
+        self.queue.push(QueueKey::Trusted, PasswordJob::Hash { password, salt, reply })?;
         wait(answer).await
     }
 
@@ -227,7 +227,7 @@ impl Passwords {
     /// `Busy`, `Timeout`, `Broken`.
     pub async fn check(
         &self,
-        line: Line,
+        queue: QueueKey,
         password: &Secret,
         owner: &Owner<'_>,
     ) -> Result<Result<(), PasswordFault>, PasswordError> {
@@ -235,7 +235,7 @@ impl Passwords {
             return Ok(Err(fault));
         }
         let (reply, answer) = oneshot::channel();
-        self.queue.push(line, PasswordJob::Judge { password: SecretString::from(password.expose()), reply })?;
+        self.queue.push(queue, PasswordJob::Judge { password: SecretString::from(password.expose()), reply })?;
         Ok(if wait(answer).await? { Err(PasswordFault::Common) } else { Ok(()) })
     }
 
@@ -248,7 +248,7 @@ impl Passwords {
     /// `Busy`, `Timeout`, `Broken`.
     pub async fn verify(
         &self,
-        line: Line,
+        queue: QueueKey,
         hash: Option<&PasswordHash>,
         password: SecretString,
     ) -> Result<bool, PasswordError> {
@@ -257,7 +257,7 @@ impl Passwords {
             return Ok(false);
         }
         let (reply, answer) = oneshot::channel();
-        self.queue.push(line, PasswordJob::Verify { hash: hash.cloned(), password, reply })?;
+        self.queue.push(queue, PasswordJob::Verify { hash: hash.cloned(), password, reply })?;
         wait(answer).await
     }
 }
@@ -461,7 +461,7 @@ fn new_params() -> Result<Params, PasswordError> {
 mod tests {
     use super::*;
 
-    const HERE: Line = Line::Stranger([1; 16]);
+    const HERE: QueueKey = QueueKey::Stranger([1; 16]);
     const SALT: [u8; 16] = *b"0123456789abcdef";
 
     fn login(password_threads: usize, password_queue: usize) -> config::LoginConfig {
@@ -486,9 +486,9 @@ mod tests {
     async fn the_right_password_is_accepted_and_a_wrong_one_refused() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
         let hash = passwords.hash(secret("correct horse"), SALT).await.unwrap();
-        assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
-        assert!(!passwords.verify(Line::Trusted, Some(&hash), secret("correct horsf")).await.unwrap());
-        assert!(!passwords.verify(Line::Trusted, Some(&hash), secret("")).await.unwrap());
+        assert!(passwords.verify(QueueKey::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
+        assert!(!passwords.verify(QueueKey::Trusted, Some(&hash), secret("correct horsf")).await.unwrap());
+        assert!(!passwords.verify(QueueKey::Trusted, Some(&hash), secret("")).await.unwrap());
     }
 
     /// Created with the reference implementation: `printf 'correct horse' | argon2 0123456789abcdef
@@ -505,8 +505,11 @@ mod tests {
         for foreign in FOREIGN {
             let hash = PasswordHash::new(foreign.to_owned());
             assert!(needs_rehash(&hash));
-            assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap(), "{foreign}");
-            assert!(!passwords.verify(Line::Trusted, Some(&hash), secret("wrong")).await.unwrap(), "{foreign}");
+            assert!(
+                passwords.verify(QueueKey::Trusted, Some(&hash), secret("correct horse")).await.unwrap(),
+                "{foreign}"
+            );
+            assert!(!passwords.verify(QueueKey::Trusted, Some(&hash), secret("wrong")).await.unwrap(), "{foreign}");
         }
     }
 
@@ -518,7 +521,7 @@ mod tests {
         for _ in 0..5 {
             for (hash, best) in [Some(&known), None].into_iter().zip(&mut times) {
                 let started = std::time::Instant::now();
-                assert!(!passwords.verify(Line::Trusted, hash, secret("wrong")).await.unwrap());
+                assert!(!passwords.verify(QueueKey::Trusted, hash, secret("wrong")).await.unwrap());
                 *best = started.elapsed().min(*best);
             }
         }
@@ -542,7 +545,7 @@ mod tests {
         for _ in 0..5 {
             for (hash, best) in [None, Some(&ssha), Some(&quick)].into_iter().zip(&mut times) {
                 let started = std::time::Instant::now();
-                assert!(!passwords.verify(Line::Trusted, hash, secret("wrong")).await.unwrap());
+                assert!(!passwords.verify(QueueKey::Trusted, hash, secret("wrong")).await.unwrap());
                 *best = started.elapsed().min(*best);
             }
         }
@@ -592,8 +595,8 @@ mod tests {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
         let (longest, longer) = ("x".repeat(MAX_PASSWORD_BYTES), "x".repeat(MAX_PASSWORD_BYTES + 1));
         let hash = passwords.hash(secret(&longest), SALT).await.unwrap();
-        assert!(passwords.verify(Line::Trusted, Some(&hash), secret(&longest)).await.unwrap());
-        assert!(!passwords.verify(Line::Trusted, Some(&hash), secret(&longer)).await.unwrap());
+        assert!(passwords.verify(QueueKey::Trusted, Some(&hash), secret(&longest)).await.unwrap());
+        assert!(!passwords.verify(QueueKey::Trusted, Some(&hash), secret(&longer)).await.unwrap());
         assert!(passwords.hash(secret(&longer), SALT).await.unwrap_err() == PasswordError::TooLong);
         assert!(hash_blocking(&secret(&longer), SALT).unwrap_err() == PasswordError::TooLong);
     }
@@ -616,7 +619,7 @@ mod tests {
         for answer in checks.into_iter().flatten() {
             assert_eq!(answer.await.unwrap(), Ok(true));
         }
-        assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
+        assert!(passwords.verify(QueueKey::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
     }
 
     #[tokio::test]
@@ -634,7 +637,7 @@ mod tests {
             }
         }
         let started = std::time::Instant::now();
-        assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
+        assert!(passwords.verify(QueueKey::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
         // A thousand checks would take ten seconds.
         assert!(started.elapsed() < Duration::from_secs(3));
     }

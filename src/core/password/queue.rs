@@ -1,8 +1,8 @@
 //! Bounded and fair queue of the password threads.
 //!
-//! Each network has its own line, and the threads serve the lines in turn. If the queue is full, a
-//! job of a shorter line displaces the newest job of the longest line. A single network can use the
-//! whole queue, but cannot block other networks.
+//! Each network has its own queue, and the threads serve these queues in turn. If the capacity is
+//! reached, a job of a shorter queue displaces the newest job of the longest queue. A single network
+//! can use the whole capacity, but cannot block other networks.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -44,9 +44,9 @@ impl PasswordError {
     }
 }
 
-/// Line in which a job is queued.
+/// QueueKey in which a job is queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
+pub enum QueueKey {
     /// Clients that attackers cannot impersonate. Their jobs come first; rate limits bound their
     /// number.
     Trusted,
@@ -54,8 +54,8 @@ pub enum Line {
     Stranger([u8; 16]),
 }
 
-impl Line {
-    /// Returns the line of an unknown client with this address.
+impl QueueKey {
+    /// Returns the key for an unknown client with this address.
     pub fn for_address(address: IpAddr) -> Self {
         Self::Stranger(match address.to_canonical() {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -109,7 +109,7 @@ pub(super) struct PasswordQueue {
 #[derive(Default)]
 struct Waiting {
     trusted: VecDeque<PasswordJob>,
-    /// Lines of networks, the next to be served first. No line is empty.
+    /// Queues of networks, the next to be served first. No queue is empty.
     strangers: VecDeque<([u8; 16], VecDeque<PasswordJob>)>,
     count: usize,
     closed: bool,
@@ -120,11 +120,11 @@ impl PasswordQueue {
         Self { waiting: Mutex::default(), filled: Condvar::new(), capacity }
     }
 
-    /// Adds a job to the end of its line.
+    /// Adds a job to the end of the queue with this key.
     ///
     /// # Errors
-    /// `Busy` if the queue is full and no other line is longer; `Broken` if it is closed.
-    pub(super) fn push(&self, line: Line, job: PasswordJob) -> Result<(), PasswordError> {
+    /// `Busy` if the capacity is reached and no other queue is longer; `Broken` if it is closed.
+    pub(super) fn push(&self, key: QueueKey, job: PasswordJob) -> Result<(), PasswordError> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(PasswordError::Broken);
@@ -132,13 +132,13 @@ impl PasswordQueue {
         if waiting.count >= self.capacity {
             waiting.drop_abandoned();
         }
-        if waiting.count >= self.capacity && !waiting.make_room(line) {
+        if waiting.count >= self.capacity && !waiting.make_room(key) {
             return Err(PasswordError::Busy);
         }
         waiting.count += 1;
-        match line {
-            Line::Trusted => waiting.trusted.push_back(job),
-            Line::Stranger(network) => match waiting.strangers.iter_mut().find(|(known, _)| *known == network) {
+        match key {
+            QueueKey::Trusted => waiting.trusted.push_back(job),
+            QueueKey::Stranger(network) => match waiting.strangers.iter_mut().find(|(known, _)| *known == network) {
                 Some((_, jobs)) => jobs.push_back(job),
                 None => waiting.strangers.push_back((network, VecDeque::from([job]))),
             },
@@ -200,12 +200,12 @@ impl Waiting {
         job
     }
 
-    /// Drops the newest job of the longest line, if that line is longer than `line` would become.
+    /// Drops the newest job of the longest queue, if it is longer than the queue `key` would become.
     /// Returns whether there is room.
-    fn make_room(&mut self, line: Line) -> bool {
-        let own = match line {
-            Line::Trusted => 0,
-            Line::Stranger(network) => {
+    fn make_room(&mut self, key: QueueKey) -> bool {
+        let own = match key {
+            QueueKey::Trusted => 0,
+            QueueKey::Stranger(network) => {
                 let own = self.strangers.iter().find(|(known, _)| *known == network);
                 1 + own.map_or(0, |(_, jobs)| jobs.len())
             }
@@ -249,13 +249,13 @@ mod tests {
         (PasswordJob::Verify { hash: None, password: SecretString::from(name), reply }, answer)
     }
 
-    fn line(network: u8) -> Line {
-        Line::Stranger([network; 16])
+    fn key(network: u8) -> QueueKey {
+        QueueKey::Stranger([network; 16])
     }
 
-    fn push(queue: &PasswordQueue, line: Line, name: &str) -> Result<Answer, PasswordError> {
+    fn push(queue: &PasswordQueue, key: QueueKey, name: &str) -> Result<Answer, PasswordError> {
         let (job, answer) = job(name);
-        queue.push(line, job).map(|()| answer)
+        queue.push(key, job).map(|()| answer)
     }
 
     fn names(queue: &PasswordQueue) -> String {
@@ -268,28 +268,28 @@ mod tests {
     }
 
     #[test]
-    fn lines_take_turns_and_trusted_jobs_come_first() {
+    fn queues_take_turns_and_trusted_jobs_come_first() {
         let queue = PasswordQueue::new(10);
         let jobs =
-            [(line(1), "a"), (line(1), "b"), (line(1), "c"), (line(2), "x"), (Line::Trusted, "t"), (line(2), "y")];
-        let _answers = jobs.map(|(line, name)| push(&queue, line, name).unwrap());
+            [(key(1), "a"), (key(1), "b"), (key(1), "c"), (key(2), "x"), (QueueKey::Trusted, "t"), (key(2), "y")];
+        let _answers = jobs.map(|(key, name)| push(&queue, key, name).unwrap());
         assert_eq!(names(&queue), "taxbyc");
     }
 
     #[test]
-    fn only_a_shorter_line_displaces_a_job_of_the_longest() {
+    fn only_a_shorter_queue_displaces_a_job_of_the_longest() {
         let queue = PasswordQueue::new(4);
-        let mut flood: Vec<_> = (0..4).map(|_| push(&queue, line(1), "a").unwrap()).collect();
-        assert_eq!(push(&queue, line(1), "a").unwrap_err(), PasswordError::Busy);
-        let _x = push(&queue, line(2), "x").unwrap();
+        let mut flood: Vec<_> = (0..4).map(|_| push(&queue, key(1), "a").unwrap()).collect();
+        assert_eq!(push(&queue, key(1), "a").unwrap_err(), PasswordError::Busy);
+        let _x = push(&queue, key(2), "x").unwrap();
         assert_eq!(flood[3].try_recv(), Ok(Err(PasswordError::Busy)));
-        let _y = push(&queue, line(3), "y").unwrap();
+        let _y = push(&queue, key(3), "y").unwrap();
         // The queue has two jobs of the flood and one each of networks 2 and 3. It admits a new
         // network, but not a second job of network 2.
-        assert_eq!(push(&queue, line(2), "x").unwrap_err(), PasswordError::Busy);
-        let _z = push(&queue, line(4), "z").unwrap();
-        assert_eq!(push(&queue, line(5), "w").unwrap_err(), PasswordError::Busy);
-        let _t = push(&queue, Line::Trusted, "t").unwrap();
+        assert_eq!(push(&queue, key(2), "x").unwrap_err(), PasswordError::Busy);
+        let _z = push(&queue, key(4), "z").unwrap();
+        assert_eq!(push(&queue, key(5), "w").unwrap_err(), PasswordError::Busy);
+        let _t = push(&queue, QueueKey::Trusted, "t").unwrap();
         let left = names(&queue);
         assert!(left.starts_with('t') && left.len() == 4, "{left}");
     }
@@ -297,9 +297,9 @@ mod tests {
     #[test]
     fn abandoned_jobs_are_evicted_first() {
         let queue = PasswordQueue::new(2);
-        drop(push(&queue, line(1), "a").unwrap());
-        let _b = push(&queue, line(1), "b").unwrap();
-        let _c = push(&queue, line(1), "c").unwrap();
+        drop(push(&queue, key(1), "a").unwrap());
+        let _b = push(&queue, key(1), "b").unwrap();
+        let _c = push(&queue, key(1), "c").unwrap();
         assert_eq!(names(&queue), "bc");
     }
 }

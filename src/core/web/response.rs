@@ -238,8 +238,8 @@ impl Response {
 
 /// Creates the response that sends the browser to the client: a redirect, or a form that the
 /// browser posts (OAuth 2.0 Form Post Response Mode).
-pub fn to_client(ctx: &RequestContext<'_>, way: &AuthorizationRedirect) -> Response {
-    match way {
+pub fn to_client(ctx: &RequestContext<'_>, redirect: &AuthorizationRedirect) -> Response {
+    match redirect {
         AuthorizationRedirect::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
         AuthorizationRedirect::Form { action, fields } => {
             // The URI is registered, so it parses.

@@ -81,7 +81,7 @@ pub struct ReturnTo {
 
 /// Reason why no response can be returned to the client. The user sees an error page instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoWayBack {
+pub enum UnredirectableError {
     /// `client_id` is missing, repeated, unknown or disabled.
     Client,
     /// `redirect_uri` is missing.
@@ -96,9 +96,9 @@ impl ReturnTo {
     /// Returns the id of the client that the request names.
     ///
     /// # Errors
-    /// [`NoWayBack::Client`] if the request names no client, or more than one.
-    pub fn client_id(params: &Params) -> Result<ClientId, NoWayBack> {
-        params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
+    /// [`UnredirectableError::Client`] if the request names no client, or more than one.
+    pub fn client_id(params: &Params) -> Result<ClientId, UnredirectableError> {
+        params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(UnredirectableError::Client)
     }
 
     /// Resolves where to return the response for this client. If `form_post` is true, the operator
@@ -106,11 +106,11 @@ impl ReturnTo {
     ///
     /// # Errors
     /// Returns the reason if the request does not name a registered URI of the client.
-    pub fn resolve(params: &Params, client: &Client, form_post: bool) -> Result<Self, NoWayBack> {
-        let uri = params.one("redirect_uri").map_err(|_| NoWayBack::Repeated)?;
-        let uri = uri.filter(|uri| !uri.is_empty()).ok_or(NoWayBack::NoRedirectUri)?;
+    pub fn resolve(params: &Params, client: &Client, form_post: bool) -> Result<Self, UnredirectableError> {
+        let uri = params.one("redirect_uri").map_err(|_| UnredirectableError::Repeated)?;
+        let uri = uri.filter(|uri| !uri.is_empty()).ok_or(UnredirectableError::NoRedirectUri)?;
         if !client.redirects_to(uri) {
-            return Err(NoWayBack::RedirectUri);
+            return Err(UnredirectableError::RedirectUri);
         }
         let mode = match params.one("response_mode") {
             // The callback redirects to the application's pages, and browsers keep a fragment

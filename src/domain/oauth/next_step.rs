@@ -91,7 +91,7 @@ pub struct Interaction {
 
 /// Properties of a user that determine the required level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PersonTerms {
+pub struct UserRequirements {
     pub factors: FactorSummary,
     /// Current state of the user's credentials.
     pub credentials: CredentialMark,
@@ -143,7 +143,7 @@ pub enum ProofStep {
 /// application, the lowest level in the request. The server's own pages never require a level that
 /// the user's factors cannot reach. The gateway checks the reached level, so editing the URL gains
 /// no access.
-pub fn required_level(interaction: &Interaction, client: &Client, terms: &PersonTerms) -> AssuranceLevel {
+pub fn required_level(interaction: &Interaction, client: &Client, terms: &UserRequirements) -> AssuranceLevel {
     let policy = terms.policy.in_force(terms.factors.has_any);
     let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
     if client.id.as_str() == OWN_CLIENT {
@@ -160,7 +160,7 @@ fn least_named(interaction: &Interaction) -> Option<AssuranceLevel> {
 }
 
 /// Returns the level that the request prefers, if the user can reach it.
-pub fn requested_level(interaction: &Interaction, terms: &PersonTerms) -> Option<AssuranceLevel> {
+pub fn requested_level(interaction: &Interaction, terms: &UserRequirements) -> Option<AssuranceLevel> {
     let values = interaction.request.acr_values.as_deref()?;
     AssuranceLevel::requested(values, terms.factors.reachable)
 }
@@ -189,8 +189,8 @@ fn is_too_old(client: &Client, steps: &AuthenticationSteps, max_age: u64, now: U
 ///
 /// A user who has a factor must use it after each password, even if the level is not required.
 /// Otherwise the factor would not protect the account.
-pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &PersonTerms) -> ProofStep {
-    let PersonTerms { factors, .. } = terms;
+pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &UserRequirements) -> ProofStep {
+    let UserRequirements { factors, .. } = terms;
     if factors.has_any {
         let target = required.max(AssuranceLevel::Two).min(factors.reachable);
         return if level.meets(target) { ProofStep::Complete } else { ProofStep::SecondFactor };
@@ -225,7 +225,7 @@ pub fn next_step(
     interaction: &Interaction,
     client: &Client,
     session: Option<&Session>,
-    terms: impl Fn(Subject) -> Option<PersonTerms>,
+    terms: impl Fn(Subject) -> Option<UserRequirements>,
     consented: impl Fn(Subject) -> Scope,
     now: UnixTime,
 ) -> NextStep {
@@ -291,7 +291,7 @@ fn of_partial(
     interaction: &Interaction,
     client: &Client,
     partial: &PartialSignIn,
-    terms: Option<PersonTerms>,
+    terms: Option<UserRequirements>,
 ) -> NextStep {
     let Some(terms) = terms.filter(|terms| terms.credentials == partial.credentials) else {
         return NextStep::SignIn;
@@ -308,7 +308,12 @@ fn of_partial(
 }
 
 /// Returns the step that an existing sign-in lacks, or `None` if its level suffices.
-fn of_level(interaction: &Interaction, client: &Client, sign_in: &SignIn, terms: &PersonTerms) -> Option<NextStep> {
+fn of_level(
+    interaction: &Interaction,
+    client: &Client,
+    sign_in: &SignIn,
+    terms: &UserRequirements,
+) -> Option<NextStep> {
     let (level, subject) = (level_for(client, &sign_in.steps), sign_in.subject);
     let required = required_level(interaction, client, terms);
     if level.meets(required) {

@@ -227,8 +227,8 @@ fn is_clean(lines: &[u8]) -> bool {
 ///
 /// Reads all bytes without a branch, so that the compiler can vectorize the loop. It processes
 /// about a kilobyte for each request.
-fn any_byte(bytes: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
-    bytes.iter().fold(false, |found, byte| found | is_such(*byte))
+fn any_byte(bytes: &[u8], predicate: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(false, |found, byte| found | predicate(*byte))
 }
 
 fn is_request_line(line: &[u8]) -> bool {

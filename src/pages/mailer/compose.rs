@@ -15,7 +15,7 @@ use crate::MailView;
 use sealgate_config::{Accent, IssuerUrl, Mailbox};
 use sealgate_domain::mail::{INVITATION_PATH, Mail, MailId, MailMessage, Notice, RESET_PATH, UNDO_PATH};
 use sealgate_domain::mail_address::MailAddress;
-use sealgate_domain::profile::{is_seen, visible_part};
+use sealgate_domain::profile::{is_visible, visible_part};
 use sealgate_domain::time::UnixTime;
 
 /// Maximum length of a user's or application's name in a message, in characters.
@@ -168,7 +168,7 @@ pub(super) fn address(address: &MailAddress) -> Option<Address> {
 
 fn mailbox(mailbox: &Mailbox) -> Option<HeaderMailbox> {
     // The library panics if a name contains a line break.
-    let name = mailbox.name.clone().filter(|name| is_seen(name));
+    let name = mailbox.name.clone().filter(|name| is_visible(name));
     Some(HeaderMailbox::new(name, address(&mailbox.address)?))
 }
 
@@ -176,7 +176,7 @@ fn mailbox(mailbox: &Mailbox) -> Option<HeaderMailbox> {
 pub(super) fn bytes(composed: &Composed, from: &Mailbox, reply_to: Option<&Mailbox>, to: Address) -> Option<Vec<u8>> {
     let id = composed.message_id.strip_prefix('<')?.strip_suffix('>')?;
     let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
-    if !id.bytes().all(sound) || !is_seen(&composed.subject) {
+    if !id.bytes().all(sound) || !is_visible(&composed.subject) {
         return None;
     }
     let date = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(composed.at.seconds()))?;

@@ -13,7 +13,7 @@ use crate::sign_in::guesses::Guesses;
 use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::limits::LimitScope;
-use sealgate_core::password::{Line, PasswordError};
+use sealgate_core::password::{PasswordError, QueueKey};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -75,7 +75,7 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
     // The commit that sets the password also opens the revocation. After a crash, the store
     // finishes it, so sessions opened with the old password end in any case.
     let revocation = ctx.sealgate.store.new_revocation(visitor.user.sub, EndReason::PasswordChanged, ctx.now);
-    match change(ctx, guesses.line(ctx), &visitor.user, &revocation, (&current, &new)).await {
+    match change(ctx, guesses.queue(ctx), &visitor.user, &revocation, (&current, &new)).await {
         Ok(PasswordChange::TooMany { seconds }) => {
             let page = show(ctx, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(PasswordProblem::TooManyChanges));
             Ok(page.retry_after(seconds))
@@ -126,7 +126,7 @@ async fn check_new(
     new: &Secret,
 ) -> Result<Result<(), PasswordFault>, PasswordError> {
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    ctx.sealgate.passwords.check(Line::for_address(ctx.origin.address), new, &owner).await
+    ctx.sealgate.passwords.check(QueueKey::for_address(ctx.origin.address), new, &owner).await
 }
 
 /// Result of a password change.
@@ -142,14 +142,14 @@ enum PasswordChange {
 /// Sets the new password if the current one is correct.
 async fn change(
     ctx: &RequestContext<'_>,
-    line: Line,
+    queue: QueueKey,
     user: &User,
     revocation: &Revocation,
     (current, new): (&Secret, &Secret),
 ) -> Result<PasswordChange, Failure> {
     let passwords = &ctx.sealgate.passwords;
     let Some(old) = &user.password else { return Ok(PasswordChange::WrongCurrent) };
-    if !passwords.verify(line, Some(old), SecretString::from(current.expose())).await? {
+    if !passwords.verify(queue, Some(old), SecretString::from(current.expose())).await? {
         return Ok(PasswordChange::WrongCurrent);
     }
     let key = LimitKey::text("password_changes", user.sub.as_bytes());

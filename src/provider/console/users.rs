@@ -19,7 +19,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_seen};
+use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_visible};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Email, Role, Subject};
 use sealgate_domain::username::Username;
@@ -135,7 +135,7 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
         return Err(Failure::page(Problem::InvalidRequest));
     }
     let mut faults = Vec::new();
-    let email = Email::parse(&typed.email).filter(|email| is_seen(email.as_str()));
+    let email = Email::parse(&typed.email).filter(|email| is_visible(email.as_str()));
     match &email {
         None => faults.push(UserField::Email),
         Some(email) if by_mail && MailAddress::from_email(email).is_none() => faults.push(UserField::Email),

@@ -13,7 +13,7 @@ use sealgate_domain::known_browser::Marks;
 use sealgate_domain::limiter::{LimitKey, Rule};
 use sealgate_domain::mail::{Mail, MailId, MailMessage, WaitingMail};
 use sealgate_domain::mail_address::MailAddress;
-use sealgate_domain::profile::is_seen;
+use sealgate_domain::profile::is_visible;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::{Email, Subject};
 
@@ -144,7 +144,7 @@ pub(crate) fn mailable(typed: &str) -> Result<Email, AddressFault> {
     if !local.is_ascii() {
         return Err(AddressFault::NotAscii);
     }
-    let address = Email::parse(typed).filter(|address| is_seen(address.as_str())).ok_or(AddressFault::Malformed)?;
+    let address = Email::parse(typed).filter(|address| is_visible(address.as_str())).ok_or(AddressFault::Malformed)?;
     let mailbox = MailAddress::from_email(&address).ok_or(AddressFault::Malformed)?;
     if typed.is_ascii() || mailbox.is_international() {
         return Ok(address);

@@ -15,7 +15,7 @@ use http::{HeaderValue, Method};
 use secrecy::SecretString;
 
 use crate::request::ProviderRequest as _;
-use sealgate_core::password::{Line, PasswordError};
+use sealgate_core::password::{PasswordError, QueueKey};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
@@ -135,7 +135,7 @@ pub(super) async fn hash_new_password(
         NewPasswordProblem::Busy
     };
     let passwords = &ctx.sealgate.passwords;
-    let judged = passwords.check(Line::for_address(ctx.origin.address), &new, owner).await.map_err(busy)?;
+    let judged = passwords.check(QueueKey::for_address(ctx.origin.address), &new, owner).await.map_err(busy)?;
     judged.map_err(NewPasswordProblem::Fault)?;
     passwords.hash(SecretString::from(new.expose()), ctx.random()).await.map_err(busy)
 }

@@ -21,8 +21,8 @@ use sealgate_domain::client::{Client, ConsentRule};
 use sealgate_domain::code::{Code, CodeState};
 use sealgate_domain::consent::Consent;
 use sealgate_domain::error::{ErrorCode, Refusal};
-use sealgate_domain::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
-use sealgate_domain::oauth::next_step::{Interaction, NextStep, PersonTerms, Progress, next_step};
+use sealgate_domain::oauth::authorize::{AuthorizationRequest, ReturnTo, UnredirectableError};
+use sealgate_domain::oauth::next_step::{Interaction, NextStep, Progress, UserRequirements, next_step};
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::session::{Session, SignIn};
@@ -47,21 +47,21 @@ pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<R
     ctx.set_ui_locales(params.one("ui_locales").ok().flatten());
     // Check the client and redirect URI first. Until they are known to belong together, no response
     // may redirect (RFC 6749 §4.1.2.1).
-    let no_way_back = |fault| match fault {
-        NoWayBack::Client => Failure::page(Problem::UnknownClient),
-        NoWayBack::NoRedirectUri => Failure::page(Problem::NoRedirectUri),
-        NoWayBack::Repeated => Failure::page(Problem::InvalidRequest),
-        NoWayBack::RedirectUri => Failure::page(Problem::RedirectUri),
+    let error_page = |fault| match fault {
+        UnredirectableError::Client => Failure::page(Problem::UnknownClient),
+        UnredirectableError::NoRedirectUri => Failure::page(Problem::NoRedirectUri),
+        UnredirectableError::Repeated => Failure::page(Problem::InvalidRequest),
+        UnredirectableError::RedirectUri => Failure::page(Problem::RedirectUri),
     };
-    let id = ReturnTo::client_id(&params).map_err(no_way_back)?;
+    let id = ReturnTo::client_id(&params).map_err(error_page)?;
     let client = ctx.sealgate.client(&id).await?.filter(Client::is_enabled);
     let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
     ctx.set_referring_app(Some(&client));
     let form_post = ctx.sealgate.config.form_post.is_for(&client.id);
-    let return_to = ReturnTo::resolve(&params, &client, form_post).map_err(no_way_back)?;
+    let return_to = ReturnTo::resolve(&params, &client, form_post).map_err(error_page)?;
 
-    let begun = begin(ctx, &params, &client, return_to.clone()).await;
-    begun.map_err(|failure| returning(failure, &client, &return_to))
+    let outcome = begin(ctx, &params, &client, return_to.clone()).await;
+    outcome.map_err(|failure| returning(failure, &client, &return_to))
 }
 
 /// Returns the failure to the client by redirect.
@@ -80,7 +80,7 @@ async fn begin(
 ) -> Result<Response, Failure> {
     let mut request = AuthorizationRequest::parse(params, client, return_to)?;
     let expected = match request.id_token_hint.take() {
-        Some(hint) => Some(hinted(ctx, &hint)?),
+        Some(hint) => Some(hint_subject(ctx, &hint)?),
         None => None,
     };
     let id = Secret::from_random(&ctx.random::<16>());
@@ -202,7 +202,7 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
     let session = match ctx.session().await? {
         Some(session) => {
             ctx.sealgate.store.touch_session(&session, ctx.now).await;
-            without_gone_accounts(ctx, session.value).await?
+            with_enabled_users(ctx, session.value).await?
         }
         None => None,
     };
@@ -260,14 +260,14 @@ async fn next(
 /// steps by opening the address of a later page.
 pub(crate) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<NextStep, StoreError> {
     let session = match ctx.session().await? {
-        Some(session) => without_gone_accounts(ctx, session.value).await?,
+        Some(session) => with_enabled_users(ctx, session.value).await?,
         None => None,
     };
     Ok(next(ctx, waiting.interaction(), &waiting.client, session.as_ref()).await?.0)
 }
 
 /// Removes users who are deleted or disabled from the session. Returns `None` if none remain.
-async fn without_gone_accounts(ctx: &RequestContext<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
+async fn with_enabled_users(ctx: &RequestContext<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
     let mut kept = Vec::with_capacity(session.sign_ins.len());
     for sign_in in session.sign_ins {
         if ctx.sealgate.store.user(sign_in.subject).await?.is_some_and(|user| user.is_enabled()) {
@@ -283,7 +283,7 @@ async fn terms(
     ctx: &RequestContext<'_>,
     interaction: &Interaction,
     session: Option<&Session>,
-) -> Result<Vec<(Subject, PersonTerms)>, StoreError> {
+) -> Result<Vec<(Subject, UserRequirements)>, StoreError> {
     let partial = interaction.progress.partial.iter().map(|partial| partial.subject);
     let signed_in = session.iter().flat_map(|session| &session.sign_ins).map(|sign_in| sign_in.subject);
     let mut terms = Vec::new();
@@ -312,7 +312,7 @@ async fn consents(
 }
 
 /// Returns the subject of an ID token that this issuer issued, expired or not.
-fn hinted(ctx: &RequestContext<'_>, hint: &str) -> Result<Subject, Failure> {
+fn hint_subject(ctx: &RequestContext<'_>, hint: &str) -> Result<Subject, Failure> {
     let claims = ctx.sealgate.issuer.id_token_hint(hint);
     let subject = claims.and_then(|claims| Subject::parse(&claims.sub));
     subject.ok_or_else(|| {
@@ -369,8 +369,8 @@ async fn issue(
                 client that needs an approval");
         }
     }
-    let way = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
-    Ok(Decision::Answered(response::to_client(ctx, &way)))
+    let redirect = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
+    Ok(Decision::Answered(response::to_client(ctx, &redirect)))
 }
 
 /// Returns the user to whom a page refers: the user chosen or signed in for this request, otherwise
@@ -380,7 +380,7 @@ async fn issue(
 /// to each other in a loop.
 pub(crate) async fn account(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
     let session = match ctx.session().await? {
-        Some(session) => without_gone_accounts(ctx, session.value).await?,
+        Some(session) => with_enabled_users(ctx, session.value).await?,
         None => None,
     };
     let interaction = waiting.interaction();

@@ -34,13 +34,13 @@ pub(crate) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Res
     let request = LogoutRequest::parse(&ctx.params()?).map_err(|_| Failure::page(Problem::InvalidRequest))?;
     ctx.set_ui_locales(request.ui_locales.as_deref());
     let hint = request.id_token_hint.as_deref().and_then(|hint| ctx.sealgate.issuer.id_token_hint(hint));
-    let hinted_client = hint.as_ref().and_then(|claims| ClientId::parse(&claims.aud));
-    if let (Some(hinted), Some(named)) = (&hinted_client, &request.client)
-        && hinted != named
+    let hint_client = hint.as_ref().and_then(|claims| ClientId::parse(&claims.aud));
+    if let (Some(hint_client), Some(request_client)) = (&hint_client, &request.client)
+        && hint_client != request_client
     {
         return Err(Failure::page(Problem::InvalidRequest));
     }
-    let client = client(ctx, hinted_client.as_ref().or(request.client.as_ref())).await?;
+    let client = client(ctx, hint_client.as_ref().or(request.client.as_ref())).await?;
     let after = after(&request, client.as_ref())?;
     let session = ctx.session_to_end().await?;
     let subject = hint.as_ref().and_then(|claims| Subject::parse(&claims.sub));

@@ -19,7 +19,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::account_links::LinkToken;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::{Actor, AuditKind};
-use sealgate_domain::oauth::next_step::{CredentialMark, PersonTerms, required_level};
+use sealgate_domain::oauth::next_step::{CredentialMark, UserRequirements, required_level};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::User;
 use sealgate_pages::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
@@ -29,7 +29,7 @@ const PAGE: &str = "enrol";
 /// User who adds their first factor, after the password.
 struct Newcomer {
     proof: Proof,
-    terms: PersonTerms,
+    terms: UserRequirements,
     required: AssuranceLevel,
 }
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use sealgate_core::limits::Guess;
-use sealgate_core::password::Line;
+use sealgate_core::password::QueueKey;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
@@ -134,10 +134,10 @@ impl Guesses {
     /// Returns the queue in which the password check waits.
     ///
     /// Unknown senders are queued by network, so that no network fills the queue.
-    pub(crate) fn line(&self, ctx: &RequestContext<'_>) -> Line {
+    pub(crate) fn queue(&self, ctx: &RequestContext<'_>) -> QueueKey {
         match self.by {
-            By::Known(_) | By::Session(_) => Line::Trusted,
-            By::Stranger(_) | By::Passkey => Line::for_address(ctx.origin.address),
+            By::Known(_) | By::Session(_) => QueueKey::Trusted,
+            By::Stranger(_) | By::Passkey => QueueKey::for_address(ctx.origin.address),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::sign_in::interaction::Waiting;
 use crate::sign_in::passkey::relying_party;
 use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses};
 use sealgate_core::password;
-use sealgate_core::password::Line;
+use sealgate_core::password::QueueKey;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -52,7 +52,7 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             return Ok(page.retry_after(seconds));
         }
     };
-    match check_password(ctx, guesses.line(ctx), user.as_ref(), password.clone()).await {
+    match check_password(ctx, guesses.queue(ctx), user.as_ref(), password.clone()).await {
         Ok(Some(user)) => {
             guesses.give_back(ctx);
             let user = rehash(ctx, user, password).await;
@@ -96,14 +96,14 @@ fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why:
 /// Returns the user if the password is correct and the account is enabled.
 async fn check_password<'u>(
     ctx: &RequestContext<'_>,
-    line: Line,
+    queue: QueueKey,
     user: Option<&'u User>,
     password: SecretString,
 ) -> Result<Option<&'u User>, Failure> {
     // Without an enabled account, the same work is done on a dummy hash that no password matches.
     let user = user.filter(|user| user.is_enabled());
     let hash = user.and_then(|user| user.password.as_ref());
-    let right = ctx.sealgate.passwords.verify(line, hash, password).await?;
+    let right = ctx.sealgate.passwords.verify(queue, hash, password).await?;
     Ok(user.filter(|_| right))
 }
 

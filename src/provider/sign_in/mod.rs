@@ -28,7 +28,7 @@ use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, Authenticat
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::factors::{FactorSummary, Factors};
 use sealgate_domain::oauth::next_step::{
-    CredentialMark, Interaction, PartialSignIn, PersonTerms, Progress, ProofStep, after_proof, level_for,
+    CredentialMark, Interaction, PartialSignIn, Progress, ProofStep, UserRequirements, after_proof, level_for,
     required_level,
 };
 use sealgate_domain::secret::Secret;
@@ -105,13 +105,13 @@ pub(super) fn terms(
     interaction: &Interaction,
     user: &User,
     factors: Option<&Factors>,
-) -> PersonTerms {
+) -> UserRequirements {
     let policy = &ctx.sealgate.config.factors;
     let summary = summary(factors, user);
     let by_link = |factors: &Factors| interaction.enrolment.is_some_and(|link| factors.opens_reset(&link, ctx.now));
     let may_enrol =
         if summary.is_reset { factors.is_some_and(by_link) } else { policy.enrolment == EnrolmentChoice::InSignIn };
-    PersonTerms {
+    UserRequirements {
         factors: summary,
         credentials: CredentialMark::for_user(user, summary.generation),
         policy: policy.policy_for(user, ctx.now),

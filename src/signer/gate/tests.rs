@@ -1,5 +1,5 @@
 use super::*;
-use crate::pool::Unobserved;
+use crate::pool::NoopObserver;
 
 const SOON: Duration = Duration::from_millis(50);
 const LATE: Duration = Duration::from_secs(20);
@@ -9,7 +9,7 @@ fn slot(id: u32) -> Slot {
 }
 
 fn gate(workers: usize) -> Arc<Gate> {
-    Arc::new(Gate::new(workers, slot(7), Arc::new(Unobserved)))
+    Arc::new(Gate::new(workers, slot(7), Arc::new(NoopObserver)))
 }
 
 #[test]

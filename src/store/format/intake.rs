@@ -29,7 +29,7 @@ use sealgate_domain::grant::Grant;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::known_browser::KnownBrowsers;
 use sealgate_domain::oauth::next_step::Interaction;
-use sealgate_domain::profile::{is_line, is_seen};
+use sealgate_domain::profile::{is_line, is_visible};
 use sealgate_domain::secret::from_base64url;
 use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::time::UnixTime;
@@ -247,7 +247,7 @@ fn client(read: &Read) -> Result<Entry, &'static str> {
 
 fn user(read: &Read) -> Result<Entry, &'static str> {
     let user: User = read.typed()?;
-    if !is_line(&user.name, MAX_NAME_LENGTH) || !is_seen(user.email.as_str()) {
+    if !is_line(&user.name, MAX_NAME_LENGTH) || !is_visible(user.email.as_str()) {
         return Err("its name or address has invisible characters, or the name has line breaks");
     }
     let mut entry = read.under(table::user(user.sub), &user)?;

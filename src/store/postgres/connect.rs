@@ -164,7 +164,7 @@ impl Servers {
             });
             return Ok(link);
         }
-        if let Some((_, fault)) = faults.iter().find(|(_, fault)| !fault.may_pass()) {
+        if let Some((_, fault)) = faults.iter().find(|(_, fault)| !fault.is_transient()) {
             return Err(fault.clone());
         }
         let describe = |(name, fault): (String, PostgresFault)| match fault {

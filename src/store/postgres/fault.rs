@@ -91,7 +91,7 @@ impl PostgresFault {
 
     /// Returns whether a retry may succeed without intervention, for instance while a server
     /// starts, during a failover, or before NTP has set the clock.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Behind { .. } | Self::NotAcknowledged | Self::Stale(_))
     }
 }

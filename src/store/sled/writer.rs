@@ -265,9 +265,12 @@ fn weight(changes: &Changes) -> (usize, usize) {
 fn stop(cause: &str, discarded: Option<&Path>) -> ! {
     if let Some(path) = discarded {
         let _ = fs::remove_dir_all(path);
-        log::fail(EXIT_DISK_FAILED, format_args!("{cause}; nothing was restored; check the disk of store.path"));
+        log::exit_with_error(
+            EXIT_DISK_FAILED,
+            format_args!("{cause}; nothing was restored; check the disk of store.path"),
+        );
     }
-    log::fail(
+    log::exit_with_error(
         EXIT_DISK_FAILED,
         format_args!("{cause}; sealgate stops; check the disk of store.path, then start sealgate again"),
     )

@@ -120,15 +120,15 @@ pub fn flush() {
 ///
 /// Runs no exit handlers: those of a PKCS#11 module with live threads have crashed with SIGSEGV,
 /// after failures and after orderly stops. The crash hid the status.
-pub fn leave(status: i32) -> ! {
+pub fn exit(status: i32) -> ! {
     // An error means that standard output is closed; the process ends anyway.
     let _ = io::stdout().flush();
     exit::exit(status)
 }
 
-/// Reports the cause and ends the process with this status. Like [`leave`], it runs no exit
+/// Reports the cause and ends the process with this status. Like [`exit()`], it runs no exit
 /// handlers.
-pub fn fail(status: i32, cause: Arguments<'_>) -> ! {
+pub fn exit_with_error(status: i32, cause: Arguments<'_>) -> ! {
     if LOG.get().is_some() {
         tracing::error!("{cause}");
         flush();

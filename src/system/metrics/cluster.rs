@@ -2,7 +2,7 @@
 
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts};
 
-use super::book::{SECONDS, SeriesRegistry};
+use super::registry::{SECONDS, SeriesRegistry};
 
 const CONNECTED: &str = "ok";
 const FAILED: &str = "failed";
@@ -18,10 +18,10 @@ pub(super) struct ClusterSeries {
 }
 
 impl ClusterSeries {
-    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(registry: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let gauge = |name: &str, help: &str| -> Result<Gauge, prometheus::Error> {
             let gauge = Gauge::new(name, help)?;
-            book.enter("gauge", &gauge)?;
+            registry.register("gauge", &gauge)?;
             Ok(gauge)
         };
         let options = HistogramOpts::new(
@@ -29,17 +29,17 @@ impl ClusterSeries {
             "Duration of one heartbeat of this node to the database.",
         );
         let beat_seconds = Histogram::with_opts(options.buckets(SECONDS.to_vec()))?;
-        book.enter("histogram", &beat_seconds)?;
+        registry.register("histogram", &beat_seconds)?;
         let nodes = IntGauge::new("sealgate_cluster_nodes", "Nodes with a heartbeat in the last five seconds.")?;
-        book.enter("gauge", &nodes)?;
+        registry.register("gauge", &nodes)?;
         let counters = |name: &str, help: &str, label: &str| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), &[label])?;
-            book.enter("counter", &counters)?;
+            registry.register("counter", &counters)?;
             Ok(counters)
         };
         let help = "PostgreSQL timeline of the server that receives commits. It grows with each failover; nodes with different values write to two servers.";
         let timeline = IntGauge::new("sealgate_store_timeline", help)?;
-        book.enter("gauge", &timeline)?;
+        registry.register("gauge", &timeline)?;
         Ok(Self {
             reruns: counters(
                 "sealgate_store_reruns_total",
@@ -67,7 +67,7 @@ impl ClusterSeries {
     }
 
     /// Sets the counters of these retry causes, and of the connection results, to zero.
-    pub(super) fn begin(&self, causes: impl IntoIterator<Item = &'static str>) {
+    pub(super) fn init_labels(&self, causes: impl IntoIterator<Item = &'static str>) {
         for cause in causes {
             self.reruns.with_label_values(&[cause]);
         }

@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, Opts};
 
-use super::book::SeriesRegistry;
+use super::registry::SeriesRegistry;
 
 pub(super) struct LimitSeries {
     decisions: IntCounterVec,
@@ -32,10 +32,10 @@ impl BlockOutcome {
 }
 
 impl LimitSeries {
-    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(registry: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
-            book.enter("counter", &counters)?;
+            registry.register("counter", &counters)?;
             Ok(counters)
         };
         Ok(Self {
@@ -54,7 +54,7 @@ impl LimitSeries {
         })
     }
 
-    pub(super) fn begin(&self) {
+    pub(super) fn init_labels(&self) {
         for outcome in BlockOutcome::ALL {
             self.blocks.with_label_values(&[outcome.as_str()]);
         }

@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, IntGauge, Opts};
 
-use super::book::SeriesRegistry;
+use super::registry::SeriesRegistry;
 use sealgate_domain::mail::{DeadReason, MailKind};
 
 pub(super) struct MailSeries {
@@ -47,7 +47,7 @@ impl MailOutcome {
 }
 
 impl MailSeries {
-    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(registry: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let mails = IntCounterVec::new(
             Opts::new(
                 "sealgate_mails_total",
@@ -55,10 +55,10 @@ impl MailSeries {
             ),
             &["kind", "outcome"],
         )?;
-        book.enter("counter", &mails)?;
+        registry.register("counter", &mails)?;
         let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
             let gauge = IntGauge::new(name, help)?;
-            book.enter("gauge", &gauge)?;
+            registry.register("gauge", &gauge)?;
             Ok(gauge)
         };
         Ok(Self {
@@ -78,7 +78,7 @@ impl MailSeries {
 
     /// Sets series with fixed labels to zero. The mail server counts as usable before the first
     /// attempt.
-    pub(super) fn begin(&self) {
+    pub(super) fn init_labels(&self) {
         self.usable.set(1);
         for kind in MailKind::ALL {
             for outcome in MailOutcome::ALL {

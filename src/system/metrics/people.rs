@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
-use crate::metrics::book::SeriesRegistry;
+use crate::metrics::registry::SeriesRegistry;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 
 /// Stage that a self-registration reached.
@@ -107,10 +107,10 @@ fn factor(method: AuthenticationMethod) -> Option<&'static str> {
 }
 
 impl FactorSeries {
-    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(registry: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
-            book.enter("counter", &counters)?;
+            registry.register("counter", &counters)?;
             Ok(counters)
         };
         let people = IntGaugeVec::new(
@@ -120,12 +120,12 @@ impl FactorSeries {
             ),
             &["factor"],
         )?;
-        book.enter("gauge", &people)?;
+        registry.register("gauge", &people)?;
         let resets = IntGauge::new(
             "sealgate_people_reset",
             "Enabled users whose factors were reset and who have not enrolled a factor since; counted every five minutes.",
         )?;
-        book.enter("gauge", &resets)?;
+        registry.register("gauge", &resets)?;
         Ok(Self {
             levels: counters(
                 "sealgate_sign_in_levels_total",
@@ -145,7 +145,7 @@ impl FactorSeries {
     /// Sets series with fixed labels to zero.
     ///
     /// The numbers of users have no series until the first count, because zero would be wrong.
-    pub(super) fn begin(&self) {
+    pub(super) fn init_labels(&self) {
         for level in [AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant] {
             self.levels.with_label_values(&[level.as_str()]);
         }

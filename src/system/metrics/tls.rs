@@ -4,7 +4,7 @@ use std::path::Path;
 
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
-use super::book::SeriesRegistry;
+use super::registry::SeriesRegistry;
 use crate::tls::take_key_exchanges;
 
 /// Upper bounds of the buckets of signature times, in seconds: from a token in memory to a failing one.
@@ -48,51 +48,51 @@ impl AcmeOutcome {
 }
 
 impl TlsSeries {
-    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(registry: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let certificates = Opts::new(
             "sealgate_tls_certificate_not_after_timestamp_seconds",
             "Expiry time of a TLS certificate in use.",
         );
         let certificates = IntGaugeVec::new(certificates, &["file"])?;
-        book.enter("gauge", &certificates)?;
+        registry.register("gauge", &certificates)?;
         let key_exchanges = Opts::new(
             "sealgate_tls_key_exchanges_total",
             "Completed TLS key exchanges. `client` is a client of the public listeners; `server` is an application, a mail \
              server or another server that Sealgate connects to. A resumed TLS 1.2 session has no key exchange.",
         );
         let key_exchanges = IntCounterVec::new(key_exchanges, &["peer", "group"])?;
-        book.enter("counter", &key_exchanges)?;
+        registry.register("counter", &key_exchanges)?;
         let sign_seconds = HistogramOpts::new(
             "sealgate_tls_sign_seconds",
             "Time of one signature of a TLS handshake with a key in the token, including the wait for a session.",
         );
         let sign_seconds = Histogram::with_opts(sign_seconds.buckets(SIGN_BUCKETS.to_vec()))?;
-        book.enter("histogram", &sign_seconds)?;
+        registry.register("histogram", &sign_seconds)?;
         let sign_errors = Opts::new(
             "sealgate_tls_sign_errors_total",
             "TLS handshakes that failed because the token did not sign, by class.",
         );
         let sign_errors = IntCounterVec::new(sign_errors, &["class"])?;
-        book.enter("counter", &sign_errors)?;
+        registry.register("counter", &sign_errors)?;
         let acme_orders = Opts::new("sealgate_acme_orders_total", "Orders of certificates by ACME, by result.");
         let acme_orders = IntCounterVec::new(acme_orders, &["result"])?;
-        book.enter("counter", &acme_orders)?;
+        registry.register("counter", &acme_orders)?;
         let acme_failing = IntGauge::new(
             "sealgate_acme_failing_hosts",
             "Hosts whose last certificate order failed. The certificate in use stays.",
         )?;
-        book.enter("gauge", &acme_failing)?;
+        registry.register("gauge", &acme_failing)?;
         Ok(Self { certificates, key_exchanges, sign_seconds, sign_errors, acme_orders, acme_failing })
     }
 
-    pub(super) fn begin(&self) {
+    pub(super) fn init_labels(&self) {
         self.take_key_exchanges();
         for outcome in AcmeOutcome::ALL {
             self.acme_orders.with_label_values(&[outcome.as_str()]);
         }
     }
 
-    pub(super) fn begin_sign_errors(&self, class: &'static str) {
+    pub(super) fn init_sign_errors(&self, class: &'static str) {
         self.sign_errors.with_label_values(&[class]);
     }
 

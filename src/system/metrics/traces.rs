@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounter, IntCounterVec, Opts};
 
-use super::book::SeriesRegistry;
+use super::registry::SeriesRegistry;
 
 pub(super) struct TraceSeries {
     spans: IntCounterVec,
@@ -10,19 +10,19 @@ pub(super) struct TraceSeries {
 }
 
 impl TraceSeries {
-    pub(super) fn new(book: &SeriesRegistry) -> Result<Self, prometheus::Error> {
+    pub(super) fn new(registry: &SeriesRegistry) -> Result<Self, prometheus::Error> {
         let help = "Spans of requests. `exported`: the collector accepted them; `dropped`: the queue was full, or the \
             collector refused them.";
         let spans = IntCounterVec::new(Opts::new("sealgate_trace_spans_total", help), &["outcome"])?;
-        book.enter("counter", &spans)?;
+        registry.register("counter", &spans)?;
         let help = "Requests to the collector of traces that failed.";
         let failures = IntCounter::new("sealgate_trace_export_failures_total", help)?;
-        book.enter("counter", &failures)?;
+        registry.register("counter", &failures)?;
         Ok(Self { spans, failures })
     }
 
     /// Sets series with fixed labels to zero.
-    pub(super) fn begin(&self) {
+    pub(super) fn init_labels(&self) {
         self.exported(0);
         self.dropped(0);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sealgate_config::Hsm;
-use sealgate_signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
+use sealgate_signer::{KeySize, NoopObserver, Pkcs11Signer, Signer};
 
 use crate::softhsm::{MODULE, SoftHsm};
 
@@ -29,7 +29,7 @@ pub(crate) fn own_signer(label: &str) -> Arc<Pkcs11Signer> {
     let hsm = hsm(label);
     // The token distinguishes keys by their id.
     sealgate_signer::generate(&hsm, KeySize::Rsa2048, label.as_bytes(), false).unwrap();
-    Arc::new(Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap())
+    Arc::new(Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap())
 }
 
 /// Returns the settings for the keys with this label in the shared token.

@@ -27,14 +27,14 @@ pub(super) struct SeriesRegistry {
 
 impl SeriesRegistry {
     /// Creates a registry with the series about the build and the process.
-    pub(super) fn begun() -> Result<Self, prometheus::Error> {
-        let book = Self::default();
-        book.enter_build()?;
-        book.enter_process()?;
-        Ok(book)
+    pub(super) fn with_process_series() -> Result<Self, prometheus::Error> {
+        let registry = Self::default();
+        registry.register_build()?;
+        registry.register_process()?;
+        Ok(registry)
     }
 
-    pub(super) fn enter(
+    pub(super) fn register(
         &self,
         kind: &'static str,
         collector: &(impl Collector + Clone + 'static),
@@ -43,17 +43,17 @@ impl SeriesRegistry {
         self.registry.register(Box::new(collector.clone()))
     }
 
-    fn enter_build(&self) -> Result<(), prometheus::Error> {
+    fn register_build(&self) -> Result<(), prometheus::Error> {
         let build = IntGauge::with_opts(
             Opts::new("sealgate_build_info", "Always 1; the label contains the version.")
                 .const_label("version", env!("CARGO_PKG_VERSION")),
         )?;
         build.set(1);
-        self.enter("gauge", &build)
+        self.register("gauge", &build)
     }
 
     /// Registers the process metrics, with the standard names of Prometheus clients.
-    fn enter_process(&self) -> Result<(), prometheus::Error> {
+    fn register_process(&self) -> Result<(), prometheus::Error> {
         let process = ProcessCollector::for_self();
         self.note("gauge", &process);
         self.registry.register(Box::new(process))
