@@ -14,6 +14,7 @@ use zeroize::Zeroize;
 
 use sealgate_core::password::foreign_scheme;
 use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::{AuditId, AuditKind};
@@ -54,6 +55,8 @@ pub enum Answer {
     Client(Box<ClientAnswer>),
     InitialToken(InitialToken),
     Keys(KeysAnswer),
+    /// Name of a user at an application.
+    AppLogin(AppLoginAnswer),
     Ended(Box<EndedAnswer>),
     Page(ListPage),
 }
@@ -452,6 +455,7 @@ pub enum Rows {
     Grants(Vec<GrantAnswer>),
     Consents(Vec<ConsentAnswer>),
     AppPasswords(Vec<AppPasswordAnswer>),
+    AppLogins(Vec<AppLoginAnswer>),
     Factors(Vec<FactorAnswer>),
     Mails(Vec<MailAnswer>),
     Events(Vec<EventAnswer>),
@@ -509,6 +513,19 @@ shown! {
         created_at: UnixTime = password.created_at;
         last_used_at: Option<UnixTime> = password.last_used_at;
     } optional {}
+}
+
+shown! {
+    /// Name of a user at an application, without the password.
+    pub AppLoginAnswer of credential: AppCredential {
+        app: String = credential.app;
+        username: String = credential.username;
+        changed_at: UnixTime = credential.changed_at;
+        /// Whether the application has reported a wrong name or password.
+        refused: bool = credential.is_refused;
+    } optional {
+        sub: Subject = None;
+    }
 }
 
 /// A mail, without its content.

@@ -103,7 +103,10 @@ impl Command {
     pub fn password(&mut self) -> Option<&mut NewPassword> {
         match self {
             Self::User(UserCommand::Add(new)) => Some(&mut new.password),
-            Self::User(UserCommand::SetPassword { password, .. }) => Some(password),
+            Self::User(
+                UserCommand::SetPassword { password, .. }
+                | UserCommand::AppLogin(AppLoginCommand::Set { password, .. }),
+            ) => Some(password),
             _ => None,
         }
     }
@@ -204,6 +207,46 @@ pub enum UserCommand {
     ResetFactors(Person),
     /// Unblock a user's codes after too many wrong attempts
     UnblockFactors(Person),
+    /// Manage a user's names and passwords at applications
+    ///
+    /// The gateway signs the user in to applications with their own login form.
+    #[command(subcommand)]
+    AppLogin(AppLoginCommand),
+}
+
+/// Commands about a user's names and passwords at applications.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum AppLoginCommand {
+    /// Set a user's name and password at an application
+    ///
+    /// Requires a running server, which encrypts the password. The password is read from the first line of standard
+    /// input, and no command shows it.
+    Set {
+        /// User whose name and password they are
+        #[command(flatten)]
+        person: Person,
+        /// Application, by its name in the configuration; its `login` has no service account
+        #[arg(value_name = "APP")]
+        app: String,
+        /// User name at the application
+        #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+        username: String,
+        /// Password at the application
+        #[command(flatten)]
+        password: NewPassword,
+    },
+    /// List a user's names at applications, without the passwords
+    List(Person),
+    /// Remove a user's name and password at an application
+    Remove {
+        /// User whose name and password they are
+        #[command(flatten)]
+        person: Person,
+        /// Application (see `sealgate user app-login list`)
+        #[arg(value_name = "APP")]
+        app: String,
+    },
 }
 
 /// User whose access is revoked.

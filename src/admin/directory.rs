@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 
 use crate::keys::KeyHolder;
+use sealgate_config::App;
 use sealgate_core::audit::AuditLog;
 use sealgate_core::password::{PasswordError, Passwords, QueueKey, check_blocking, hash_blocking};
 use sealgate_core::state::Sealgate;
@@ -39,6 +40,8 @@ pub struct Directory<'a> {
     /// The issuer; links in mails begin with it.
     pub issuer: &'a str,
     pub mailing: Mailing<'a>,
+    /// Protected applications.
+    pub apps: &'a [App],
     /// Configuration file, for errors about the clients that it defines.
     pub config_file: Option<&'a Path>,
     /// Interval of automatic key rotation.
@@ -71,6 +74,7 @@ impl<'a> Directory<'a> {
             trail: &sealgate.audit,
             issuer: sealgate.config.issuer.as_str(),
             mailing: if sealgate.sends_mail() { Mailing::On(sealgate) } else { Mailing::Off },
+            apps: &sealgate.config.apps,
             config_file: sealgate.config.file.as_deref(),
             rotate: sealgate.config.keys.rotate,
             actor: Actor::Operator,

@@ -7,6 +7,7 @@
 
 mod access;
 pub mod answer;
+mod app_logins;
 pub mod arguments;
 pub mod audit;
 mod bulk_invitation;

@@ -8,7 +8,7 @@ use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use crate::command::UserCommand;
 use crate::directory::{CommandError, Directory, Mailing, PAGE};
 use crate::user_settings::{NewUser, UserChanges};
-use crate::{bulk_invitation, factors, import, invitations};
+use crate::{app_logins, bulk_invitation, factors, import, invitations};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::grant::EndReason;
@@ -56,6 +56,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::ListFactors(person) => factors::list(directory, &person).await,
         UserCommand::ResetFactors(person) => factors::reset(directory, &person).await,
         UserCommand::UnblockFactors(person) => factors::unblock(directory, &person).await,
+        UserCommand::AppLogin(command) => app_logins::execute(directory, command).await,
     }
 }
 

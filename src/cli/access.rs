@@ -157,6 +157,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         trail: &AuditLog::new(&config.audit),
         issuer: config.issuer.as_str(),
         mailing: Mailing::NoServer,
+        apps: &config.apps,
         config_file: config.file.as_deref(),
         rotate: config.keys.rotate,
         actor: Actor::Operator,

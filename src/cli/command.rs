@@ -16,7 +16,8 @@ use crate::cli::{password, people};
 use sealgate_admin::Answer;
 use sealgate_admin::answer::{ListPage, Members};
 use sealgate_admin::command::{
-    AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand, SessionCommand, UserCommand,
+    AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand,
+    SessionCommand, UserCommand,
 };
 use sealgate_admin::user_settings::Invited;
 use sealgate_config::{RegistrationMode, StoreConfig};
@@ -147,6 +148,7 @@ fn rows(
 fn columns(command: &Command) -> &'static [&'static str] {
     match command {
         Command::User(UserCommand::ListFactors(_)) => &["kind", "name", "added", "last_used", "left", "blocked"],
+        Command::User(UserCommand::AppLogin(_)) => &["app", "username", "changed_at", "refused"],
         Command::User(_) => &["sub", "email", "username", "name", "state", "roles", "invitation"],
         Command::Client(_) => &["client_id", "client_name", "client_type", "state", "scope", "from_configuration"],
         Command::Session(_) => &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"],
@@ -242,6 +244,12 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
         }
         UserCommand::UnblockFactors(_) if answer.is("unblocked") => format!("Unblocked the codes of user {email}"),
         UserCommand::UnblockFactors(_) => format!("The codes of user {email} were not blocked"),
+        UserCommand::AppLogin(AppLoginCommand::Set { person, app, .. }) => {
+            format!("Set the name and password of user {person} at application {app}")
+        }
+        UserCommand::AppLogin(AppLoginCommand::Remove { person, app }) => {
+            format!("Removed the name and password of user {person} at application {app}")
+        }
         _ => return None,
     };
     Some((text, &[]))

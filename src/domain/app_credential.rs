@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::profile::is_line;
 use crate::secret::Sealed;
 use crate::time::UnixTime;
 use crate::user::Subject;
@@ -22,9 +23,10 @@ pub const MAX_APP_CREDENTIAL_PASSWORD_BYTES: usize = 1000;
 
 /// Returns whether this can be the name of a user at an application.
 ///
-/// Control characters are refused, because they could end a line or a field of the login form.
+/// It must be visible, because pages show it to administrators. Control characters could also end a
+/// line or a field of the login form.
 pub fn is_app_username(text: &str) -> bool {
-    !text.is_empty() && text.chars().count() <= MAX_APP_USERNAME_LENGTH && !text.chars().any(char::is_control)
+    is_line(text, MAX_APP_USERNAME_LENGTH)
 }
 
 /// Returns whether this can be the password of a user at an application.
@@ -146,7 +148,7 @@ mod tests {
         for name in ["anna", "Anna Ünal", "DOMAIN\\anna", &"ü".repeat(200)] {
             assert!(is_app_username(name), "{name}");
         }
-        for name in ["", "a\nb", "a\0", "a\u{85}", &"u".repeat(201)] {
+        for name in ["", " ", "a\nb", "a\0", "a\u{85}", "a\u{202e}b", &"u".repeat(201)] {
             assert!(!is_app_username(name), "{name:?}");
         }
         for password in ["x", " geheim ", "tab\tis typed", &"x".repeat(1000)] {

@@ -68,6 +68,9 @@ pub enum AuditKind {
     AddressRestored,
     AppPasswordCreated,
     AppPasswordRevoked,
+    /// The name and password of a user at an application were stored or replaced.
+    AppCredentialSet,
+    AppCredentialRemoved,
     /// A user added an authenticator app, a security key or a passkey. The detail gives its name.
     FactorAdded,
     FactorRemoved,
@@ -95,7 +98,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 46] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -126,6 +129,8 @@ impl AuditKind {
         Self::AddressRestored,
         Self::AppPasswordCreated,
         Self::AppPasswordRevoked,
+        Self::AppCredentialSet,
+        Self::AppCredentialRemoved,
         Self::FactorAdded,
         Self::FactorRemoved,
         Self::FactorRenamed,
@@ -175,6 +180,8 @@ impl AuditKind {
             Self::AddressRestored => "address_restored",
             Self::AppPasswordCreated => "app_password_created",
             Self::AppPasswordRevoked => "app_password_revoked",
+            Self::AppCredentialSet => "app_credential_set",
+            Self::AppCredentialRemoved => "app_credential_removed",
             Self::FactorAdded => "factor_added",
             Self::FactorRemoved => "factor_removed",
             Self::FactorRenamed => "factor_renamed",
@@ -380,6 +387,8 @@ impl AuditEvent {
             | AuditKind::UserDisabled
             | AuditKind::PersonRevoked
             | AuditKind::AppPasswordRevoked
+            | AuditKind::AppCredentialSet
+            | AuditKind::AppCredentialRemoved
                 if by_another =>
             {
                 Some(Notice::AdministratorActed)
@@ -392,6 +401,7 @@ impl AuditEvent {
             AuditKind::RecoveryCodeUsed => Some(Notice::RecoveryCodeUsed),
             AuditKind::KeyMayBeCopied => Some(Notice::KeyMayBeCopied),
             AuditKind::AppPasswordCreated => Some(Notice::AppPasswordCreated),
+            AuditKind::AppCredentialSet => Some(Notice::AppCredentialSet),
             AuditKind::FactorsReset => Some(Notice::FactorsReset),
             _ => None,
         }

@@ -231,6 +231,7 @@ pub enum Notice {
     /// copied.
     KeyMayBeCopied,
     AppPasswordCreated,
+    AppCredentialSet,
     /// The address was changed. Sent to the new address.
     AddressChanged,
     /// The address was changed. Sent to the replaced address, if that address cannot undo the
@@ -245,7 +246,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::PasswordChanged,
         Self::PasswordReset,
         Self::FactorAdded,
@@ -256,6 +257,7 @@ impl Notice {
         Self::RecoveryCodesMade,
         Self::KeyMayBeCopied,
         Self::AppPasswordCreated,
+        Self::AppCredentialSet,
         Self::AddressChanged,
         Self::AddressReplaced,
         Self::AdministratorActed,

@@ -3,6 +3,7 @@
 use askama::Template;
 use askama::filters::Safe;
 
+use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::client::ClientId;
@@ -294,5 +295,81 @@ impl AppPasswordsPage<'_> {
 
     fn blames(&self, fault: AppPasswordFault) -> bool {
         self.fault == Some(fault)
+    }
+}
+
+/// Page of the user's names and passwords at applications with their own login form.
+///
+/// The forms send `csrf`, and `remove` with an application, or `app`, `app_username` and
+/// `app_password`. No page contains a stored password.
+///
+/// The password field has `autocomplete="new-password"`, because browsers ignore `off` for passwords
+/// and would fill in the password of the account.
+#[derive(Template)]
+#[template(path = "account/app_logins.html")]
+pub struct AppLoginsPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub lines: &'a [AppLoginLine<'a>],
+    /// Form of one application.
+    pub form: Option<AppLoginForm<'a>>,
+    pub fault: Option<AppLoginFault>,
+    /// Title and URL of the application whose name and password were just stored.
+    pub saved: Option<(&'a str, &'a str)>,
+    /// Whether passwords can be encrypted. If not, the page has no form.
+    pub can_store: bool,
+    /// Level that a sign-in must reach to store a password. `None` if the sign-in has reached it.
+    /// If set, the page has no form.
+    pub needed: Option<AssuranceLevel>,
+}
+
+/// Application on the page of names and passwords.
+#[derive(Debug, Clone, Copy)]
+pub struct AppLoginLine<'a> {
+    /// Name in the configuration.
+    pub app: &'a str,
+    pub title: &'a str,
+    /// Whether a name and password can be entered. If not, the application takes none, or the user
+    /// cannot open it.
+    pub takes: bool,
+    pub stored: Option<&'a AppCredential>,
+}
+
+/// Form for the name and password at one application.
+#[derive(Debug, Clone, Copy)]
+pub struct AppLoginForm<'a> {
+    /// Name of the application in the configuration.
+    pub app: &'a str,
+    pub title: &'a str,
+    /// Name at the application, as typed or stored.
+    pub username: &'a str,
+}
+
+/// Reason why a name and password were not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AppLoginFault {
+    Username,
+    Password,
+    /// The user has the maximum number of names and passwords.
+    Full,
+}
+
+impl AppLoginsPage<'_> {
+    fn weak(&self, needed: AssuranceLevel) -> Markup {
+        let t = self.inside.frame.t;
+        if needed == AssuranceLevel::PhishingResistant {
+            t.app_logins_weak_resistant()
+        } else {
+            t.app_logins_weak_two()
+        }
+    }
+
+    fn blames(&self, fault: AppLoginFault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    /// Returns whether names and passwords can be entered in this sign-in.
+    fn is_open(&self) -> bool {
+        self.can_store && self.needed.is_none()
     }
 }

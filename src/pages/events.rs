@@ -190,6 +190,8 @@ impl Words {
             AuditKind::AddressRestored => self.event_address_restored(),
             AuditKind::AppPasswordCreated => self.event_app_password_created(),
             AuditKind::AppPasswordRevoked => self.event_app_password_revoked(),
+            AuditKind::AppCredentialSet => self.event_app_credential_set(),
+            AuditKind::AppCredentialRemoved => self.event_app_credential_removed(),
             AuditKind::FactorAdded => self.event_factor_added(),
             AuditKind::FactorRemoved => self.event_factor_removed(),
             AuditKind::FactorRenamed => self.event_factor_renamed(),

@@ -22,6 +22,8 @@ pub struct Inside<'a> {
     /// Result of the preceding form.
     pub done: Option<Done>,
     pub app_passwords: bool,
+    /// Whether an application takes the user's own name and password.
+    pub app_logins: bool,
     /// Token of the page's forms that take effect only once. The forms send it as `once`.
     pub once: String,
     /// Whether the account has a page of applications.
@@ -49,6 +51,9 @@ pub enum Done {
     OtherSessions,
     Withdrawn,
     AppPassword,
+    /// The name and password at an application were stored.
+    AppLogin,
+    AppLoginRemoved,
     FactorAdded,
     FactorRenamed,
     FactorRemoved,
@@ -67,7 +72,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 21] = [
+    const ALL: [(Self, &'static str); 23] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -77,6 +82,8 @@ impl Done {
         (Self::OtherSessions, "other-sessions"),
         (Self::Withdrawn, "withdrawn"),
         (Self::AppPassword, "app-password"),
+        (Self::AppLogin, "app-login"),
+        (Self::AppLoginRemoved, "app-login-removed"),
         (Self::FactorAdded, "factor-added"),
         (Self::FactorRenamed, "factor-renamed"),
         (Self::FactorRemoved, "factor-removed"),
@@ -110,6 +117,8 @@ impl Done {
             Self::OtherSessions => t.done_other_sessions(),
             Self::Withdrawn => t.done_withdrawn(),
             Self::AppPassword => t.done_app_password(),
+            Self::AppLogin => t.done_app_login(),
+            Self::AppLoginRemoved => t.done_app_login_removed(),
             Self::FactorAdded => t.done_factor_added(),
             Self::FactorRenamed => t.done_factor_renamed(),
             Self::FactorRemoved => t.done_factor_removed(),
@@ -136,6 +145,7 @@ pub(super) enum MenuEntry {
     Sessions,
     Applications,
     AppPasswords,
+    AppLogins,
     Activity,
     Clients,
     Users,
@@ -146,7 +156,7 @@ pub(super) enum MenuEntry {
 }
 
 impl MenuEntry {
-    const ACCOUNT: [Self; 8] = [
+    const ACCOUNT: [Self; 9] = [
         Self::Home,
         Self::Profile,
         Self::Password,
@@ -154,6 +164,7 @@ impl MenuEntry {
         Self::Sessions,
         Self::Applications,
         Self::AppPasswords,
+        Self::AppLogins,
         Self::Activity,
     ];
     const DEVELOPER: [Self; 1] = [Self::Clients];
@@ -168,6 +179,7 @@ impl MenuEntry {
             Self::Sessions => "/account/sessions",
             Self::Applications => "/account/applications",
             Self::AppPasswords => "/account/app-passwords",
+            Self::AppLogins => "/account/app-logins",
             Self::Activity => "/account/activity",
             Self::Clients => "/console",
             Self::Users => "/console/users",
@@ -187,6 +199,7 @@ impl MenuEntry {
             Self::Sessions => t.menu_sessions(),
             Self::Applications => t.menu_applications(),
             Self::AppPasswords => t.menu_app_passwords(),
+            Self::AppLogins => t.menu_app_logins(),
             Self::Activity => t.menu_activity(),
             Self::Clients => t.menu_clients(),
             Self::Users => t.menu_users(),
@@ -210,10 +223,12 @@ impl Inside<'_> {
             (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
             (true, _) => &MenuEntry::DEVELOPER,
         };
-        // The page of application passwords exists only if an application accepts them. The home
+        // The page of application passwords is linked only if an application accepts them, and the
+        // page of names and passwords at applications only if an application takes them. The home
         // page exists only if no application has the provider's root.
         let exists = |entry: &MenuEntry| match entry {
             MenuEntry::AppPasswords => self.app_passwords,
+            MenuEntry::AppLogins => self.app_logins,
             MenuEntry::Home => self.home,
             _ => true,
         };

@@ -33,8 +33,9 @@ use sealgate_config::Language;
 use words::Words;
 
 pub use account::{
-    AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage,
-    PasswordProblem, ProfileField, ProfilePage, SessionsPage,
+    AppLoginFault, AppLoginForm, AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, Application,
+    ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage, PasswordProblem, ProfileField, ProfilePage,
+    SessionsPage,
 };
 pub use address::{
     AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,

@@ -257,6 +257,7 @@ fn notice_words(t: Words, notice: Notice, operator: &Markup) -> (Markup, Markup)
         Notice::RecoveryCodesMade => (t.notice_recovery_made_title(), t.notice_recovery_made(operator)),
         Notice::KeyMayBeCopied => (t.notice_key_copied_title(), t.notice_key_copied(operator)),
         Notice::AppPasswordCreated => (t.notice_app_password_title(), t.notice_app_password(operator)),
+        Notice::AppCredentialSet => (t.notice_app_credential_title(), t.notice_app_credential(operator)),
         Notice::AddressChanged => (t.notice_address_changed_title(), t.notice_address_changed(operator)),
         Notice::AddressReplaced => (t.notice_address_replaced_title(), t.notice_address_replaced(operator)),
         Notice::AdministratorActed => (t.notice_administrator_title(), t.notice_administrator(operator)),

@@ -174,6 +174,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/account/sessions",       Endpoint::Account(AccountSection::Sessions),     "account",    GET_POST, Bucket::Pages),
     page("/account/applications",   Endpoint::Account(AccountSection::Applications), "account",    GET_POST, Bucket::Pages),
     page("/account/app-passwords",  Endpoint::Account(AccountSection::AppPasswords), "account",    GET_POST, Bucket::Pages),
+    page("/account/app-logins",     Endpoint::Account(AccountSection::AppLogins),    "account",    GET_POST, Bucket::Pages),
     page("/account/activity",       Endpoint::Account(AccountSection::Activity),     "account",    GET,      Bucket::Pages),
     page("/console",                Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
     page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),

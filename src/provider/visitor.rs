@@ -2,14 +2,15 @@
 //!
 //! Without a session, [`Visitor::find`] redirects the browser to the sign-in and back.
 //! [`request_for`] and [`requested`] encode the page to return to in the sign-in request. The
-//! redirect URI must be exactly one of `OWN_PAGES`. The page of one user or client is encoded as
-//! its list page, with the identifier as `state`.
+//! redirect URI must be exactly one of `OWN_PAGES`. The page of one user, client or application is
+//! encoded as its list page, with the identifier as `state`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::HeaderValue;
 
+use crate::account::app_logins;
 use crate::request::ProviderRequest as _;
 use crate::sign_in;
 use sealgate_config::{App, Config};
@@ -201,6 +202,7 @@ impl Visitor {
             console: self.console_role(ctx),
             home: has_home(config),
             app_passwords: config.apps.iter().any(App::takes_app_passwords),
+            app_logins: config.apps.iter().any(App::takes_user_credentials),
             once: base64url(&ctx.random::<16>()),
             done: ctx.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         }
@@ -248,6 +250,9 @@ const USERS: &str = "/console/users";
 const CLIENTS: &str = "/console";
 const CLIENT: &str = "/console/clients";
 
+/// Query parameter that names an application, on the page of names and passwords at applications.
+const APP: &str = "app";
+
 /// Query parameter that names a kept form, on the page that shows the form.
 pub(super) const FORM: &str = "form";
 
@@ -263,10 +268,20 @@ pub(super) fn with_form(page: &str, form: &str) -> String {
     format!("{page}?{FORM}={form}")
 }
 
+/// Returns the address of the form for the name and password at this application.
+pub(super) fn app_login_page(app: &str) -> String {
+    let query = url::form_urlencoded::Serializer::new(String::new()).append_pair(APP, app).finish();
+    format!("{}?{query}", app_logins::PAGE)
+}
+
 /// Returns the redirect URI's path and the `state` of a sign-in that returns to `page`. The query
-/// of `page` may name a kept form.
+/// of `page` may name a kept form, or an application.
 pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     let (page, form) = match page.split_once('?') {
+        Some((app_logins::PAGE, query)) => {
+            let app = query.strip_prefix(APP).and_then(|rest| rest.strip_prefix('='));
+            return (app_logins::PAGE, app.filter(|app| is_app_name(app)).map(str::to_owned));
+        }
         Some((page, query)) => (page, query.strip_prefix(FORM).and_then(|rest| rest.strip_prefix('='))),
         None => (page, None),
     };
@@ -292,6 +307,7 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     };
     let page = match path {
         USERS => item.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),
+        app_logins::PAGE => item.filter(|app| is_app_name(app)).map(app_login_page),
         CLIENTS => item.and_then(ClientId::parse).map(|id| format!("{CLIENT}/{}", id.as_str())),
         _ => None,
     };
@@ -300,6 +316,12 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
         Some(form) => with_form(&page, form),
         None => page,
     }
+}
+
+/// Returns whether the configuration accepts this name of an application.
+fn is_app_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    !name.is_empty() && name.bytes().all(allowed)
 }
 
 fn is_form(name: &str) -> bool {
@@ -318,6 +340,19 @@ mod tests {
         for page in pages.iter().flat_map(|page| [page.clone(), with_form(page, &form)]) {
             let (path, state) = request_for(&page);
             assert_eq!(requested(path, state.as_deref()), page);
+        }
+    }
+
+    #[test]
+    fn sign_in_returns_to_the_form_of_an_application() {
+        let (path, state) = request_for("/account/app-logins?app=wiki_2");
+        assert_eq!((path, state.as_deref()), (app_logins::PAGE, Some("wiki_2")));
+        assert_eq!(requested(path, state.as_deref()), "/account/app-logins?app=wiki_2");
+        for other in ["/account/app-logins?app=", "/account/app-logins?app=a%26b", "/account/app-logins?x=1"] {
+            assert_eq!(request_for(other), (app_logins::PAGE, None), "{other}");
+        }
+        for state in ["", "a&done=app-login", "//evil.test", "A", "a!b"] {
+            assert_eq!(requested(app_logins::PAGE, Some(state)), app_logins::PAGE, "{state}");
         }
     }
 

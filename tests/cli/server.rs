@@ -59,6 +59,7 @@ impl Served {
                     trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),
                     issuer: "http://localhost:8080",
                     mailing: Mailing::Off,
+                    apps: &[],
                     config_file: None,
                     rotate: None,
                     actor: Actor::Operator,

@@ -11,10 +11,12 @@ use std::{env, fs};
 
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
-use sealgate_store::{AppPasswordAdded, Store};
+use sealgate_store::{AppPasswordAdded, ExportRecord, Store};
 use sealgate_system::clock::{OsEntropy, random};
+use serde_json::json;
 
 use crate::factors;
 use crate::grants::allow;
@@ -147,7 +149,8 @@ fn is_random(word: &str) -> bool {
 
 /// Adds data that no command can create.
 ///
-/// Adds two sessions, grants and consents of clients, second factors and application passwords.
+/// Adds two sessions, grants and consents of clients, second factors, application passwords, and a
+/// name and password at an application.
 /// Returns the IDs of a grant and of an application password.
 async fn live(store: &Store, subject: Subject) -> (String, String) {
     sign_in(store, subject, 1).await;
@@ -160,10 +163,22 @@ async fn live(store: &Store, subject: Subject) -> (String, String) {
     store.import(&[factors::record(subject, &[factors::app("Phone")], &keys, 7)]).await.unwrap();
     allow(store, subject, "wiki").await;
     allow(store, subject, "app").await;
+    store.import(&[app_login(subject)]).await.unwrap();
     let made = UnixTime::from_seconds(1_700_000_000);
     let (password, _) = AppPassword::new("git", "laptop", AssuranceLevel::One, &random(&OsEntropy), made);
     assert_eq!(store.add_app_password(subject, &password).await.unwrap(), AppPasswordAdded::Yes);
     (id.to_string(), password.id())
+}
+
+/// Returns the record of a user's name and password at the application `wiki`.
+fn app_login(subject: Subject) -> ExportRecord {
+    let credential = json!({ "app": "wiki", "username": "a.öz", "password": "AAAA", "changed_at": 1_700_000_000 });
+    ExportRecord {
+        table: "app_credentials".to_owned(),
+        key: base64url(subject.as_bytes()),
+        version: Some(7),
+        value: Some(json!({ "subject": subject, "credentials": [credential], "latest_change": 1_700_000_000 })),
+    }
 }
 
 /// Runs every command about users and clients, and about their data.
@@ -235,6 +250,11 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
     }
     told.run(&format!("app-password  revoke  anna  {password}")).await;
     told.run(&format!("app-password  revoke  anna  {password}")).await;
+    told.run("user  app-login  list  anna").await;
+    told.run_with("user  app-login  set  anna  nothing  --username  anna  --password-stdin", PASSWORD).await;
+    told.run("user  app-login  remove  anna  wiki").await;
+    told.run("user  app-login  remove  anna  wiki").await;
+    told.run("user  app-login  list  anna").await;
     told.run(&format!("grant  revoke  {grant}")).await;
     told.run("grant  revoke-all  --user  anna").await;
     told.run("grant  revoke").await;

@@ -56,14 +56,19 @@ async fn set(store: &Store, subject: Subject, app: &str, username: &str, passwor
     store.set_app_credential(subject, app, username, &Secret::new(password), NOW).await.unwrap()
 }
 
-/// Returns name, password and refusal.
-async fn get(store: &Store, subject: Subject, app: &str) -> Option<(String, String, bool)> {
+/// Name, password and refusal.
+type Opened = (String, String, bool);
+
+/// Change of an exported record.
+type Change = fn(&mut Json);
+
+async fn get(store: &Store, subject: Subject, app: &str) -> Option<Opened> {
     let opened = store.app_credential(subject, app).await.unwrap()?;
     Some((opened.username.clone(), opened.password.expose().to_owned(), opened.is_refused))
 }
 
-fn found(username: &str, password: &str, is_refused: bool) -> Option<(String, String, bool)> {
-    Some((username.to_owned(), password.to_owned(), is_refused))
+fn opened(username: &str, password: &str, is_refused: bool) -> Opened {
+    (username.to_owned(), password.to_owned(), is_refused)
 }
 
 /// Sets, replaces, refuses and removes credentials.
@@ -72,8 +77,8 @@ async fn use_credentials(store: &Store) {
     assert_eq!(set(store, anna(), "wiki", "a.unal", PASSWORD).await, AppCredentialSet::Yes);
     assert_eq!(set(store, anna(), "mail", "anna", "another").await, AppCredentialSet::Yes);
     assert_eq!(set(store, ben(), "wiki", "ben", "of ben").await, AppCredentialSet::Yes);
-    assert_eq!(get(store, anna(), "wiki").await, found("a.unal", PASSWORD, false));
-    assert_eq!(get(store, anna(), "mail").await, found("anna", "another", false));
+    assert_eq!(get(store, anna(), "wiki").await, Some(opened("a.unal", PASSWORD, false)));
+    assert_eq!(get(store, anna(), "mail").await, Some(opened("anna", "another", false)));
 
     let first = store.app_credential(anna(), "wiki").await.unwrap().unwrap().changed_at;
     assert_eq!(set(store, anna(), "wiki", "anna", "new").await, AppCredentialSet::Yes);
@@ -81,12 +86,12 @@ async fn use_credentials(store: &Store) {
     assert!(second > first, "two changes in a second differ");
     // A sign-in with the replaced password failed meanwhile.
     store.refuse_app_credential(anna(), "wiki", first).await.unwrap();
-    assert_eq!(get(store, anna(), "wiki").await, found("anna", "new", false));
+    assert_eq!(get(store, anna(), "wiki").await, Some(opened("anna", "new", false)));
     store.refuse_app_credential(anna(), "wiki", second).await.unwrap();
-    assert_eq!(get(store, anna(), "wiki").await, found("anna", "new", true));
-    assert_eq!(get(store, ben(), "wiki").await, found("ben", "of ben", false));
+    assert_eq!(get(store, anna(), "wiki").await, Some(opened("anna", "new", true)));
+    assert_eq!(get(store, ben(), "wiki").await, Some(opened("ben", "of ben", false)));
     assert_eq!(set(store, anna(), "wiki", "anna", "newer").await, AppCredentialSet::Yes);
-    assert_eq!(get(store, anna(), "wiki").await, found("anna", "newer", false));
+    assert_eq!(get(store, anna(), "wiki").await, Some(opened("anna", "newer", false)));
 
     assert!(store.remove_app_credential(anna(), "wiki").await.unwrap());
     assert!(!store.remove_app_credential(anna(), "wiki").await.unwrap());
@@ -129,7 +134,7 @@ async fn no_file_contains_a_password() {
 
     let engine = Arc::new(place.open());
     let again = store_with(engine.clone(), 1).await;
-    assert_eq!(get(&again, anna(), "wiki").await, found("anna", PASSWORD, false));
+    assert_eq!(get(&again, anna(), "wiki").await, Some(opened("anna", PASSWORD, false)));
     engine.close();
 }
 
@@ -184,7 +189,7 @@ async fn a_password_cannot_be_decrypted_for_another_user_application_or_data_key
     let error = other.app_credential(anna(), "wiki").await.unwrap_err();
     assert!(error.to_string().contains("another data key") && !error.to_string().contains("anna"), "{error}");
     assert_eq!(set(&other, anna(), "wiki", "anna", "entered again").await, AppCredentialSet::Yes);
-    assert_eq!(get(&other, anna(), "wiki").await, found("anna", "entered again", false));
+    assert_eq!(get(&other, anna(), "wiki").await, Some(opened("anna", "entered again", false)));
 
     alter(&engine, anna(), |value| value["credentials"][0]["app"] = json!("mail")).await;
     let error = other.app_credential(anna(), "mail").await.unwrap_err();
@@ -255,7 +260,7 @@ async fn credentials_are_removed_with_their_user() {
     assert_eq!(engine.scan(b"L", None, 10).await.unwrap().len(), 1);
     assert_eq!(set(&store, anna(), "wiki", "anna", PASSWORD).await, AppCredentialSet::NoUser);
     assert_eq!(engine.scan(b"L", None, 10).await.unwrap().len(), 1);
-    assert_eq!(get(&store, ben(), "wiki").await, found("ben", PASSWORD, false));
+    assert_eq!(get(&store, ben(), "wiki").await, Some(opened("ben", PASSWORD, false)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -285,7 +290,7 @@ async fn exports_contain_the_sealed_record_and_a_restore_keeps_it() {
     let (store, engine) = in_memory().await;
     assert_eq!(set(&store, anna(), "wiki", "anna", PASSWORD).await, AppCredentialSet::Yes);
     store.take_back_after_restore(LATER).await.unwrap();
-    assert_eq!(get(&store, anna(), "wiki").await, found("anna", PASSWORD, false));
+    assert_eq!(get(&store, anna(), "wiki").await, Some(opened("anna", PASSWORD, false)));
     let mut file = Vec::new();
     admin::export(&store, HERE, NOW, &mut file).await.unwrap();
     let text = String::from_utf8(file.clone()).unwrap();
@@ -294,7 +299,7 @@ async fn exports_contain_the_sealed_record_and_a_restore_keeps_it() {
     let there = Arc::new(MemoryEngine::new());
     let moved = store_with(there.clone(), 1).await;
     admin::import(&moved, HERE, &mut file.as_slice()).await.unwrap();
-    assert_eq!(get(&moved, anna(), "wiki").await, found("anna", PASSWORD, false));
+    assert_eq!(get(&moved, anna(), "wiki").await, Some(opened("anna", PASSWORD, false)));
     assert_eq!(there.scan(b"L", None, 10).await.unwrap(), engine.scan(b"L", None, 10).await.unwrap());
 }
 
@@ -304,7 +309,7 @@ async fn records_that_this_program_cannot_have_written_are_not_imported() {
     assert_eq!(set(&store, anna(), "wiki", "anna", PASSWORD).await, AppCredentialSet::Yes);
     let (rows, _) = store.export(&Position::default()).await.unwrap().unwrap();
     let record = rows.into_iter().find(|record| record.table == "app_credentials").unwrap();
-    let changes: [(&str, fn(&mut Json)); 5] = [
+    let changes: [(&str, Change); 5] = [
         ("of another user", |value| value["subject"] = json!(ben())),
         ("repeated", |value| {
             let again = value["credentials"][0].clone();

@@ -38,6 +38,7 @@ mod form_post;
 
 mod account;
 mod addresses;
+mod app_logins;
 mod app_passwords;
 mod audit;
 mod authorize;

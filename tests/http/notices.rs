@@ -61,6 +61,25 @@ async fn a_possibly_copied_key_and_a_new_application_password_are_notified() {
 }
 
 #[tokio::test]
+async fn a_stored_password_for_an_application_is_notified() {
+    let provider = Provider::with(MAIL).await;
+    for (kind, actor, notice) in [
+        (AuditKind::AppCredentialSet, Actor::Person, Notice::AppCredentialSet),
+        (AuditKind::AppCredentialSet, Actor::Operator, Notice::AdministratorActed),
+        (AuditKind::AppCredentialRemoved, Actor::Administrator(provider.ben.sub), Notice::AdministratorActed),
+    ] {
+        let event = AuditEvent::new(provider.clock.now(), kind, actor);
+        provider.sealgate.audit.note(event.for_subject(provider.anna.sub));
+        assert_eq!(told(&provider).await, (vec![once(notice)], 0));
+        // Another message of the same kind is delayed for an hour.
+        provider.wait(3600);
+    }
+    let event = AuditEvent::new(provider.clock.now(), AuditKind::AppCredentialRemoved, Actor::Person);
+    provider.sealgate.audit.note(event.for_subject(provider.anna.sub));
+    assert_eq!(told(&provider).await, (Vec::new(), 0));
+}
+
+#[tokio::test]
 async fn repeated_wrong_second_factors_cause_one_notice() {
     let provider = Provider::with(MAIL).await;
     with_app(&provider).await;

@@ -1,20 +1,23 @@
 //! Account pages with sample data.
 
+use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::password_rules::PasswordFault;
 use sealgate_domain::scope::{Scope, ScopeValue};
+use sealgate_domain::secret::Sealed;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_domain::username::Username;
 use sealgate_pages::{
-    ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppPasswordFault, AppPasswordsPage,
-    Application, ApplicationsPage, Done, EnrolProblem, EnrolStep, EventLine, FactorLine, FactorLineKind,
-    FactorSettingsPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, MakeCodesPage, Named, NewAddressPage,
-    NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem, ProfileField, ProfilePage,
-    RecoveryState, SecurityPage, SecurityProblem, SessionsPage, UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
+    ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppLoginFault, AppLoginForm, AppLoginLine,
+    AppLoginsPage, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done, EnrolProblem, EnrolStep,
+    EventLine, FactorLine, FactorLineKind, FactorSettingsPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment,
+    MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage,
+    PasswordProblem, ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem, SessionsPage,
+    UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
 };
 
 use crate::sample::{AT, Sample};
@@ -29,9 +32,51 @@ fn inside<'a>(frame: &Frame<'a>, account: &'a str, done: Option<Done>) -> Inside
         console: None,
         done,
         app_passwords: true,
+        app_logins: true,
         once: "0nce".to_owned(),
         home: true,
     }
+}
+
+/// Returns the page of names and passwords at applications in every state.
+fn app_login_pages<'a>(inside: &dyn Fn() -> Inside<'a>, sample: &Sample) -> Vec<(&'static str, String)> {
+    let &Sample { client, person, action, csrf, .. } = sample;
+    let stored = |is_refused| AppCredential {
+        app: "wiki".into(),
+        username: person.into(),
+        password: Sealed::from_bytes(b"a sealed password".to_vec()),
+        changed_at: BEFORE,
+        is_refused,
+    };
+    let (good, refused) = (stored(false), stored(true));
+    let line = |takes, stored| AppLoginLine { app: "wiki", title: client, takes, stored };
+    let lines = [line(true, None), line(true, Some(&good)), line(true, Some(&refused)), line(false, Some(&good))];
+    let page = |form, fault, saved, can_store, needed| {
+        html(&AppLoginsPage { inside: inside(), csrf, lines: &lines, form, fault, saved, can_store, needed })
+    };
+    let form = Some(AppLoginForm { app: "wiki", title: client, username: person });
+    let none = AppLoginsPage {
+        inside: inside(),
+        csrf,
+        lines: &[],
+        form: None,
+        fault: None,
+        saved: None,
+        can_store: true,
+        needed: None,
+    };
+    vec![
+        ("", page(None, None, None, true, None)),
+        ("-form", page(form, None, None, true, None)),
+        ("-username", page(form, Some(AppLoginFault::Username), None, true, None)),
+        ("-password", page(form, Some(AppLoginFault::Password), None, true, None)),
+        ("-full", page(form, Some(AppLoginFault::Full), None, true, None)),
+        ("-saved", page(None, None, Some((client, action)), true, None)),
+        ("-unavailable", page(form, None, None, false, None)),
+        ("-weak-two", page(form, None, None, true, Some(AssuranceLevel::Two))),
+        ("-weak-resistant", page(form, None, None, true, Some(AssuranceLevel::PhishingResistant))),
+        ("-nowhere", html(&none)),
+    ]
 }
 
 /// Returns the account pages in every state.
@@ -69,6 +114,8 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         Done::OtherSessions,
         Done::Withdrawn,
         Done::AppPassword,
+        Done::AppLogin,
+        Done::AppLoginRemoved,
         Done::FactorAdded,
         Done::FactorRenamed,
         Done::FactorRemoved,
@@ -251,6 +298,10 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
         add(&format!("account-app-passwords-weak-{level}"), page_for(apps, &both, None, Some(level), None));
     }
     add("account-app-passwords-nowhere", page(&[], &[], None, None));
+
+    for (name, html) in app_login_pages(&inside, sample) {
+        add(&format!("account-app-logins{name}"), html);
+    }
 
     let app = |description| HomeApp { address: action.into(), title: client, description, icon: None };
     add("home", html(&HomePage { inside: inside(), apps: &[app(Some(person)), app(None)], offers_passkey: true }));

@@ -1,6 +1,7 @@
 //! Console pages with sample data.
 
 use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{
@@ -10,17 +11,19 @@ use sealgate_domain::client::{
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
-use sealgate_domain::secret::SecretHash;
+use sealgate_domain::secret::{Sealed, SecretHash};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
     AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, ConfirmPage,
-    GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation,
-    ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
+    GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, PersonAppLogins, PersonFactors,
+    PersonInvitation, ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage,
+    UsersPage,
 };
 use sealgate_pages::{
-    AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind, Frame, Inside, Named, html,
+    AppLoginFault, AppLoginLine, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind,
+    Frame, Inside, Named, html,
 };
 
 use crate::sample::{AT, Sample};
@@ -40,6 +43,7 @@ fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, done: Optio
         console: Some(role),
         done,
         app_passwords: true,
+        app_logins: true,
         once: "0nce".to_owned(),
         home: true,
     }
@@ -183,6 +187,46 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     all
 }
 
+/// Returns the page of a user with names and passwords at applications, in every state.
+fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, String)> {
+    let (title, user) = (sample.client, sample.user());
+    let stored = |is_refused| AppCredential {
+        app: "wiki".into(),
+        username: sample.person.into(),
+        password: Sealed::from_bytes(b"a sealed password".to_vec()),
+        changed_at: AT,
+        is_refused,
+    };
+    let (good, refused) = (stored(false), stored(true));
+    let line = |stored| AppLoginLine { app: "wiki", title, takes: true, stored: Some(stored) };
+    let (lines, apps) = ([line(&good), line(&refused)], [("mail", "Mail"), ("wiki", title)]);
+    let page = |lines, apps, fault| {
+        html(&UserPage {
+            inside: inside.clone(),
+            csrf: sample.csrf,
+            user: &user,
+            own: false,
+            typed: None,
+            sessions: &[],
+            factors: PersonFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
+            invitation: PersonInvitation::default(),
+            app_logins: Some(PersonAppLogins { lines, apps, app: "wiki", username: sample.person, fault }),
+            may_send_reset_link: false,
+            password: None,
+            link: None,
+            faults: &[],
+        })
+    };
+    vec![
+        ("console-user-app-logins", page(&lines, &apps, None)),
+        ("console-user-app-logins-none", page(&[], &apps, None)),
+        ("console-user-app-logins-unavailable", page(&lines, &[], None)),
+        ("console-user-app-logins-username", page(&lines, &apps, Some(AppLoginFault::Username))),
+        ("console-user-app-logins-password", page(&lines, &apps, Some(AppLoginFault::Password))),
+        ("console-user-app-logins-full", page(&lines, &apps, Some(AppLoginFault::Full))),
+    ]
+}
+
 /// Returns the pages about users in every state.
 #[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
@@ -244,6 +288,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             sessions,
             factors,
             invitation,
+            app_logins: None,
             may_send_reset_link: true,
             password,
             link,
@@ -273,6 +318,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             sessions,
             factors,
             invitation: PersonInvitation::default(),
+            app_logins: None,
             may_send_reset_link: false,
             password,
             link,
@@ -299,12 +345,16 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             sessions: &[],
             factors: none,
             invitation,
+            app_logins: None,
             may_send_reset_link: false,
             password: None,
             link: None,
             faults: &[],
         })
     };
+    for (name, html) in app_login_pages(&inside(), sample) {
+        add(name, html);
+    }
     add("console-user-invited", invited(Some((InvitationState::Invited, AT)), Some(AT), true));
     add("console-user-invitation-expired", invited(Some((InvitationState::Expired, AT)), Some(AT), true));
     add("console-user-invitation-accepted", invited(Some((InvitationState::Accepted, AT)), None, false));

@@ -60,6 +60,8 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::AddressRestored => "a change of the address was undone with the link sent to the old address",
         AuditKind::AppPasswordCreated => "a user created an application password",
         AuditKind::AppPasswordRevoked => "an application password was revoked",
+        AuditKind::AppCredentialSet => "the name and password of a user at an application were stored or replaced",
+        AuditKind::AppCredentialRemoved => "the name and password of a user at an application were removed",
         AuditKind::FactorAdded => {
             "an authenticator app, a security key or a passkey was added; the detail gives its name"
         }

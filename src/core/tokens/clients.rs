@@ -26,6 +26,7 @@ pub const OWN_PAGES: &[&str] = &[
     "/account/sessions",
     "/account/applications",
     "/account/app-passwords",
+    "/account/app-logins",
     "/account/activity",
     "/console",
     "/console/clients/new",

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
+use crate::account::{AppLoginFault, AppLoginLine};
 use crate::inside::{Inside, MenuEntry};
 use crate::security::FactorLine;
 use crate::words::{Markup, Words};
@@ -129,7 +130,9 @@ impl NewUserPage<'_> {
 /// The forms send `csrf` and `action`: `save` with `groups`, `role_developer`, `role_admin` and,
 /// for a user without one, `username`; `disable`, `enable`, `reset-password`, `revoke`,
 /// `send-reset-link`, `end-session` with `session`, `unblock-factors`, `reset-factors`,
-/// `resend-invitation`, `withdraw-invitation`.
+/// `resend-invitation`, `withdraw-invitation`, `set-app-login` with `app`, `app_username` and
+/// `app_password`. The button that removes a name and password at an application sends
+/// `remove_app_login` with the application instead.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
@@ -143,6 +146,8 @@ pub struct UserPage<'a> {
     pub sessions: &'a [Session],
     pub factors: PersonFactors<'a>,
     pub invitation: PersonInvitation,
+    /// Names at applications. `None` if there are none and no application takes them.
+    pub app_logins: Option<PersonAppLogins<'a>>,
     /// Whether a link to set a new password can be mailed to the user.
     pub may_send_reset_link: bool,
     /// New password, shown once.
@@ -160,6 +165,27 @@ pub struct TypedUser<'a> {
     /// Groups, one per line.
     pub groups: &'a str,
     pub roles: &'a BTreeSet<Role>,
+}
+
+/// Names and passwords of a user at applications. The page never contains a stored password.
+#[derive(Debug, Clone, Copy)]
+pub struct PersonAppLogins<'a> {
+    /// Applications for which a name and password are stored.
+    pub lines: &'a [AppLoginLine<'a>],
+    /// Applications for which an administrator can set them: names and titles. If empty, there is
+    /// no form.
+    pub apps: &'a [(&'a str, &'a str)],
+    /// Name of the selected application.
+    pub app: &'a str,
+    /// Name at the application, as typed.
+    pub username: &'a str,
+    pub fault: Option<AppLoginFault>,
+}
+
+impl PersonAppLogins<'_> {
+    fn blames(&self, fault: AppLoginFault) -> bool {
+        self.fault == Some(fault)
+    }
 }
 
 /// State of a user's invitation, and whether a link can be sent.
@@ -208,6 +234,11 @@ pub enum ResetState {
 }
 
 impl UserPage<'_> {
+    /// Returns whether a form of the page has a fault.
+    fn is_faulty(&self) -> bool {
+        !self.faults.is_empty() || self.app_logins.is_some_and(|logins| logins.fault.is_some())
+    }
+
     fn heading(&self) -> &str {
         if self.user.name.is_empty() { self.user.email.as_str() } else { &self.user.name }
     }

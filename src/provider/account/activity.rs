@@ -25,7 +25,7 @@ const EVENTS_PER_PAGE: usize = 30;
 /// Kinds of events that concern the security of an account. The page shows only these kinds.
 ///
 /// Token renewals are left out, because applications renew their tokens every few minutes.
-const KINDS: [AuditKind; 33] = [
+const KINDS: [AuditKind; 35] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,
     AuditKind::SignedOut,
@@ -46,6 +46,8 @@ const KINDS: [AuditKind; 33] = [
     AuditKind::AddressRestored,
     AuditKind::AppPasswordCreated,
     AuditKind::AppPasswordRevoked,
+    AuditKind::AppCredentialSet,
+    AuditKind::AppCredentialRemoved,
     AuditKind::FactorAdded,
     AuditKind::FactorRemoved,
     AuditKind::FactorRenamed,

@@ -8,6 +8,7 @@
 
 pub(crate) mod activity;
 mod address;
+pub(crate) mod app_logins;
 mod app_passwords;
 mod applications;
 mod password;
@@ -40,6 +41,7 @@ pub(super) enum AccountSection {
     Sessions,
     Applications,
     AppPasswords,
+    AppLogins,
     Activity,
 }
 
@@ -81,6 +83,7 @@ pub(super) async fn account_page(ctx: &RequestContext<'_>, section: AccountSecti
         AccountSection::Sessions => sessions::sessions_page(ctx).await,
         AccountSection::Applications => applications::applications_page(ctx).await,
         AccountSection::AppPasswords => app_passwords::app_passwords_page(ctx).await,
+        AccountSection::AppLogins => app_logins::app_logins_page(ctx).await,
         AccountSection::Activity => activity::activity_page(ctx).await,
     }
 }

@@ -13,12 +13,16 @@ use crate::links::reset;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin::answer::ShownSecret;
-use sealgate_admin::command::{Command, SessionCommand, UserCommand};
+use sealgate_admin::command::{AppLoginCommand, Command, SessionCommand, UserCommand};
 use sealgate_admin::{Answer, Person};
+use sealgate_config::App;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::account_links::Invitation;
+use sealgate_domain::app_credential::{
+    AppCredential, AppCredentials, MAX_APP_CREDENTIALS, is_app_credential_password, is_app_username,
+};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::factor_failures::{FactorFailures, TryVerdict};
 use sealgate_domain::factors::Factors;
@@ -28,9 +32,10 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::console::{
-    GuardedChange, PersonFactors, PersonInvitation, ResetState, TypedUser, UserFactor, UserField, UserPage,
+    GuardedChange, PersonAppLogins, PersonFactors, PersonInvitation, ResetState, TypedUser, UserFactor, UserField,
+    UserPage,
 };
-use sealgate_pages::{ConsoleRole, Done, Problem, html};
+use sealgate_pages::{AppLoginFault, AppLoginLine, ConsoleRole, Done, Problem, html};
 use sealgate_store::RenameOutcome;
 
 pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
@@ -51,6 +56,9 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     let own = is_own(console_user, &user);
     if let Some(session) = form.one("session")? {
         return end_session(ctx, console_user, &user, session).await;
+    }
+    if let Some(app) = form.one("remove_app_login")? {
+        return remove_app_login(ctx, console_user, &user, app).await;
     }
     let action = form.one("action")?;
     if let Some(change) = guarded(action, own)
@@ -79,6 +87,8 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
             let unblock = UserCommand::UnblockFactors(person);
             run(ctx, console_user, &user, unblock, Done::User).await
         }
+        // Administrators enter their own on the account page, which requires a recent sign-in.
+        Some("set-app-login") if !own => set_app_login(ctx, console_user, &user, &form).await,
         // Administrators cannot reset their own factors. They would lose access, and with it the
         // page that shows the enrolment link.
         Some("reset-factors") if !own => {
@@ -206,6 +216,47 @@ async fn end_session(
     Ok(back(ctx, user, Done::Session))
 }
 
+/// Sets the user's name and password at an application.
+async fn set_app_login(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let app = form.one("app")?.unwrap_or_default();
+    let username = form.one("app_username")?.unwrap_or_default().trim();
+    let password = Secret::new(form.one("app_password")?.unwrap_or_default());
+    let known = ctx.sealgate.store.app_credentials(user.sub).await?;
+    let is_full = known.find(app).is_none() && known.credentials.len() >= MAX_APP_CREDENTIALS;
+    let fault = match () {
+        () if !is_app_username(username) => Some(AppLoginFault::Username),
+        () if !is_app_credential_password(password.expose()) => Some(AppLoginFault::Password),
+        () if is_full => Some(AppLoginFault::Full),
+        () => None,
+    };
+    if let Some(fault) = fault {
+        let typed = TypedAppLogin { app, username, fault: Some(fault) };
+        return show(ctx, console_user, user, &UserNotes { app_login: typed, ..UserNotes::default() }).await;
+    }
+    let (person, app, username) = (Person::Sub(user.sub), app.to_owned(), username.to_owned());
+    let set = AppLoginCommand::Set { person, app, username, password: password.into() };
+    run(ctx, console_user, user, UserCommand::AppLogin(set), Done::User).await
+}
+
+async fn remove_app_login(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    app: &str,
+) -> Result<Response, Failure> {
+    // If the user has removed it in the meantime, the request succeeds.
+    if ctx.sealgate.store.app_credentials(user.sub).await?.find(app).is_none() {
+        return Ok(back(ctx, user, Done::User));
+    }
+    let remove = AppLoginCommand::Remove { person: Person::Sub(user.sub), app: app.to_owned() };
+    run(ctx, console_user, user, UserCommand::AppLogin(remove), Done::User).await
+}
+
 async fn run(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -267,6 +318,15 @@ pub(super) struct UserNotes<'a> {
     /// Input to show in place of the stored groups and roles.
     typed: Option<&'a Typed>,
     faults: &'a [UserField],
+    /// Input of the form for a name and password at an application, without the password.
+    app_login: TypedAppLogin<'a>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct TypedAppLogin<'a> {
+    app: &'a str,
+    username: &'a str,
+    fault: Option<AppLoginFault>,
 }
 
 impl<'a> UserNotes<'a> {
@@ -287,6 +347,16 @@ async fn show(
     let made = said.shown.and_then(ShownResult::secret).map(Secret::expose);
     // The secret is a new password or an enrolment link. Only a link contains `://`.
     let is_link = |secret: &&str| secret.contains("://");
+    let credentials = ctx.sealgate.store.app_credentials(user.sub).await?;
+    let stored_logins = app_login_lines(ctx, &credentials);
+    let apps = if is_own(console_user, user) { Vec::new() } else { apps_with_login(ctx) };
+    let app_logins = PersonAppLogins {
+        lines: &stored_logins,
+        apps: &apps,
+        app: said.app_login.app,
+        username: said.app_login.username,
+        fault: said.app_login.fault,
+    };
     let page = UserPage {
         inside: submission::with_hint(console_user.inside(ctx), said.shown),
         csrf: &console_user.csrf(ctx),
@@ -306,11 +376,31 @@ async fn show(
         },
         may_send_reset_link: reset::may_be_mailed(ctx, user),
         invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
+        app_logins: Some(app_logins).filter(|logins| !logins.lines.is_empty() || !logins.apps.is_empty()),
         password: made.filter(|secret| !is_link(secret)),
         link: made.filter(|secret| is_link(secret)),
         faults: said.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Returns the applications for which the user's name and password are stored.
+fn app_login_lines<'a>(ctx: &'a RequestContext<'_>, credentials: &'a AppCredentials) -> Vec<AppLoginLine<'a>> {
+    let line = |stored: &'a AppCredential| {
+        let app = ctx.sealgate.config.apps.iter().find(|app| app.name == stored.app);
+        let takes = app.is_some_and(App::takes_user_credentials);
+        AppLoginLine { app: &stored.app, title: app.map_or(&stored.app, App::called), takes, stored: Some(stored) }
+    };
+    credentials.credentials.iter().map(line).collect()
+}
+
+/// Returns the applications for which a name and password can be stored: names and titles.
+fn apps_with_login<'a>(ctx: &'a RequestContext<'_>) -> Vec<(&'a str, &'a str)> {
+    if !ctx.sealgate.store.seals() {
+        return Vec::new();
+    }
+    let apps = ctx.sealgate.config.apps.iter().filter(|app| app.takes_user_credentials());
+    apps.map(|app| (app.name.as_str(), app.called())).collect()
 }
 
 fn invitation(
