@@ -39,6 +39,16 @@ pub struct HomeApp<'a> {
     /// Description of the application, one line.
     pub description: Option<&'a str>,
     pub icon: Option<String>,
+    /// URL of the form for the user's name and password, if there are none or they were refused.
+    pub login: Option<HomeAppLogin>,
+}
+
+/// Reason why the user cannot be signed in to an application, with the URL of the form that
+/// corrects it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HomeAppLogin {
+    Missing(String),
+    Refused(String),
 }
 
 impl HomeApp<'_> {

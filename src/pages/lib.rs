@@ -34,8 +34,8 @@ use words::Words;
 
 pub use account::{
     AppLoginFault, AppLoginForm, AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, Application,
-    ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage, PasswordProblem, ProfileField, ProfilePage,
-    SessionsPage,
+    ApplicationsPage, HomeApp, HomeAppLogin, HomePage, NewAppPassword, PasswordPage, PasswordProblem, ProfileField,
+    ProfilePage, SessionsPage,
 };
 pub use address::{
     AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,

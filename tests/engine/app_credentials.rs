@@ -263,28 +263,6 @@ async fn credentials_are_removed_with_their_user() {
     assert_eq!(get(&store, ben(), "wiki").await, Some(opened("ben", PASSWORD, false)));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_is_deleted_at_the_same_time_leaves_no_credential() {
-    for _ in 0..40 {
-        let (store, engine) = in_memory().await;
-        let setting = {
-            let store = store.clone();
-            tokio::spawn(async move {
-                for app in 0..8 {
-                    let _ = set(&store, anna(), &format!("app{app}"), "anna", "x").await;
-                }
-            })
-        };
-        let deleting = {
-            let store = store.clone();
-            tokio::spawn(async move { store.delete_user(anna(), NOW).await.unwrap() })
-        };
-        assert!(deleting.await.unwrap());
-        setting.await.unwrap();
-        assert_eq!(engine.scan(b"L", None, 10).await.unwrap(), []);
-    }
-}
-
 #[tokio::test]
 async fn exports_contain_the_sealed_record_and_a_restore_keeps_it() {
     let (store, engine) = in_memory().await;

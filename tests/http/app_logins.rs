@@ -13,6 +13,7 @@ use sealgate_store::engine::Engine as _;
 use sealgate_system::clock::Clock as _;
 
 use crate::mailbox;
+use crate::meddler::At;
 use crate::security;
 use crate::steps::{assert_login, csrf_of, with_anna};
 use crate::support::{Browser, PASSWORD, Provider, Reply, is_login, settings};
@@ -176,6 +177,9 @@ async fn a_name_and_password_are_stored_replaced_and_removed() {
     assert!(empty.text().contains("Bilgi Bankası") && empty.text().contains("No sign-in data stored"), "{empty:?}");
     assert!(!empty.text().contains("app_password"), "no form is open: {empty:?}");
 
+    let home = browser.get("/").await;
+    let link = "<a href=\"/account/app-logins?app=wiki\">Enter your username and password once</a>";
+    assert!(home.text().contains(link) && !home.text().contains("app=git"), "{home:?}");
     let form = browser.get(OF_WIKI).await;
     // The browser must not fill in the password of the account.
     assert!(form.text().contains("type=\"password\" autocomplete=\"new-password\""), "{form:?}");
@@ -192,11 +196,14 @@ async fn a_name_and_password_are_stored_replaced_and_removed() {
     refuse(&provider, anna, "wiki").await;
     let refused = browser.get(PAGE).await;
     assert!(refused.text().contains("did not accept this username or password"), "{refused:?}");
+    assert!(browser.get("/").await.text().contains("was not accepted. Enter them again."));
     let again = browser.get(OF_WIKI).await;
     assert!(again.text().contains("value=\"a.şahin\"") && !again.text().contains("id=\"app-login-open\""), "{again:?}");
     let replaced = enter(&browser, "wiki", "anna", OTHER).await;
     assert!(!replaced.text().contains("did not accept"), "{replaced:?}");
     assert_eq!(stored(&provider, anna, "wiki").await, Some(accepted("anna", OTHER)));
+    let home = browser.get("/").await;
+    assert!(!home.text().contains("app=wiki") && home.text().contains("app=mail"), "{home:?}");
     assert_secret(&provider, &[&form, &saved, &refused, &again, &replaced]).await;
 
     let gone = send(&browser, &replaced, &[("remove", "wiki")]).await;
@@ -363,6 +370,19 @@ async fn a_new_account_password_keeps_the_passwords_at_applications() {
     let new = "a longer password than before";
     browser.submit(&page, &[("current", PASSWORD), ("new", new), ("again", new)]).await;
     assert_eq!(stored(&provider, provider.anna.sub, "wiki").await, Some(accepted("anna", TYPED)));
+}
+
+#[tokio::test]
+async fn a_user_who_is_deleted_meanwhile_leaves_no_password() {
+    let (provider, meddler) = Provider::meddled().await;
+    let (store, anna, now) = (&provider.sealgate.store, provider.anna.sub, provider.clock.now());
+    let password = Secret::new(TYPED);
+    let stop = meddler.stop(At::BeforeCommit, b'L');
+    let set = store.set_app_credential(anna, "wiki", "anna", &password, now);
+    let deletion = stop.meanwhile(async { assert!(store.delete_user(anna, now).await.unwrap()) });
+    let (outcome, ()) = tokio::join!(set, deletion);
+    assert_eq!(outcome.unwrap(), AppCredentialSet::NoUser);
+    assert_eq!(provider.engine.scan(b"L", None, 10).await.unwrap(), []);
 }
 
 /// Returns the console's page of Ben, after a form with these fields.

@@ -14,10 +14,10 @@ use sealgate_domain::username::Username;
 use sealgate_pages::{
     ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppLoginFault, AppLoginForm, AppLoginLine,
     AppLoginsPage, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done, EnrolProblem, EnrolStep,
-    EventLine, FactorLine, FactorLineKind, FactorSettingsPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment,
-    MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage,
-    PasswordProblem, ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem, SessionsPage,
-    UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
+    EventLine, FactorLine, FactorLineKind, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage, Inside,
+    KeyEnrolment, MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, PasskeySignals,
+    PasswordPage, PasswordProblem, ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem,
+    SessionsPage, UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
 };
 
 use crate::sample::{AT, Sample};
@@ -303,8 +303,11 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
         add(&format!("account-app-logins{name}"), html);
     }
 
-    let app = |description| HomeApp { address: action.into(), title: client, description, icon: None };
-    add("home", html(&HomePage { inside: inside(), apps: &[app(Some(person)), app(None)], offers_passkey: true }));
+    let app = |description, login| HomeApp { address: action.into(), title: client, description, icon: None, login };
+    let form = "/account/app-logins?app=wiki".to_owned();
+    let logins = [None, Some(HomeAppLogin::Missing(form.clone())), Some(HomeAppLogin::Refused(form))];
+    let apps = logins.map(|login| app(Some(person).filter(|_| login.is_none()), login));
+    add("home", html(&HomePage { inside: inside(), apps: &apps, offers_passkey: true }));
     add("home-none", html(&HomePage { inside: inside(), apps: &[], offers_passkey: false }));
     all
 }

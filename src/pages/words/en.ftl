@@ -610,6 +610,8 @@ home-title = Your applications
 home-passkey = Next time, sign in with the fingerprint, face or screen lock of this device instead of your password.
 home-passkey-add = Add a passkey
 home-passkey-later = Not now
+home-login-missing = Enter your username and password once
+home-login-refused = Your username or password was not accepted. Enter them again.
 home-none = You do not have access to any application yet. If one is missing, ask your administrator.
 
 app-passwords-title = Application passwords

@@ -574,6 +574,8 @@ home-title = Uygulamalarınız
 home-passkey = Bir dahaki sefere parola yerine bu cihazın parmak izi, yüz tanıma veya ekran kilidiyle oturum açın.
 home-passkey-add = Geçiş anahtarı ekle
 home-passkey-later = Şimdi değil
+home-login-missing = Kullanıcı adınızı ve parolanızı bir kez girin
+home-login-refused = Kullanıcı adınız veya parolanız kabul edilmedi. Yeniden girin.
 home-none = Henüz erişebileceğiniz bir uygulama yok. Eksik olan varsa yöneticinize danışın.
 
 app-passwords-title = Uygulama parolaları

@@ -16,12 +16,12 @@ use sealgate_config::App;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::app_credential::{is_app_credential_password, is_app_username};
+use sealgate_domain::app_credential::{AppCredentials, is_app_credential_password, is_app_username};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::User;
-use sealgate_pages::{AppLoginFault, AppLoginForm, AppLoginLine, AppLoginsPage, Done, Problem, html};
+use sealgate_pages::{AppLoginFault, AppLoginForm, AppLoginLine, AppLoginsPage, Done, HomeAppLogin, Problem, html};
 use sealgate_store::AppCredentialSet;
 
 pub(crate) const PAGE: &str = "/account/app-logins";
@@ -89,6 +89,29 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, app: &str) -> Resul
 /// Returns the applications that take the user's own name and password, and that the user can open.
 fn taking<'c>(ctx: &'c RequestContext<'_>, user: &'c User) -> impl Iterator<Item = &'c App> {
     ctx.sealgate.config.apps.iter().filter(|app| app.takes_user_credentials() && app.entry_path(user).is_some())
+}
+
+/// Returns the user's stored names and passwords. Reads nothing if no application takes them.
+pub(super) async fn stored(ctx: &RequestContext<'_>, user: &User) -> Result<AppCredentials, Failure> {
+    if ctx.sealgate.config.apps.iter().any(App::takes_user_credentials) {
+        Ok(ctx.sealgate.store.app_credentials(user.sub).await?)
+    } else {
+        Ok(AppCredentials::none(user.sub))
+    }
+}
+
+/// Returns what the user must enter before the gateway can sign in to this application, if
+/// anything.
+pub(super) fn to_enter(ctx: &RequestContext<'_>, app: &App, credentials: &AppCredentials) -> Option<HomeAppLogin> {
+    if !app.takes_user_credentials() {
+        return None;
+    }
+    let form = || ctx.path(&visitor::app_login_page(&app.name));
+    match credentials.find(&app.name) {
+        None => Some(HomeAppLogin::Missing(form())),
+        Some(stored) if stored.is_refused => Some(HomeAppLogin::Refused(form())),
+        Some(_) => None,
+    }
 }
 
 /// Shows the page with the form of `app`, or with a link to `app` if its form was just saved.

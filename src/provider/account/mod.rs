@@ -93,6 +93,7 @@ const PAGE: &str = "/";
 pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     let config = &ctx.sealgate.config;
+    let credentials = app_logins::stored(ctx, &visitor.user).await?;
     let open = config.apps.iter().filter_map(|app| {
         let path = app.entry_path(&visitor.user)?;
         let icon = app.icon.as_ref().map(|icon| {
@@ -100,7 +101,8 @@ pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
             ctx.path(&format!("/oauth/icons/{}?v={version}", app.name))
         });
         let address = format!("{}{path}", app.origin(&config.issuer));
-        Some(HomeApp { address, title: app.called(), description: app.description.as_deref(), icon })
+        let login = app_logins::to_enter(ctx, app, &credentials);
+        Some(HomeApp { address, title: app.called(), description: app.description.as_deref(), icon, login })
     });
     let offers_passkey = security::offers_passkey(ctx, &visitor.user).await?;
     let page = HomePage { inside: visitor.inside(ctx), apps: &open.collect::<Vec<_>>(), offers_passkey };
