@@ -13,7 +13,7 @@ auth = "django.contrib.auth.context_processors.auth"
 messages = "django.contrib.messages.context_processors.messages"
 settings.configure(
     SECRET_KEY="for the test only",
-    ALLOWED_HOSTS=["127.0.0.1", "admin.example.test"],
+    ALLOWED_HOSTS=["127.0.0.1", "admin.example.test", "django.localhost"],
     ROOT_URLCONF="urls",
     INSTALLED_APPS=[f"django.contrib.{name}" for name in ("admin", "auth", "contenttypes", "sessions", "messages")],
     MIDDLEWARE=[

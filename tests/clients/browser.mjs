@@ -85,14 +85,14 @@ export class Browser {
     return this.#follow(url, await this.#send(url));
   }
 
-  async submit(page, fields) {
+  async submit(page, fields, headers = {}) {
     const unescape = (text) => text.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code)).replace(/&quot;/g, '"').replace(/&amp;/g, "&");
     const attribute = (tag, name) => unescape(new RegExp(` ${name}="([^"]*)"`).exec(tag)?.[1] ?? "");
     const form = new URLSearchParams();
     for (const [tag] of page.html.matchAll(/<input [^>]*type="hidden"[^>]*>/g)) form.append(attribute(tag, "name"), attribute(tag, "value"));
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
     const url = new URL(attribute(/<form [^>]*>/.exec(page.html)[0], "action"), page.url);
-    return this.#follow(url, await this.#send(url, { method: "POST", body: form.toString() }));
+    return this.#follow(url, await this.#send(url, { method: "POST", body: form.toString(), headers }));
   }
 
   /// Opens a URL and submits the provider's pages in their possible order.
