@@ -10,6 +10,7 @@ use sealgate_domain::client::{AuthMethod, Client, ClientDetails, ClientId, Clien
 use sealgate_domain::client::{ConsentRule, GrantType};
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
+use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, PasswordHash, Subject, User, UserState};
 use secrecy::SecretString;
@@ -70,4 +71,15 @@ pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User
 pub(crate) fn password_hash() -> PasswordHash {
     static HASH: OnceLock<PasswordHash> = OnceLock::new();
     HASH.get_or_init(|| hash_blocking(&SecretString::from(PASSWORD), [9; 16]).unwrap()).clone()
+}
+
+/// Returns the forms in which a record or file could contain this text without encryption: itself,
+/// and in base64url at every position within a longer value.
+pub(crate) fn readable_forms(text: &str) -> [String; 4] {
+    let encoded = |skipped: usize| {
+        let encoded = base64url(&[&vec![0; skipped], text.as_bytes()].concat());
+        // The first and last characters depend on the neighbouring bytes, too.
+        encoded[skipped + usize::from(skipped > 0)..encoded.len() - 2].to_owned()
+    };
+    [text.to_owned(), encoded(0), encoded(1), encoded(2)]
 }
