@@ -30,8 +30,6 @@ mod keys;
 mod mail;
 #[path = "support/mail_server.rs"]
 mod mail_server;
-#[path = "cli/people.rs"]
-mod people;
 #[path = "support/records.rs"]
 mod records;
 #[path = "cli/serve.rs"]
@@ -50,5 +48,7 @@ mod transcript;
 mod transfer;
 #[path = "cli/usage.rs"]
 mod usage;
+#[path = "cli/user_import.rs"]
+mod user_import;
 #[path = "cli/users.rs"]
 mod users;

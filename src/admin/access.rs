@@ -9,7 +9,7 @@ use crate::answer::{
 use crate::command::{AppPasswordCommand, ConsentCommand, GrantCommand, GrantsOf, SessionCommand, SessionsOf};
 use crate::directory::{CommandError, Directory, PAGE};
 use crate::users;
-use crate::users::Person;
+use crate::users::UserRef;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::{EndReason, GrantId};
@@ -37,10 +37,10 @@ pub(super) async fn sessions(directory: &Directory<'_>, command: SessionCommand)
 
 async fn list_sessions(
     directory: &Directory<'_>,
-    person: &Person,
+    user: &UserRef,
     after: Option<SessionId>,
 ) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+    let sub = users::find(directory, user).await?.sub;
     let page = directory.store.sessions_of_user(sub, after, PAGE).await?;
     let now = directory.clock.now();
     let live = page.sessions.into_iter().filter(|session| session.is_live(now)).map(SessionAnswer::from);
@@ -91,8 +91,8 @@ async fn page_of_client(
     Ok((page.grants.iter().map(|grant| grant.session).collect(), page.next))
 }
 
-async fn revoke_of_user(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+async fn revoke_of_user(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, user).await?.sub;
     let ended = directory.store.end_sessions_of_user(sub).await?;
     directory
         .record(directory.event(AuditKind::SessionsEnded).for_subject(sub).with_detail(format!("sessions {ended}")))
@@ -124,7 +124,7 @@ pub(super) async fn grants(directory: &Directory<'_>, command: GrantCommand) -> 
 
 async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, CommandError> {
     let subject = match &of.user {
-        Some(person) => Some(users::find(directory, person).await?.sub),
+        Some(user) => Some(users::find(directory, user).await?.sub),
         None => None,
     };
     if subject.is_none() && of.client.is_none() && of.session.is_none() {
@@ -156,24 +156,24 @@ async fn revoke_grants(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer
 
 pub(super) async fn consents(directory: &Directory<'_>, command: ConsentCommand) -> Result<Answer, CommandError> {
     match command {
-        ConsentCommand::List { person, after } => {
-            let sub = users::find(directory, &person).await?.sub;
+        ConsentCommand::List { user, after } => {
+            let sub = users::find(directory, &user).await?.sub;
             let after = after.as_deref().and_then(ClientId::parse);
             let consents = directory.store.consents_page(sub, after.as_ref(), PAGE).await?;
             let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.clone());
             Ok(ListPage::answer(Rows::Consents(consents.into_iter().map(ConsentAnswer::from).collect()), next))
         }
-        ConsentCommand::Revoke { person, client } => revoke_consent(directory, &person, &client).await,
+        ConsentCommand::Revoke { user, client } => revoke_consent(directory, &user, &client).await,
     }
 }
 
-async fn revoke_consent(directory: &Directory<'_>, person: &Person, client: &ClientId) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+async fn revoke_consent(directory: &Directory<'_>, user: &UserRef, client: &ClientId) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, user).await?.sub;
     let existed = directory.store.consent(sub, client).await?.is_some();
     // A client with implied consent has grants without a consent.
     let ended = directory.store.withdraw_consent(sub, client, directory.clock.now()).await?;
     if !existed && ended == 0 {
-        return Err(CommandError::Absent(format!("{person} has given the client {client} no consent and no grant")));
+        return Err(CommandError::Absent(format!("{user} has given the client {client} no consent and no grant")));
     }
     let event = directory.event(AuditKind::ConsentWithdrawn).for_subject(sub).with_client(client);
     directory.record(event.with_detail(format!("grants {ended}"))).await;
@@ -192,19 +192,19 @@ pub(super) async fn app_passwords(
     command: AppPasswordCommand,
 ) -> Result<Answer, CommandError> {
     match command {
-        AppPasswordCommand::List(person) => {
-            let sub = users::find(directory, &person).await?.sub;
+        AppPasswordCommand::List(user) => {
+            let sub = users::find(directory, &user).await?.sub;
             let known = directory.store.app_passwords(sub).await?.passwords.into_iter();
             Ok(ListPage::answer(Rows::AppPasswords(known.map(AppPasswordAnswer::from).collect()), None::<String>))
         }
-        AppPasswordCommand::Revoke { person, id, .. } => revoke_app_password(directory, &person, &id).await,
+        AppPasswordCommand::Revoke { user, id, .. } => revoke_app_password(directory, &user, &id).await,
     }
 }
 
-async fn revoke_app_password(directory: &Directory<'_>, person: &Person, id: &str) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+async fn revoke_app_password(directory: &Directory<'_>, user: &UserRef, id: &str) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, user).await?.sub;
     let Some(gone) = directory.store.revoke_app_password(sub, id).await? else {
-        return Err(CommandError::Absent(format!("{person} has no application password with the ID {id}")));
+        return Err(CommandError::Absent(format!("{user} has no application password with the ID {id}")));
     };
     let event = directory.event(AuditKind::AppPasswordRevoked).for_subject(sub).in_app(&gone.app);
     directory.record(event.with_detail(gone.id())).await;

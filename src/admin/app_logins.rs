@@ -6,7 +6,7 @@ use crate::answer::{Answer, AppLoginAnswer, EndedAnswer, ListPage, Rows};
 use crate::command::AppLoginCommand;
 use crate::directory::{CommandError, Directory, Mailing};
 use crate::users;
-use crate::users::Person;
+use crate::users::UserRef;
 use sealgate_config::App;
 use sealgate_domain::app_credential::{
     MAX_APP_CREDENTIAL_PASSWORD_BYTES, MAX_APP_CREDENTIALS, MAX_APP_USERNAME_LENGTH, is_app_credential_password,
@@ -18,26 +18,26 @@ use sealgate_store::AppCredentialSet;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AppLoginCommand) -> Result<Answer, CommandError> {
     match command {
-        AppLoginCommand::Set { person, app, username, password } => {
-            set(directory, &person, &app, &username, &password.secret).await
+        AppLoginCommand::Set { user, app, username, password } => {
+            set(directory, &user, &app, &username, &password.secret).await
         }
-        AppLoginCommand::List(person) => {
-            let sub = users::find(directory, &person).await?.sub;
+        AppLoginCommand::List(user) => {
+            let sub = users::find(directory, &user).await?.sub;
             let known = directory.store.app_credentials(sub).await?.credentials.into_iter();
             Ok(ListPage::answer(Rows::AppLogins(known.map(AppLoginAnswer::from).collect()), None::<String>))
         }
-        AppLoginCommand::Remove { person, app } => remove(directory, &person, &app).await,
+        AppLoginCommand::Remove { user, app } => remove(directory, &user, &app).await,
     }
 }
 
 async fn set(
     directory: &Directory<'_>,
-    person: &Person,
+    user: &UserRef,
     app: &str,
     username: &str,
     password: &Secret,
 ) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+    let sub = users::find(directory, user).await?.sub;
     let Some(app) = directory.apps.iter().find(|known| known.name == app) else {
         return Err(CommandError::invalid(format!("the configuration has no application {app}")));
     };
@@ -56,31 +56,31 @@ async fn set(
         AppCredentialSet::Yes => {}
         AppCredentialSet::Full => {
             return Err(CommandError::invalid(format!(
-                "{person} has names and passwords for {MAX_APP_CREDENTIALS} applications, which is the maximum; \
+                "{user} has names and passwords for {MAX_APP_CREDENTIALS} applications, which is the maximum; \
                  remove one with `sealgate user app-login remove`"
             )));
         }
-        AppCredentialSet::NoUser => return Err(users::absent(person)),
+        AppCredentialSet::NoUser => return Err(users::absent(user)),
     }
     directory.record(directory.event(AuditKind::AppCredentialSet).for_subject(sub).in_app(app)).await;
     let stored = directory.store.app_credentials(sub).await?;
     // Another command may have removed it in the meantime.
-    let stored = stored.find(app).cloned().ok_or_else(|| nothing_stored(person, app))?;
+    let stored = stored.find(app).cloned().ok_or_else(|| nothing_stored(user, app))?;
     Ok(Answer::AppLogin(AppLoginAnswer { sub: Some(sub), ..stored.into() }))
 }
 
-async fn remove(directory: &Directory<'_>, person: &Person, app: &str) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+async fn remove(directory: &Directory<'_>, user: &UserRef, app: &str) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, user).await?.sub;
     if !directory.store.remove_app_credential(sub, app).await? {
-        return Err(nothing_stored(person, app));
+        return Err(nothing_stored(user, app));
     }
     directory.record(directory.event(AuditKind::AppCredentialRemoved).for_subject(sub).in_app(app)).await;
     let app = Some(app.to_owned());
     Ok(EndedAnswer { sub: Some(sub), app, deleted: Some(true), ..EndedAnswer::from(()) }.into())
 }
 
-fn nothing_stored(person: &Person, app: &str) -> CommandError {
-    CommandError::Absent(format!("no name and password of {person} are stored for the application {app}"))
+fn nothing_stored(user: &UserRef, app: &str) -> CommandError {
+    CommandError::Absent(format!("no name and password of {user} are stored for the application {app}"))
 }
 
 /// Returns the reasons why this name and password cannot be stored.

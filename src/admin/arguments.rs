@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, Args, Error, FromArgMatches};
 use serde::{Deserialize, Serialize};
 
-use crate::users::Person;
+use crate::users::UserRef;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
@@ -21,25 +21,25 @@ use sealgate_domain::user::{Email, Role};
 use sealgate_domain::username::Username;
 
 #[derive(Args)]
-struct PersonArgument {
+struct UserArgument {
     /// User ID (sub), e-mail address or username
-    #[arg(value_name = "USER", value_parser = person)]
-    person: Person,
+    #[arg(value_name = "USER", value_parser = user)]
+    user: UserRef,
 }
 
-impl Args for Person {
+impl Args for UserRef {
     fn augment_args(command: clap::Command) -> clap::Command {
-        PersonArgument::augment_args(command)
+        UserArgument::augment_args(command)
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        PersonArgument::augment_args_for_update(command)
+        UserArgument::augment_args_for_update(command)
     }
 }
 
-impl FromArgMatches for Person {
+impl FromArgMatches for UserRef {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        PersonArgument::from_arg_matches(matches).map(|given| given.person)
+        UserArgument::from_arg_matches(matches).map(|given| given.user)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -81,8 +81,8 @@ impl From<ClientId> for ClientArgument {
 ///
 /// # Errors
 /// If it is none of them.
-pub fn person(text: &str) -> Result<Person, &'static str> {
-    Person::parse(text).ok_or("not a sub (a UUID), an e-mail address or a username")
+pub fn user(text: &str) -> Result<UserRef, &'static str> {
+    UserRef::parse(text).ok_or("not a sub (a UUID), an e-mail address or a username")
 }
 
 pub(super) fn email(text: &str) -> Result<Email, &'static str> {
@@ -176,8 +176,8 @@ pub(super) fn some_level(text: &str) -> Result<Setting<AssuranceLevel>, &'static
 }
 
 /// Parses a user, or the word `none`.
-pub(super) fn some_person(text: &str) -> Result<Setting<Person>, &'static str> {
-    if text == "none" { Ok(Setting::Removed) } else { person(text).map(Setting::Set) }
+pub(super) fn some_user(text: &str) -> Result<Setting<UserRef>, &'static str> {
+    if text == "none" { Ok(Setting::Removed) } else { user(text).map(Setting::Set) }
 }
 
 /// Parses a string; an empty one removes the setting.

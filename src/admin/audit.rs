@@ -14,15 +14,15 @@ use crate::answer::{Answer, EventAnswer, ListPage, Rows};
 use crate::command::{AuditCommand, EventFilter};
 use crate::directory::{CommandError, Directory, PAGE};
 use crate::users;
-use crate::users::Person;
+use crate::users::UserRef;
 use sealgate_domain::audit::{AuditFilter, AuditId};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
     let AuditCommand { filter: EventFilter { user, client, kinds, since, until }, limit, after } = command;
     let subject = match &user {
         // A deleted user is still in the audit log.
-        Some(Person::Sub(sub)) => Some(*sub),
-        Some(person) => Some(users::find(directory, person).await?.sub),
+        Some(UserRef::Sub(sub)) => Some(*sub),
+        Some(user) => Some(users::find(directory, user).await?.sub),
         None => None,
     };
     let filter = AuditFilter { subject, client, kinds, since, until };

@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::answer::{Answer, InvitedAnswer};
 use super::directory::{CommandError, Directory};
 use super::invitations::{InvitationSender, mail_fault};
-use super::people_file::{LineFault, PersonRow};
 use super::user_settings::Invitees;
-use crate::import::{CheckedPeople, STEP, check_file, existing, refused};
+use super::users_file::{LineFault, UserRow};
+use crate::import::{CheckedUsers, STEP, check_file, existing, refused};
 use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::language::Language;
@@ -95,7 +95,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
 }
 
 /// Returns the errors of a row that concern only invitations.
-fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) -> Vec<LineFault> {
+fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> Vec<LineFault> {
     let mut faults = Vec::new();
     if let Some(fault) = Email::parse(&row.email).as_ref().and_then(mail_fault) {
         faults.push(LineFault::in_field(row.line, "email", fault));
@@ -141,7 +141,7 @@ fn answer(
     minutes: usize,
     now: UnixTime,
     sender: &InvitationSender<'_>,
-    checked: &CheckedPeople,
+    checked: &CheckedUsers,
     choices: &[Choice],
 ) -> InvitedAnswer {
     let (mut apps, mut languages) = (BTreeMap::new(), BTreeMap::new());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments;
 use super::arguments::Setting;
-use crate::users::Person;
+use crate::users::UserRef;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
@@ -129,8 +129,8 @@ pub struct ClientSettings {
     #[arg(long, value_name = "LEVEL|none", value_parser = arguments::some_level)]
     pub(super) level: Option<Setting<AssuranceLevel>>,
     /// Owning developer, or "none" for the operator
-    #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::some_person)]
-    pub(super) owner: Option<Setting<Person>>,
+    #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::some_user)]
+    pub(super) owner: Option<Setting<UserRef>>,
 }
 
 impl<T: Clone> Setting<T> {

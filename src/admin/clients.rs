@@ -160,7 +160,7 @@ async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
 
 async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
     let owner = match settings.owner.as_ref().and_then(Setting::value) {
-        Some(person) => Some(users::find(directory, person).await?.sub),
+        Some(user) => Some(users::find(directory, user).await?.sub),
         None => None,
     };
     let (secret, now) = (fresh_secret(directory), directory.clock.now());

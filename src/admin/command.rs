@@ -14,7 +14,7 @@ use super::client_settings::{ClientSettings, NewClient};
 use super::user_settings::{InviteArguments, Invitee, Invitees, NewPassword, NewUser, UserChanges};
 use super::{arguments, user_settings};
 use crate::import::Import;
-use crate::users::Person;
+use crate::users::UserRef;
 use crate::{execute, import};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::ClientId;
@@ -127,7 +127,7 @@ pub enum UserCommand {
     Invite(Box<InviteArguments>),
     /// The form of an invitation that is sent to the server
     #[command(skip)]
-    InvitePerson(Box<Invitee>),
+    InviteUser(Box<Invitee>),
     #[command(skip)]
     InviteMany(Box<Invitees>),
     /// Send a new invitation link; the previous one stops working
@@ -136,7 +136,7 @@ pub enum UserCommand {
     ResendInvitation {
         /// User to invite again
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// Print the link instead of sending it; needs neither a server nor mail
         #[arg(long)]
         #[serde(default)]
@@ -145,13 +145,13 @@ pub enum UserCommand {
     /// Revoke a user's invitation link
     ///
     /// The account stays, and no one can sign in to it.
-    RevokeInvitation(Person),
+    RevokeInvitation(UserRef),
     /// Change a user's details; unnamed settings stay
     #[command(override_usage = "sealgate user set [OPTIONS] <USER> <--SETTING [VALUE]>...")]
     Set {
         /// User to change
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// Changes
         #[command(flatten)]
         changes: Box<UserChanges>,
@@ -180,33 +180,33 @@ pub enum UserCommand {
         after: Option<String>,
     },
     /// Show a user
-    Show(Person),
+    Show(UserRef),
     /// Set a user's password and revoke all sessions and tokens
     SetPassword {
         /// Owner of the password
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// New password
         #[command(flatten)]
         password: NewPassword,
     },
     /// Disable a user: block sign-in and revoke all sessions and tokens
-    Disable(PersonToEnd),
+    Disable(UserToRevoke),
     /// Enable a disabled user
-    Enable(Person),
+    Enable(UserRef),
     /// Delete a user with all sessions, tokens and consents
-    Delete(PersonToEnd),
+    Delete(UserToRevoke),
     /// Revoke all sessions and tokens of a user
-    Revoke(PersonToEnd),
+    Revoke(UserToRevoke),
     /// List a user's two-factor methods and passkeys
-    ListFactors(Person),
+    ListFactors(UserRef),
     /// Remove a user's two-factor methods and print a link to set up a new one
     ///
     /// Revokes the user's sessions, tokens and application passwords. The link is printed once and works for 24 hours.
     /// Until the user has set up a new method, the password alone does not sign in.
-    ResetFactors(Person),
+    ResetFactors(UserRef),
     /// Unblock a user's codes after too many wrong attempts
-    UnblockFactors(Person),
+    UnblockFactors(UserRef),
     /// Manage a user's names and passwords at applications
     ///
     /// The gateway signs the user in to applications with their own login form.
@@ -225,7 +225,7 @@ pub enum AppLoginCommand {
     Set {
         /// User whose name and password they are
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// Application, by its name in the configuration; its `login` has no service account
         #[arg(value_name = "APP")]
         app: String,
@@ -237,12 +237,12 @@ pub enum AppLoginCommand {
         password: NewPassword,
     },
     /// List a user's names at applications, without the passwords
-    List(Person),
+    List(UserRef),
     /// Remove a user's name and password at an application
     Remove {
         /// User whose name and password they are
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// Application (see `sealgate user app-login list`)
         #[arg(value_name = "APP")]
         app: String,
@@ -254,24 +254,24 @@ pub enum AppLoginCommand {
 /// Serialized as the user only, because the command line itself waits.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct PersonToEnd {
+pub struct UserToRevoke {
     #[command(flatten)]
-    pub(super) person: Person,
+    pub(super) user: UserRef,
     /// Wait until every node of the cluster has applied the change
     #[arg(long)]
     #[serde(skip)]
     wait: bool,
 }
 
-impl PersonToEnd {
-    pub fn person(&self) -> &Person {
-        &self.person
+impl UserToRevoke {
+    pub fn user(&self) -> &UserRef {
+        &self.user
     }
 }
 
-impl From<Person> for PersonToEnd {
-    fn from(person: Person) -> Self {
-        Self { person, wait: false }
+impl From<UserRef> for UserToRevoke {
+    fn from(user: UserRef) -> Self {
+        Self { user, wait: false }
     }
 }
 
@@ -377,8 +377,8 @@ pub enum SessionCommand {
 #[serde(deny_unknown_fields)]
 pub struct SessionsOf {
     /// Sessions of this user (ID, e-mail address or username)
-    #[arg(long, value_name = "USER", value_parser = arguments::person)]
-    pub(super) user: Option<Person>,
+    #[arg(long, value_name = "USER", value_parser = arguments::user)]
+    pub(super) user: Option<UserRef>,
     /// Sessions in which this client has valid tokens
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
@@ -413,8 +413,8 @@ pub enum GrantCommand {
 #[serde(deny_unknown_fields)]
 pub struct GrantsOf {
     /// Only grants of this user
-    #[arg(long, value_name = "USER", value_parser = arguments::person)]
-    pub(super) user: Option<Person>,
+    #[arg(long, value_name = "USER", value_parser = arguments::user)]
+    pub(super) user: Option<UserRef>,
     /// Only grants of this client
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
@@ -431,7 +431,7 @@ pub enum ConsentCommand {
     List {
         /// User who gave them
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// Client of the last consent on the previous page
         #[arg(skip)]
         after: Option<String>,
@@ -440,7 +440,7 @@ pub enum ConsentCommand {
     Revoke {
         /// User who gave it
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// Client
         #[command(flatten)]
         client: ClientArgument,
@@ -452,12 +452,12 @@ pub enum ConsentCommand {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppPasswordCommand {
     /// List a user's application passwords
-    List(Person),
+    List(UserRef),
     /// Revoke an application password and close its connections
     Revoke {
         /// Owner of the password
         #[command(flatten)]
-        person: Person,
+        user: UserRef,
         /// Password ID (see `sealgate app-password list`)
         #[arg(value_name = "ID", allow_hyphen_values = true)]
         id: String,
@@ -600,8 +600,8 @@ pub struct AuditCommand {
 #[serde(deny_unknown_fields)]
 pub struct EventFilter {
     /// Only events of this user
-    #[arg(long, value_name = "USER", value_parser = arguments::person)]
-    pub(super) user: Option<Person>,
+    #[arg(long, value_name = "USER", value_parser = arguments::user)]
+    pub(super) user: Option<UserRef>,
     /// About this client
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
@@ -623,14 +623,11 @@ mod tests {
 
     #[test]
     fn a_command_is_sent_with_its_password_but_debug_hides_it() {
-        let person = Person::parse("a@example.test").unwrap();
+        let user = UserRef::parse("a@example.test").unwrap();
         let password = Secret::new("correct horse").into();
-        let command = Command::User(UserCommand::SetPassword { person, password });
+        let command = Command::User(UserCommand::SetPassword { user, password });
         let line = serde_json::to_string(&command).unwrap();
-        assert_eq!(
-            line,
-            r#"{"user":{"set_password":{"person":{"email":"a@example.test"},"password":"correct horse"}}}"#
-        );
+        assert_eq!(line, r#"{"user":{"set_password":{"user":{"email":"a@example.test"},"password":"correct horse"}}}"#);
         let read: Command = serde_json::from_str(&line).unwrap();
         let Command::User(UserCommand::SetPassword { password, .. }) = &read else { panic!("{read:?}") };
         assert_eq!(password.secret.expose(), "correct horse");

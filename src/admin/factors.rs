@@ -6,7 +6,7 @@
 use super::answer::{Answer, FactorAnswer, ListPage, Rows, ShownSecret, UserAnswer};
 use super::directory::{CommandError, Directory};
 use crate::users;
-use crate::users::Person;
+use crate::users::UserRef;
 use sealgate_domain::account_links::LinkToken;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::factor_failures::FactorFailures;
@@ -17,8 +17,8 @@ use sealgate_domain::webauthn::UserHandle;
 use sealgate_store::FactorsChanged;
 use sealgate_system::clock::random;
 
-pub(super) async fn list(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+pub(super) async fn list(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = users::find(directory, user).await?.sub;
     let factors = directory.store.factors(sub).await?.map(|loaded| loaded.value);
     let rows =
         factors.as_ref().map(|factors| FactorAnswer::from_factors(factors, directory.clock.now())).unwrap_or_default();
@@ -29,8 +29,8 @@ pub(super) async fn list(directory: &Directory<'_>, person: &Person) -> Result<A
 ///
 /// Until a new factor is enrolled, the password alone is not sufficient. Otherwise an attacker with
 /// the password could sign in without a second factor.
-pub(super) async fn reset(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let user = users::find(directory, person).await?;
+pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let user = users::find(directory, user).await?;
     let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
     let until = directory.clock.now().plus(LINK_LIFE);
     let revocation = directory.store.new_revocation(user.sub, EndReason::Administrator, directory.clock.now());
@@ -62,8 +62,8 @@ pub(super) async fn reset(directory: &Directory<'_>, person: &Person) -> Result<
 }
 
 /// Unblocks factors after too many wrong codes.
-pub(super) async fn unblock(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let user = users::find(directory, person).await?;
+pub(super) async fn unblock(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let user = users::find(directory, user).await?;
     let change = directory.store.change_factors(user.sub, new_handle(directory), |factors| {
         let freed = factors.totp_failures != FactorFailures::default()
             || factors.recovery_failures != FactorFailures::default();

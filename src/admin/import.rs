@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, ImportAnswer};
 use crate::directory::{CommandError, Directory};
-use crate::people_file::{LineFault, MAX_PEOPLE, PeopleFile, PeopleSource, PersonRow};
+use crate::users_file::{LineFault, MAX_USERS, UserRow, UsersFile, UsersSource};
 use sealgate_core::password;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_visible};
@@ -27,7 +27,7 @@ const NOBODY: &str = "no user was imported";
 pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result<Answer, CommandError> {
     let Import { dry_run, file, .. } = import;
     let (now, skipped) = (directory.clock.now(), file.skipped);
-    let mut checked = check_file(file, MAX_PEOPLE, now).await?;
+    let mut checked = check_file(file, MAX_USERS, now).await?;
     checked.faults.extend(existing(directory, &checked.people).await?);
     if !checked.faults.is_empty() {
         return Err(refused(checked.faults, NOBODY));
@@ -100,13 +100,13 @@ pub struct Import {
     /// Source of the users
     #[command(flatten)]
     #[serde(skip)]
-    pub source: PeopleSource,
+    pub source: UsersSource,
     /// Report what the import would do, without writing anything
     #[arg(long)]
     pub dry_run: bool,
     /// Content of the file
     #[arg(skip)]
-    pub file: PeopleFile,
+    pub file: UsersFile,
 }
 
 /// Maximum number of errors that a report lists.
@@ -116,7 +116,7 @@ pub(super) const STEP: usize = 128;
 
 /// Valid users of a file with their lines, and the errors.
 #[derive(Default)]
-pub(super) struct CheckedPeople {
+pub(super) struct CheckedUsers {
     pub(super) people: Vec<(usize, User)>,
     pub(super) faults: Vec<LineFault>,
     /// Number of users by hash scheme.
@@ -165,26 +165,26 @@ pub(super) async fn existing(
 }
 
 /// Checks the content of a file. `most` is the maximum number of users.
-pub(super) async fn check_file(file: PeopleFile, most: usize, now: UnixTime) -> Result<CheckedPeople, CommandError> {
+pub(super) async fn check_file(file: UsersFile, most: usize, now: UnixTime) -> Result<CheckedUsers, CommandError> {
     let checked = tokio::task::spawn_blocking(move || check_all(file, most, now)).await;
     checked.map_err(|_| CommandError::invalid("the file could not be checked; see the server's log"))
 }
 
-fn check_all(file: PeopleFile, most: usize, now: UnixTime) -> CheckedPeople {
-    let mut checked = CheckedPeople { faults: file.faults, ..CheckedPeople::default() };
+fn check_all(file: UsersFile, most: usize, now: UnixTime) -> CheckedUsers {
+    let mut checked = CheckedUsers { faults: file.faults, ..CheckedUsers::default() };
     if let Some(row) = file.rows.get(most) {
         checked.faults.push(LineFault::new(row.line, format_args!("more than {most} users; split the file")));
         return checked;
     }
     let mut lines = HashMap::<[u8; 32], usize>::new();
     for row in file.rows {
-        checked.person(&row, now, &mut lines);
+        checked.check_row(&row, now, &mut lines);
     }
     checked
 }
 
-impl CheckedPeople {
-    fn person(&mut self, row: &PersonRow, now: UnixTime, lines: &mut HashMap<[u8; 32], usize>) {
+impl CheckedUsers {
+    fn check_row(&mut self, row: &UserRow, now: UnixTime, lines: &mut HashMap<[u8; 32], usize>) {
         let line = row.line;
         let before = self.faults.len();
         let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::in_field(line, field, fault));

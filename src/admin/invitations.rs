@@ -8,7 +8,7 @@ use super::answer::{Answer, ShownSecret, UserAnswer};
 use super::directory::{CommandError, Directory, Mailing};
 use super::user_settings::Invitee;
 use crate::users;
-use crate::users::{Person, email_taken, faults, taken};
+use crate::users::{UserRef, email_taken, faults, taken};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
 use sealgate_domain::audit::{Actor, AuditKind};
@@ -24,7 +24,7 @@ use sealgate_system::clock::random;
 pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
     let sender = if invitee.print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
     let language = invitee.language;
-    let (user, app) = person(directory, invitee);
+    let (user, app) = new_user(directory, invitee);
     let mut faults = faults(&user);
     if let Some(sender) = &sender {
         faults.extend(sender.faults(&user, app.as_deref()));
@@ -57,7 +57,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
 /// credential.
 ///
 /// Also returns the application to open afterwards.
-fn person(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String>) {
+fn new_user(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String>) {
     let Invitee { email, username, name, phone, picture, roles, groups, app, .. } = invitee;
     let now = directory.clock.now();
     let user = User {
@@ -99,14 +99,14 @@ async fn record_sent(directory: &Directory<'_>, sub: Subject, is_printed: bool) 
 /// still valid.
 pub(super) async fn resend(
     directory: &Directory<'_>,
-    person: &Person,
+    user: &UserRef,
     print_link: bool,
 ) -> Result<Answer, CommandError> {
     let sender = if print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
-    let found = users::find(directory, person).await?;
+    let found = users::find(directory, user).await?;
     let store = directory.store;
     let (Some(user), links) = (store.user_record(found.sub).await?, store.account_links(found.sub).await?) else {
-        return Err(users::absent(person));
+        return Err(users::absent(user));
     };
     let email = user.value.email.as_str();
     if !user.value.is_enabled() {
@@ -142,8 +142,8 @@ pub(super) async fn resend(
     Ok(UserAnswer { invitation_link: link, ..answer_with(directory, user.value, Some(&invitation)) }.into())
 }
 
-pub(super) async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let user = users::find(directory, person).await?;
+pub(super) async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let user = users::find(directory, user).await?;
     let withdrawn = directory.store.change_account_links(user.sub, &[], |links| {
         let open = links.invitation.as_ref().is_some_and(|invitation| invitation.accepted_at.is_none());
         if open {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::in_clear;
 use super::arguments;
-use super::people_file::PeopleFile;
+use super::users_file::UsersFile;
 use sealgate_domain::language::Language;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Email, Role};
@@ -120,7 +120,7 @@ impl From<InviteArguments> for Invited {
             }
             // Without a file, the parser requires the other arguments. So there is a file.
             (from, ..) => {
-                let file = PeopleFile::default();
+                let file = UsersFile::default();
                 Self::Many(from.unwrap_or_default(), Box::new(Invitees { file, groups, app, language, dry_run }))
             }
         }
@@ -131,7 +131,7 @@ impl From<InviteArguments> for Invited {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invitees {
-    pub file: PeopleFile,
+    pub file: UsersFile,
     /// Groups of all users, in addition to the groups of each line.
     pub(super) groups: Vec<String>,
     /// Application for lines without one.

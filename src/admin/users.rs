@@ -31,31 +31,29 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::List { after } | UserCommand::Export { after, .. } => {
             list(directory, after.as_deref().and_then(Subject::parse)).await
         }
-        UserCommand::Show(person) => {
-            let user = find(directory, &person).await?;
+        UserCommand::Show(user) => {
+            let user = find(directory, &user).await?;
             Ok(invitations::answer(directory, user).await?.into())
         }
-        UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
-        UserCommand::ResendInvitation { person, print_link } => {
-            invitations::resend(directory, &person, print_link).await
-        }
-        UserCommand::RevokeInvitation(person) => invitations::revoke(directory, &person).await,
+        UserCommand::InviteUser(invitee) => invitations::invite(directory, *invitee).await,
+        UserCommand::ResendInvitation { user, print_link } => invitations::resend(directory, &user, print_link).await,
+        UserCommand::RevokeInvitation(user) => invitations::revoke(directory, &user).await,
         UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
-        // The command line sends `InvitePerson` or `InviteMany` instead.
-        UserCommand::Invite(_) => Err(CommandError::invalid("send the command invite_person or invite_many")),
-        UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
-        UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
-        UserCommand::Disable(ending) => disable(directory, &ending.person).await,
-        UserCommand::Enable(person) => {
-            let user = set_state(directory, &person, UserState::Enabled).await?;
+        // The command line sends `InviteUser` or `InviteMany` instead.
+        UserCommand::Invite(_) => Err(CommandError::invalid("send the command invite_user or invite_many")),
+        UserCommand::Set { user, changes } => set(directory, &user, &changes).await,
+        UserCommand::SetPassword { user, password } => set_password(directory, &user, &password.secret).await,
+        UserCommand::Disable(ending) => disable(directory, &ending.user).await,
+        UserCommand::Enable(user) => {
+            let user = set_state(directory, &user, UserState::Enabled).await?;
             directory.record(directory.event(AuditKind::UserEnabled).for_subject(user.sub)).await;
             Ok(UserAnswer::from(user).into())
         }
-        UserCommand::Delete(ending) => delete(directory, &ending.person).await,
-        UserCommand::Revoke(ending) => revoke(directory, &ending.person).await,
-        UserCommand::ListFactors(person) => factors::list(directory, &person).await,
-        UserCommand::ResetFactors(person) => factors::reset(directory, &person).await,
-        UserCommand::UnblockFactors(person) => factors::unblock(directory, &person).await,
+        UserCommand::Delete(ending) => delete(directory, &ending.user).await,
+        UserCommand::Revoke(ending) => revoke(directory, &ending.user).await,
+        UserCommand::ListFactors(user) => factors::list(directory, &user).await,
+        UserCommand::ResetFactors(user) => factors::reset(directory, &user).await,
+        UserCommand::UnblockFactors(user) => factors::unblock(directory, &user).await,
         UserCommand::AppLogin(command) => app_logins::execute(directory, command).await,
     }
 }
@@ -107,8 +105,8 @@ async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answe
     Ok(ListPage::answer(Rows::Users(rows), next))
 }
 
-async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) -> Result<Answer, CommandError> {
-    let before = find(directory, person).await?;
+async fn set(directory: &Directory<'_>, user: &UserRef, changes: &UserChanges) -> Result<Answer, CommandError> {
+    let before = find(directory, user).await?;
     let now = directory.clock.now();
     let change = |user: &mut User| change(user, changes, now);
     let mut next = before.clone();
@@ -126,7 +124,7 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     };
     let user = match directory.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
-        RenameOutcome::Absent => return Err(absent(person)),
+        RenameOutcome::Absent => return Err(absent(user)),
         RenameOutcome::EmailTaken => return Err(email_taken(&next.email)),
         RenameOutcome::UsernameTaken => {
             return Err(next.username.as_ref().map_or_else(|| email_taken(&next.email), username_taken));
@@ -221,47 +219,47 @@ fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, changed)| *changed).map(|(field, _)| field).collect()
 }
 
-async fn set_password(directory: &Directory<'_>, person: &Person, password: &Secret) -> Result<Answer, CommandError> {
-    let user = find(directory, person).await?;
+async fn set_password(directory: &Directory<'_>, named: &UserRef, password: &Secret) -> Result<Answer, CommandError> {
+    let user = find(directory, named).await?;
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
     let judged = directory.passwords.check(password, &owner).await?;
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
-    let (user, ended) = change_and_end(directory, person, sub, |user| user.password = Some(hash.clone())).await?;
+    let (user, ended) = change_and_end(directory, named, sub, |user| user.password = Some(hash.clone())).await?;
     directory.record(directory.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
 
-async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let sub = find(directory, person).await?.sub;
+async fn disable(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = find(directory, user).await?.sub;
     // Revoke all access, so that neither old sessions nor old refresh tokens work after enabling.
-    let (user, ended) = change_and_end(directory, person, sub, |user| user.state = UserState::Disabled).await?;
+    let (user, ended) = change_and_end(directory, user, sub, |user| user.state = UserState::Disabled).await?;
     directory
         .record(directory.event(AuditKind::UserDisabled).for_subject(user.sub).with_detail(ended.to_string()))
         .await;
     Ok(with_ended(user, ended))
 }
 
-async fn set_state(directory: &Directory<'_>, person: &Person, state: UserState) -> Result<User, CommandError> {
-    let sub = find(directory, person).await?.sub;
+async fn set_state(directory: &Directory<'_>, user: &UserRef, state: UserState) -> Result<User, CommandError> {
+    let sub = find(directory, user).await?.sub;
     let changed = directory.store.change_user(sub, |user| user.state = state).await?;
-    changed.ok_or_else(|| absent(person))
+    changed.ok_or_else(|| absent(user))
 }
 
-async fn delete(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let user = find(directory, person).await?;
+async fn delete(directory: &Directory<'_>, named: &UserRef) -> Result<Answer, CommandError> {
+    let user = find(directory, named).await?;
     if !directory.store.delete_user(user.sub, directory.clock.now()).await? {
-        return Err(absent(person));
+        return Err(absent(named));
     }
     directory.record(directory.event(AuditKind::UserDeleted).for_subject(user.sub)).await;
     Ok(UserAnswer { deleted: Some(true), ..UserAnswer::from(user) }.into())
 }
 
-async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let sub = find(directory, person).await?.sub;
+async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = find(directory, user).await?.sub;
     let ended = end_everything(directory, sub).await?;
-    directory.record(directory.event(AuditKind::PersonRevoked).for_subject(sub).with_detail(ended.to_string())).await;
+    directory.record(directory.event(AuditKind::UserRevoked).for_subject(sub).with_detail(ended.to_string())).await;
     let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
     Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::from(()) }.into())
 }
@@ -272,18 +270,18 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
 /// another request obtains with the old credentials during the change.
 async fn change_and_end(
     directory: &Directory<'_>,
-    person: &Person,
+    user: &UserRef,
     sub: Subject,
     change: impl Fn(&mut User) + Send,
 ) -> Result<(User, Ended), CommandError> {
     let revocation = directory.store.new_revocation(sub, EndReason::Administrator, directory.clock.now());
     let changed = directory.store.change_user_with(&revocation, change).await?;
-    let user = changed.ok_or_else(|| absent(person))?;
+    let user = changed.ok_or_else(|| absent(user))?;
     Ok((user, directory.store.carry_out(&revocation).await?))
 }
 
 async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended, CommandError> {
-    Ok(directory.store.revoke_person(sub, EndReason::Administrator, directory.clock.now()).await?)
+    Ok(directory.store.revoke_user(sub, EndReason::Administrator, directory.clock.now()).await?)
 }
 
 fn with_ended(user: User, ended: Ended) -> Answer {
@@ -294,14 +292,14 @@ fn with_ended(user: User, ended: Ended) -> Answer {
 /// User as named by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Person {
+pub enum UserRef {
     /// By `sub`.
     Sub(Subject),
     Email(Email),
     Username(Username),
 }
 
-impl Person {
+impl UserRef {
     /// Parses a `sub`, an e-mail address if the text contains `@`, or a username. No text has two
     /// of these forms.
     pub fn parse(text: &str) -> Option<Self> {
@@ -312,7 +310,7 @@ impl Person {
     }
 }
 
-impl fmt::Display for Person {
+impl fmt::Display for UserRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sub(sub) => sub.fmt(f),
@@ -323,20 +321,20 @@ impl fmt::Display for Person {
 }
 
 /// Returns the user, or an error if there is none.
-pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {
-    let found = match person {
-        Person::Sub(sub) => directory.store.user(*sub).await?,
-        Person::Email(email) => directory.store.user_by_email(email).await?,
-        Person::Username(username) => directory.store.user_by_username(username).await?,
+pub(super) async fn find(directory: &Directory<'_>, user: &UserRef) -> Result<User, CommandError> {
+    let found = match user {
+        UserRef::Sub(sub) => directory.store.user(*sub).await?,
+        UserRef::Email(email) => directory.store.user_by_email(email).await?,
+        UserRef::Username(username) => directory.store.user_by_username(username).await?,
     };
-    found.ok_or_else(|| absent(person))
+    found.ok_or_else(|| absent(user))
 }
 
-pub(super) fn absent(person: &Person) -> CommandError {
-    CommandError::Absent(match person {
-        Person::Sub(sub) => format!("no user has the sub {sub}"),
-        Person::Email(email) => format!("no user has the e-mail address {}", email.as_str()),
-        Person::Username(username) => format!("no user has the username {username}"),
+pub(super) fn absent(user: &UserRef) -> CommandError {
+    CommandError::Absent(match user {
+        UserRef::Sub(sub) => format!("no user has the sub {sub}"),
+        UserRef::Email(email) => format!("no user has the e-mail address {}", email.as_str()),
+        UserRef::Username(username) => format!("no user has the username {username}"),
     })
 }
 
@@ -396,10 +394,10 @@ mod tests {
     #[test]
     fn a_person_is_named_by_sub_address_or_username() {
         let sub = "6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f";
-        assert_eq!(Person::parse(sub).unwrap().to_string(), sub);
-        assert_eq!(Person::parse("a@b").unwrap().to_string(), "a@b");
-        assert_eq!(Person::parse("somebody").unwrap().to_string(), "somebody");
-        assert_eq!(Person::parse("Some body"), None);
-        assert_eq!(Person::parse("a@b@c"), None);
+        assert_eq!(UserRef::parse(sub).unwrap().to_string(), sub);
+        assert_eq!(UserRef::parse("a@b").unwrap().to_string(), "a@b");
+        assert_eq!(UserRef::parse("somebody").unwrap().to_string(), "somebody");
+        assert_eq!(UserRef::parse("Some body"), None);
+        assert_eq!(UserRef::parse("a@b@c"), None);
     }
 }

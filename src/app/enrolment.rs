@@ -11,7 +11,7 @@ use sealgate_core::state::Sealgate;
 use sealgate_domain::factors::Factors;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
-use sealgate_store::{LeaseName, PeopleCount, Store, StoreError};
+use sealgate_store::{LeaseName, Store, StoreError, UserCounts};
 use sealgate_system::metrics::EnrolmentShare;
 
 /// Interval between two counts. A count reads all records.
@@ -25,7 +25,7 @@ const READ_PAUSE: Duration = Duration::from_millis(20);
 /// Runs until `stop`. The node that holds the lease counts users at startup and every few minutes.
 /// In a cluster, every node reads the published counts.
 pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
-    let mut counting = Counting { duty: LeasedTask::new(&sealgate, LeaseName::People), sealgate, last: None };
+    let mut counting = Counting { duty: LeasedTask::new(&sealgate, LeaseName::UserCounts), sealgate, last: None };
     loop {
         tokio::select! {
             biased;
@@ -67,8 +67,8 @@ impl Counting {
             self.publish(enrolment, now);
         } else if let Some(fence) = self.duty.hold().await {
             let EnrolmentShare { none, totp, security_key, passkey, reset } = enrolment;
-            let published = PeopleCount { none, totp, security_key, passkey, reset, at: now };
-            self.sealgate.store.publish_people(&fence, &published).await?;
+            let published = UserCounts { none, totp, security_key, passkey, reset, at: now };
+            self.sealgate.store.publish_user_counts(&fence, &published).await?;
         }
         Ok(())
     }
@@ -82,8 +82,8 @@ impl Counting {
 
     /// Applies the count that another node has published.
     async fn apply_published(&self) -> Result<(), StoreError> {
-        let Some(published) = self.sealgate.store.people_count().await? else { return Ok(()) };
-        let PeopleCount { none, totp, security_key, passkey, reset, at } = published;
+        let Some(published) = self.sealgate.store.user_counts().await? else { return Ok(()) };
+        let UserCounts { none, totp, security_key, passkey, reset, at } = published;
         if self.sealgate.enrolment.last().is_none_or(|(_, known)| known != at) {
             self.publish(EnrolmentShare { none, totp, security_key, passkey, reset }, at);
         }

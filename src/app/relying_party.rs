@@ -37,7 +37,7 @@ impl From<RelyingPartyFault> for NotServing {
 pub(crate) async fn check(config: &Config, store: &Store) -> Result<(), RelyingPartyFault> {
     let keys_of = store.keys_of().await?;
     if would_stop_working(config, keys_of.as_deref()) {
-        let people = store.people_with_keys().await?;
+        let people = store.users_with_keys().await?;
         return compare(config, keys_of, Some(people));
     }
     Ok(())

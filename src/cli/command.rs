@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::{Output, shown};
-use crate::cli::{password, people};
+use crate::cli::{password, users_file};
 use sealgate_admin::Answer;
 use sealgate_admin::answer::{ListPage, Members};
 use sealgate_admin::command::{
@@ -31,7 +31,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
         Command::User(UserCommand::Invite(arguments)) => match (*arguments).into() {
             Invited::One(invitee) => invitee,
             Invited::Many(from, mut invitees) => {
-                invitees.file = people::read_invitees(&from)?;
+                invitees.file = users_file::read_invitees(&from)?;
                 return Ok(Command::User(UserCommand::InviteMany(invitees)));
             }
         },
@@ -46,7 +46,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
         }
         command => return Ok(command),
     };
-    Ok(Command::User(UserCommand::InvitePerson(invitee)))
+    Ok(Command::User(UserCommand::InviteUser(invitee)))
 }
 
 /// Prints a note that the account remains although no user can sign in to it.
@@ -62,8 +62,8 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
         password.secret = password::read()?;
     }
     match &mut command {
-        Command::User(UserCommand::Import(import)) => people::read(import)?,
-        Command::User(UserCommand::Export { to, .. }) => return people::export(&to.clone(), access, output),
+        Command::User(UserCommand::Import(import)) => users_file::read(import)?,
+        Command::User(UserCommand::Export { to, .. }) => return users_file::export(&to.clone(), access, output),
         _ => {}
     }
     if let Command::Client(ClientCommand::GenerateToken { .. }) = command {
@@ -186,14 +186,14 @@ pub(super) fn sentence(command: &Command, answer: &Members) -> Option<Sentence> 
         Command::Session(SessionCommand::RevokeAll(_)) => format!("Revoked {}", answer.sessions()),
         Command::Grant(GrantCommand::Revoke { grant }) => format!("Revoked grant {grant}"),
         Command::Grant(GrantCommand::RevokeAll(_)) => format!("Revoked {}", answer.grants()),
-        Command::Consent(ConsentCommand::Revoke { person, client }) if answer.is("withdrawn") => {
-            format!("Revoked the consent of user {person} to client {client} and {}", answer.grants())
+        Command::Consent(ConsentCommand::Revoke { user, client }) if answer.is("withdrawn") => {
+            format!("Revoked the consent of user {user} to client {client} and {}", answer.grants())
         }
-        Command::Consent(ConsentCommand::Revoke { person, client }) => {
-            format!("Revoked {} of client {client} for user {person}; there was no consent", answer.grants())
+        Command::Consent(ConsentCommand::Revoke { user, client }) => {
+            format!("Revoked {} of client {client} for user {user}; there was no consent", answer.grants())
         }
-        Command::AppPassword(AppPasswordCommand::Revoke { person, .. }) => format!(
-            "Revoked application password {} of user {person} for application {}",
+        Command::AppPassword(AppPasswordCommand::Revoke { user, .. }) => format!(
+            "Revoked application password {} of user {user} for application {}",
             answer.text("name"),
             answer.text("app")
         ),
@@ -209,7 +209,7 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
     let ended = || format!("{} and {}", answer.sessions(), answer.grants());
     let text = match command {
         UserCommand::Add(_) => format!("Created user {email} with ID {}", answer.text("sub")),
-        UserCommand::InvitePerson(_) | UserCommand::ResendInvitation { .. }
+        UserCommand::InviteUser(_) | UserCommand::ResendInvitation { .. }
             if answer.0.contains_key("invitation_link") =>
         {
             let text = format!(
@@ -219,7 +219,7 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
             );
             return Some((text, &["invitation_link"]));
         }
-        UserCommand::InvitePerson(_) => format!(
+        UserCommand::InviteUser(_) => format!(
             "Invited user {email} with ID {}; the link is valid until {}",
             answer.text("sub"),
             answer.text("invitation_expires_at")
@@ -236,7 +236,7 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
         UserCommand::Disable(_) => format!("Disabled user {email}; revoked {}", ended()),
         UserCommand::Enable(_) => format!("Enabled user {email}"),
         UserCommand::Delete(_) => format!("Deleted user {email}"),
-        UserCommand::Revoke(of) => format!("Revoked {} of user {}", ended(), of.person()),
+        UserCommand::Revoke(of) => format!("Revoked {} of user {}", ended(), of.user()),
         UserCommand::ResetFactors(_) => {
             let removed = counted(answer.number("factors_removed"), "two-factor method");
             let text = format!("Removed {removed} of user {email}; revoked {}", ended());
@@ -244,11 +244,11 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
         }
         UserCommand::UnblockFactors(_) if answer.is("unblocked") => format!("Unblocked the codes of user {email}"),
         UserCommand::UnblockFactors(_) => format!("The codes of user {email} were not blocked"),
-        UserCommand::AppLogin(AppLoginCommand::Set { person, app, .. }) => {
-            format!("Set the name and password of user {person} at application {app}")
+        UserCommand::AppLogin(AppLoginCommand::Set { user, app, .. }) => {
+            format!("Set the name and password of user {user} at application {app}")
         }
-        UserCommand::AppLogin(AppLoginCommand::Remove { person, app }) => {
-            format!("Removed the name and password of user {person} at application {app}")
+        UserCommand::AppLogin(AppLoginCommand::Remove { user, app }) => {
+            format!("Removed the name and password of user {user} at application {app}")
         }
         _ => return None,
     };

@@ -10,7 +10,7 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use sealgate_admin::command::{ClientCommand, Command, UserCommand};
-use sealgate_admin::{Answer, Person, arguments};
+use sealgate_admin::{Answer, UserRef, arguments};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
@@ -36,8 +36,8 @@ pub(super) struct ExplainArguments {
     #[arg(long, value_name = "TOKEN", conflicts_with = "user", allow_hyphen_values = true)]
     token: Option<String>,
     /// User who has just signed in with the browser
-    #[arg(long, value_name = "USER", value_parser = arguments::person)]
-    user: Option<Person>,
+    #[arg(long, value_name = "USER", value_parser = arguments::user)]
+    user: Option<UserRef>,
     /// Address of the client, for paths whose rules have networks
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
@@ -60,8 +60,8 @@ pub(super) fn run(
             Ok(asker) => (asker, None),
             Err(claim) => (Asker::Nobody, Some(claim)),
         },
-        (None, Some(person)) => {
-            let user = find(person, access)?;
+        (None, Some(user)) => {
+            let user = find(user, access)?;
             // A disabled user has no session.
             is_disabled = !user.is_enabled();
             (if user.is_enabled() { Asker::Person(Box::new(user), level) } else { Asker::Nobody }, None)
@@ -126,7 +126,7 @@ fn by_token(
     let (Some(subject), Some(client)) = (Subject::parse(&claims.sub), ClientId::parse(&claims.client_id)) else {
         return Ok(Err(None));
     };
-    let user = find(Person::Sub(subject), access)?;
+    let user = find(UserRef::Sub(subject), access)?;
     if !user.is_enabled() {
         return Ok(Err(Some("sub")));
     }
@@ -146,8 +146,8 @@ fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<
     Some(judged.map(|foreign| Asker::Foreign(Box::new(foreign))).map_err(ForeignFault::claim))
 }
 
-fn find(person: Person, access: &mut StoreAccess) -> Result<User, CommandFailure> {
-    let found = access.ask(&Command::User(UserCommand::Show(person)))?;
+fn find(user: UserRef, access: &mut StoreAccess) -> Result<User, CommandFailure> {
+    let found = access.ask(&Command::User(UserCommand::Show(user)))?;
     // The answer has the members of a user record except the password.
     serde_json::to_value(&*found.members())
         .and_then(serde_json::from_value)

@@ -22,13 +22,13 @@ mod node;
 mod output;
 mod outside;
 mod password;
-mod people;
 mod provision;
 mod reload;
 mod serve;
 mod store;
 mod test_login;
 mod transfer;
+mod users_file;
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

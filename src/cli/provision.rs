@@ -12,7 +12,7 @@ use super::output::Output;
 use sealgate_admin::answer::{ListPage, Rows, UserAnswer};
 use sealgate_admin::command::{Command, UserCommand};
 use sealgate_admin::user_settings::Invitee;
-use sealgate_admin::{Answer, Person};
+use sealgate_admin::{Answer, UserRef};
 use sealgate_config::Config;
 use sealgate_domain::account_links::InvitationState;
 use sealgate_domain::secret::Secret;
@@ -86,7 +86,7 @@ pub(super) fn run(arguments: ProvisionArguments, config: Config, output: &Output
 fn admin(email: &Email, name: String, access: &mut StoreAccess) -> Result<Admin, CommandFailure> {
     let known = user(email, access)?;
     let command = match &known {
-        None => UserCommand::InvitePerson(Box::new(Invitee {
+        None => UserCommand::InviteUser(Box::new(Invitee {
             email: email.clone(),
             username: None,
             name,
@@ -99,7 +99,7 @@ fn admin(email: &Email, name: String, access: &mut StoreAccess) -> Result<Admin,
             print_link: true,
         })),
         Some(UserAnswer { invitation: Some(InvitationState::Invited | InvitationState::Expired), sub, .. }) => {
-            UserCommand::ResendInvitation { person: Person::Sub(*sub), print_link: true }
+            UserCommand::ResendInvitation { user: UserRef::Sub(*sub), print_link: true }
         }
         Some(user) => {
             let has_role = user.roles.contains(&Role::Admin);

@@ -33,8 +33,8 @@ use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
-    LogFormat, LoginConfig, PagesConfig, PeopleRegistration, PeopleRegistrationMode, RateLimits, Registration,
-    RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, StoreConfig, TokensConfig, appearance, host_name,
+    LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
+    SessionsConfig, StoreConfig, TokensConfig, UserRegistration, UserRegistrationMode, appearance, host_name,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
@@ -397,16 +397,16 @@ fn registration(mut section: Section<'_, '_>, sends_mail: bool) -> Registration 
     }
 }
 
-fn registration_of_people(mut section: Section<'_, '_>, sends_mail: bool) -> PeopleRegistration {
-    let modes = [("off", PeopleRegistrationMode::Off), ("open", PeopleRegistrationMode::Open)];
-    let mode = section.choice("mode", &modes).unwrap_or(PeopleRegistrationMode::Off);
-    if mode == PeopleRegistrationMode::Open && !sends_mail {
+fn registration_of_people(mut section: Section<'_, '_>, sends_mail: bool) -> UserRegistration {
+    let modes = [("off", UserRegistrationMode::Off), ("open", UserRegistrationMode::Open)];
+    let mode = section.choice("mode", &modes).unwrap_or(UserRegistrationMode::Off);
+    if mode == UserRegistrationMode::Open && !sends_mail {
         let problem = "is \"open\", which requires [mail] to verify addresses; add [mail], or write mode = \"off\"";
         section.fault("mode", problem);
     }
     let allowed = "write domains of e-mail addresses, such as [\"example.com\"]";
     let domains = section.texts("domains", allowed, address::mail_domain).unwrap_or_default();
-    PeopleRegistration { mode, domains }
+    UserRegistration { mode, domains }
 }
 
 fn pages(mut section: Section<'_, '_>, files: &Files) -> PagesConfig {

@@ -16,13 +16,13 @@ mod fixed_headers;
 mod issuer;
 mod login;
 mod mail;
-mod people_registration;
 mod preset;
 pub mod request_fields;
 mod serialize;
 mod settings;
 mod telemetry;
 mod tls;
+mod user_registration;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -46,7 +46,6 @@ pub use fixed_headers::{FixedHeaders, read_header_file};
 pub use issuer::{IssuerUrl, KeySource, TrustedIssuer, authority, is_loopback_host};
 pub use login::{AppLoginConfig, LoginAccount, RecipeFile, read_login_password};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
-pub use people_registration::{PeopleRegistration, PeopleRegistrationMode};
 pub use sealgate_domain::language::Language;
 pub use settings::{
     AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability, EXPIRES_SOON,
@@ -56,6 +55,7 @@ pub use settings::{
 };
 pub use telemetry::{TelemetryConfig, read_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};
+pub use user_registration::{UserRegistration, UserRegistrationMode};
 
 impl Config {
     /// Returns whether a client may register this redirect URI without an administrator.

@@ -14,9 +14,9 @@ use super::client::DefinedClient;
 use super::factors::FactorsConfig;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
-use super::people_registration::PeopleRegistration;
 use super::telemetry::TelemetryConfig;
 use super::tls::{ClientCertificates, ListenerCertificate};
+use super::user_registration::UserRegistration;
 use crate::ConfigFault;
 use crate::issuer::TrustedIssuer;
 use sealgate_domain::client::ClientId;
@@ -56,7 +56,7 @@ pub struct Config {
     /// Mail server. `None` if no mail is sent.
     pub mail: Option<MailConfig>,
     /// Whether users can create their own accounts.
-    pub registration_of_people: PeopleRegistration,
+    pub registration_of_people: UserRegistration,
     pub console: Console,
     pub log: Log,
     /// Collector of traces. `None` if no traces are recorded.

@@ -41,7 +41,8 @@ pub enum AuditKind {
     GrantsEnded,
     SessionsEnded,
     /// All sessions and grants of a user ended.
-    PersonRevoked,
+    #[serde(rename = "person_revoked")]
+    UserRevoked,
     ClientRegistered,
     ClientChanged,
     ClientDeleted,
@@ -111,7 +112,7 @@ impl AuditKind {
         Self::TokenRevoked,
         Self::GrantsEnded,
         Self::SessionsEnded,
-        Self::PersonRevoked,
+        Self::UserRevoked,
         Self::ClientRegistered,
         Self::ClientChanged,
         Self::ClientDeleted,
@@ -162,7 +163,7 @@ impl AuditKind {
             Self::TokenRevoked => "token_revoked",
             Self::GrantsEnded => "grants_ended",
             Self::SessionsEnded => "sessions_ended",
-            Self::PersonRevoked => "person_revoked",
+            Self::UserRevoked => "person_revoked",
             Self::ClientRegistered => "client_registered",
             Self::ClientChanged => "client_changed",
             Self::ClientDeleted => "client_deleted",
@@ -210,7 +211,8 @@ impl AuditKind {
 #[serde(from = "RecordedActor", into = "RecordedActor")]
 pub enum Actor {
     Stranger,
-    Person,
+    /// User who acts on their own account.
+    User,
     /// Administrator who acts on another user or on an object.
     Administrator(Subject),
     /// Developer who acts on their own client.
@@ -241,7 +243,8 @@ struct RecordedActor {
 #[serde(rename_all = "snake_case")]
 enum ActorName {
     Stranger,
-    Person,
+    #[serde(rename = "person")]
+    User,
     Administrator(Subject),
     Client,
     Operator,
@@ -252,7 +255,7 @@ impl From<RecordedActor> for Actor {
     fn from(recorded: RecordedActor) -> Self {
         match recorded.actor {
             ActorName::Stranger => Self::Stranger,
-            ActorName::Person => Self::Person,
+            ActorName::User => Self::User,
             ActorName::Administrator(subject) if recorded.is_developer => Self::Developer(subject),
             ActorName::Administrator(subject) => Self::Administrator(subject),
             ActorName::Client => Self::Client,
@@ -268,7 +271,7 @@ impl From<Actor> for RecordedActor {
         let (is_developer, is_configuration) = (matches!(actor, Actor::Developer(_)), actor == Actor::Configuration);
         let actor = match actor {
             Actor::Stranger => ActorName::Stranger,
-            Actor::Person => ActorName::Person,
+            Actor::User => ActorName::User,
             Actor::Administrator(subject) | Actor::Developer(subject) => ActorName::Administrator(subject),
             Actor::Client => ActorName::Client,
             Actor::Operator => ActorName::Operator,
@@ -292,7 +295,7 @@ impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stranger => f.write_str("stranger"),
-            Self::Person => f.write_str("person"),
+            Self::User => f.write_str("person"),
             Self::Administrator(subject) => write!(f, "administrator {subject}"),
             Self::Developer(subject) => write!(f, "developer {subject}"),
             Self::Client => f.write_str("client"),
@@ -385,7 +388,7 @@ impl AuditEvent {
             | AuditKind::UserChanged
             | AuditKind::UserEnabled
             | AuditKind::UserDisabled
-            | AuditKind::PersonRevoked
+            | AuditKind::UserRevoked
             | AuditKind::AppPasswordRevoked
             | AuditKind::AppCredentialSet
             | AuditKind::AppCredentialRemoved

@@ -96,7 +96,7 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     {
         ctx.sealgate.store.end_app_session(own.id).await?;
         left = Some(own.subject);
-        let event = ctx.event(AuditKind::SignedOut, Actor::Person).for_subject(own.subject);
+        let event = ctx.event(AuditKind::SignedOut, Actor::User).for_subject(own.subject);
         ctx.sealgate.audit.note(event.in_app(&own.app).in_session(own.parent));
     }
     let answer = answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache();

@@ -115,7 +115,7 @@ impl<'a> AppRequest<'a> {
     /// Returns 403 for an authenticated user. Browsers get a page that names the account and offers
     /// to switch accounts.
     pub(super) fn forbidden(&self, who: Principal<'_>) -> Response {
-        if !self.speaks_to_people() {
+        if !self.answers_with_pages() {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This account has no access to this resource.");
             return error(StatusCode::FORBIDDEN, &refusal);
         }
@@ -134,7 +134,7 @@ impl<'a> AppRequest<'a> {
     /// Browsers get a page with the required level and a link back. If users may add factors
     /// themselves, the page also links to the security page.
     pub(super) fn weak_sign_in(&self, needed: AssuranceLevel, by_themselves: bool, again: &str) -> Response {
-        if !self.speaks_to_people() {
+        if !self.answers_with_pages() {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This resource requires a stronger sign-in.");
             return error(StatusCode::FORBIDDEN, &refusal);
         }
@@ -153,7 +153,7 @@ impl<'a> AppRequest<'a> {
     /// Replaces the JSON of a refusal with a page, if the client shows pages. The application's own
     /// pages may show the page in a frame.
     pub(super) fn as_page(&self, refused: Response, problem: Problem) -> Response {
-        if !self.speaks_to_people() {
+        if !self.answers_with_pages() {
             return refused;
         }
         let page = self.problem(refused.status(), problem).with_challenges_of(&refused);

@@ -83,7 +83,7 @@ pub struct AuditLogPage<'a> {
 /// Field of the audit log's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditField {
-    Person,
+    User,
     /// The first day is invalid.
     From,
     /// The last day is invalid.
@@ -127,7 +127,7 @@ impl EventLine {
     fn actor(&self, t: &Words) -> Option<Markup> {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
-            Actor::Person => Some(t.actor_person()),
+            Actor::User => Some(t.actor_person()),
             Actor::Administrator(_) | Actor::Developer(_) => None,
             Actor::Client => Some(t.actor_client()),
             Actor::Operator => Some(t.actor_operator()),
@@ -172,7 +172,7 @@ impl Words {
             AuditKind::TokenRevoked => self.event_token_revoked(),
             AuditKind::GrantsEnded => self.event_grants_ended(),
             AuditKind::SessionsEnded => self.event_sessions_ended(),
-            AuditKind::PersonRevoked => self.event_person_revoked(),
+            AuditKind::UserRevoked => self.event_person_revoked(),
             AuditKind::ClientRegistered => self.event_client_registered(),
             AuditKind::ClientChanged => self.event_client_changed(),
             AuditKind::ClientDeleted => self.event_client_deleted(),
@@ -330,7 +330,7 @@ mod tests {
             assert!(matches!(Detail::new(t, said), Detail::Words(found) if found.0 == words), "{said}");
         }
         let told = |kind, detail: &str| {
-            let event = AuditEvent::new(UnixTime::from_seconds(1), kind, Actor::Person).with_detail(detail);
+            let event = AuditEvent::new(UnixTime::from_seconds(1), kind, Actor::User).with_detail(detail);
             EventLine { event, administrator: None, subject: None, party: None }.factor(&t).map(|words| words.0)
         };
         for (kind, said, words) in [

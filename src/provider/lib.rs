@@ -232,7 +232,7 @@ const fn page(
         endpoint,
         name,
         methods,
-        recipient: Recipient::People,
+        recipient: Recipient::Users,
         cors: false,
         charged: Some(bucket),
         body: MAX_FORM_BYTES,
@@ -300,7 +300,7 @@ pub fn endpoints_page() -> String {
     let mut page = String::from(ENDPOINTS_HEAD);
     for ProviderRoute { path, methods, recipient, body, .. } in ROUTES {
         let methods: Vec<_> = methods.iter().map(Method::as_str).collect();
-        let errors = if *recipient == Recipient::People { "page" } else { "JSON" };
+        let errors = if *recipient == Recipient::Users { "page" } else { "JSON" };
         // Writing to a String cannot fail.
         let _ = writeln!(page, "| `{path}` | {} | {errors} | {} KiB |", methods.join(", "), body / 1024);
     }
@@ -395,13 +395,13 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
     let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
     // For an unknown path, a browser gets a page, because the user may have mistyped the address.
     if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {
-        ctx.recipient = Recipient::People;
+        ctx.recipient = Recipient::Users;
     }
     let mut response = serve(&ctx, route).await.unwrap_or_else(|failure| failure.into_response(&ctx));
     if route.cors {
         response = response.for_every_origin();
     }
-    if ctx.recipient == Recipient::People
+    if ctx.recipient == Recipient::Users
         && let Some(choice) = ctx.chosen_language()
     {
         response = response.with_cookie(choice);
@@ -418,7 +418,7 @@ fn session_cookie(sealgate: &Sealgate, head: &Parts) -> Option<SessionCookie> {
 async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {
     if route.endpoint == Endpoint::Nothing {
         ctx.charge_page()?;
-        return Err(if ctx.speaks_to_people() {
+        return Err(if ctx.answers_with_pages() {
             NO_PAGE
         } else {
             Failure::json(

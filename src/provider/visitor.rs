@@ -189,7 +189,7 @@ impl Visitor {
 
     /// Returns an audit event caused by the user, to which the caller adds details.
     pub(super) fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
-        ctx.event(kind, Actor::Person).for_subject(self.user.sub).in_session(self.session.value.id)
+        ctx.event(kind, Actor::User).for_subject(self.user.sub).in_session(self.session.value.id)
     }
 
     /// Returns the layout of a page for a signed-in user.

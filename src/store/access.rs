@@ -20,7 +20,7 @@ use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::user::Subject;
 
 /// Returns the number of the counter for this user's records.
-pub(super) fn of_person(subject: Subject) -> u8 {
+pub(super) fn counter_of_user(subject: Subject) -> u8 {
     let [.., last] = *subject.as_bytes();
     last
 }
@@ -176,18 +176,18 @@ fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &
         return;
     }
     let people = before.sign_ins.iter().chain(after.iter().flat_map(|after| &after.sign_ins));
-    moves.extend(people.map(|sign_in| Counter::Person(of_person(sign_in.subject))));
+    moves.extend(people.map(|sign_in| Counter::User(counter_of_user(sign_in.subject))));
 }
 
 /// Returns the counter of the user whose identifier is at the end of this key.
 fn of_key(key: &[u8]) -> Counter {
-    key.last().map_or(Counter::Everything, |byte| Counter::Person(*byte))
+    key.last().map_or(Counter::Everything, |byte| Counter::User(*byte))
 }
 
 /// Returns the counter of the record's owner, or [`Counter::Everything`] if the owner is unknown.
 fn owner<T: DeserializeOwned>(key: &Key, before: Option<&Value>, subject: impl Fn(&T) -> Subject) -> Counter {
     let record = before.and_then(|bytes| read::<T>(key, bytes));
-    record.map_or(Counter::Everything, |record| Counter::Person(of_person(subject(&record))))
+    record.map_or(Counter::Everything, |record| Counter::User(counter_of_user(subject(&record))))
 }
 
 fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
@@ -224,9 +224,9 @@ mod tests {
         let client = table::client(&ClientId::parse("wiki").unwrap());
         assert_eq!(moves(&new(anna())), []);
         assert_eq!(moves(&new(client.clone())), []);
-        assert_eq!(moves(&put(anna())), [Counter::Person(7)]);
+        assert_eq!(moves(&put(anna())), [Counter::User(7)]);
         assert_eq!(moves(&put(client.clone())), [Counter::Clients]);
-        assert_eq!(moves(&delete(anna())), [Counter::Person(7)]);
+        assert_eq!(moves(&delete(anna())), [Counter::User(7)]);
         assert_eq!(moves(&delete(client)), [Counter::Clients]);
         assert_eq!(moves(&put(table::key_ring())), [Counter::Keys]);
         assert_eq!(moves(&put(table::data_key("one"))), []);
@@ -267,18 +267,18 @@ mod tests {
         let used = Some(UnixTime::from_seconds(9));
         assert_eq!(moves(&step(vec![made(1, None)], vec![made(1, used)])), []);
         assert_eq!(moves(&step(vec![made(1, None)], vec![made(1, None), made(2, None)])), []);
-        assert_eq!(moves(&step(vec![made(1, None), made(2, None)], vec![made(2, None)])), [Counter::Person(7)]);
-        assert_eq!(moves(&step(vec![made(1, None)], vec![made(2, None)])), [Counter::Person(7)]);
+        assert_eq!(moves(&step(vec![made(1, None), made(2, None)], vec![made(2, None)])), [Counter::User(7)]);
+        assert_eq!(moves(&step(vec![made(1, None)], vec![made(2, None)])), [Counter::User(7)]);
         assert_eq!(moves(&new(key.clone())), []);
-        assert_eq!(moves(&put(key.clone())), [Counter::Person(7)]);
-        assert_eq!(moves(&delete(key)), [Counter::Person(7)]);
+        assert_eq!(moves(&put(key.clone())), [Counter::User(7)]);
+        assert_eq!(moves(&delete(key)), [Counter::User(7)]);
     }
 
     #[test]
     fn every_change_of_credentials_at_applications_increments_the_counter_of_the_user() {
         let key = table::app_credentials(Subject::from_random([7; 16]));
         for changes in [new(key.clone()), put(key.clone()), delete(key)] {
-            assert_eq!(moves(&changes), [Counter::Person(7)], "{changes:?}");
+            assert_eq!(moves(&changes), [Counter::User(7)], "{changes:?}");
         }
     }
 

@@ -85,7 +85,7 @@ impl Changes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// Records of the users whose identifiers end in this byte.
-    Person(u8),
+    User(u8),
     Clients,
     Keys,
     /// Records that have no other counter.
@@ -99,7 +99,7 @@ impl Counter {
     /// Returns the counter in this slot. Returns `None` for [`Counter::COUNT`] and above.
     pub fn of_slot(slot: usize) -> Option<Self> {
         match slot {
-            0..=255 => u8::try_from(slot).ok().map(Self::Person),
+            0..=255 => u8::try_from(slot).ok().map(Self::User),
             256 => Some(Self::Clients),
             257 => Some(Self::Keys),
             258 => Some(Self::Everything),
@@ -110,7 +110,7 @@ impl Counter {
     /// Returns the slot number of the counter, below [`Counter::COUNT`].
     pub fn slot(self) -> usize {
         match self {
-            Self::Person(byte) => usize::from(byte),
+            Self::User(byte) => usize::from(byte),
             Self::Clients => 256,
             Self::Keys => 257,
             Self::Everything => 258,
@@ -171,8 +171,8 @@ impl Counters {
 
     /// Returns the sum of the counters that concern a user. It changes whenever one of them
     /// changes.
-    pub fn sum(&self, person: u8) -> u64 {
-        sum(person, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))
+    pub fn sum(&self, user: u8) -> u64 {
+        sum(user, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))
     }
 
     /// Returns a copy of all counters, for callers that read records before they know the user.
@@ -197,13 +197,13 @@ pub struct CounterReading(Box<[u64]>);
 
 impl CounterReading {
     /// Returns [`Counters::sum`] of that time.
-    pub fn sum(&self, person: u8) -> u64 {
-        sum(person, |slot| self.0.get(slot).copied().unwrap_or_default())
+    pub fn sum(&self, user: u8) -> u64 {
+        sum(user, |slot| self.0.get(slot).copied().unwrap_or_default())
     }
 }
 
-fn sum(person: u8, value: impl Fn(usize) -> u64) -> u64 {
-    let counters = [Counter::Person(person), Counter::Clients, Counter::Keys, Counter::Everything];
+fn sum(user: u8, value: impl Fn(usize) -> u64) -> u64 {
+    let counters = [Counter::User(user), Counter::Clients, Counter::Keys, Counter::Everything];
     counters.into_iter().map(|counter| value(counter.slot())).sum()
 }
 

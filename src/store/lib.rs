@@ -41,7 +41,7 @@ use sealgate_domain::user::Subject;
 use sealgate_system::trace::{self, SpanDescription, inherit, span};
 
 pub use certificates::{CertificatePart, CertificatePartError};
-pub use cluster::counts::PeopleCount;
+pub use cluster::counts::UserCounts;
 pub use cluster::leases::{Fence, LEASE_LENGTH, Lease, LeaseName};
 pub use error::{Committed, StoreError};
 pub use format::intake::ExportRecord;
@@ -82,7 +82,7 @@ pub struct AccessCounters(engine::CounterReading);
 impl AccessCounters {
     /// Returns the access counter of this user: see [`Store::access_counter`].
     pub fn get(&self, subject: Subject) -> u64 {
-        self.0.sum(access::of_person(subject))
+        self.0.sum(access::counter_of_user(subject))
     }
 }
 
@@ -221,7 +221,7 @@ impl Store {
     /// A cache must read it before the records, and keep it with the decision. If the number has
     /// changed, the records must be read again.
     pub fn access_counter(&self, subject: Subject) -> u64 {
-        self.engine.counters().sum(access::of_person(subject))
+        self.engine.counters().sum(access::counter_of_user(subject))
     }
 
     /// Returns the values of [`Store::access_counter`] for all users at this time.

@@ -4,10 +4,10 @@
 mod cluster;
 mod limits;
 mod mail;
-mod people;
 mod registry;
 mod tls;
 mod traces;
+mod users;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,18 +22,18 @@ use crate::log;
 use cluster::ClusterSeries;
 use limits::LimitSeries;
 use mail::MailSeries;
-use people::FactorSeries;
 use registry::{SECONDS, Series, SeriesRegistry};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::mail::MailKind;
 use tls::TlsSeries;
 use traces::TraceSeries;
+use users::FactorSeries;
 
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
-pub use people::RegistrationOutcome;
-pub use people::{EnrolmentShare, FactorOutcome};
 pub use tls::AcmeOutcome;
+pub use users::RegistrationOutcome;
+pub use users::{EnrolmentShare, FactorOutcome};
 
 /// All metrics of the process.
 pub struct Metrics {

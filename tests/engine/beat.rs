@@ -30,7 +30,7 @@ async fn a_revocation_increments_the_counters_of_other_nodes() {
     let settings = empty_store().await;
     let (a, b) = (node(&named("a", &settings)).await, node(&named("b", &settings)).await);
     let (mine, others) = (a.counters().sum(7), [b.counters().sum(7), b.counters().sum(8)]);
-    commit(&a, moving(Counter::Person(7))).await;
+    commit(&a, moving(Counter::User(7))).await;
     let answered = Instant::now();
     assert!(a.counters().sum(7) > mine, "at once where it was done");
     until("the other knows", || async { b.counters().sum(7) > others[0] }).await;
@@ -44,7 +44,7 @@ async fn a_refused_commit_increments_no_counter() {
     let settings = empty_store().await;
     let a = node(&settings).await;
     commit(&a, put(b"k", b"v")).await;
-    let moves = vec![Counter::Everything, Counter::Person(7)];
+    let moves = vec![Counter::Everything, Counter::User(7)];
     let refused = Changes { expect: vec![absent(b"k")], moves, ..put(b"k", b"w") };
     assert_eq!(commit(&a, refused).await, Outcome::Conflict);
     let count = "SELECT count(*) FROM counter WHERE n <> 0";
@@ -121,7 +121,7 @@ async fn a_decision_that_is_outdated_by_a_pause_is_discarded() {
     let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
     let basis = store.basis().unwrap();
     let sum = engine.counters().sum(7);
-    commit(&other, moving(Counter::Person(7))).await;
+    commit(&other, moving(Counter::User(7))).await;
     until("it is known", || async { engine.counters().sum(7) > sum }).await;
     // The basis is valid for the time of its heartbeat; then only the counters count.
     until("it is refused", || async { store.ensure_current(&basis).is_err() }).await;

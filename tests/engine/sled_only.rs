@@ -392,7 +392,7 @@ async fn a_commit_applied_after_its_deadline_increments_its_counter() {
     let engine = place.open_with(options, 1024, Arc::new(())).unwrap();
     let (mut committed, mut unknown, mut withdrawn) = (0, 0, Vec::new());
     for number in 0..200_u32 {
-        let mut changes = Changes { moves: vec![Counter::Person(7)], ..put(&number.to_be_bytes(), b"v") };
+        let mut changes = Changes { moves: vec![Counter::User(7)], ..put(&number.to_be_bytes(), b"v") };
         // Writing this takes longer than the deadline, up to two milliseconds with the runtime's
         // timer.
         changes.put.extend((0..100).map(|part| (vec![b'l', part], vec![part; 8192])));

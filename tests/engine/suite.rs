@@ -455,7 +455,7 @@ async fn a_commit_moves_the_counters_that_it_names_and_a_conflict_none(engine: A
     let changes = Changes { expect: vec![value(b"k", b"other")], moves: vec![Counter::Everything], ..put(b"k", b"x") };
     assert_eq!(commit(&*engine, changes).await, Outcome::Conflict);
     assert_eq!((sums(), counters.total()), (before, total), "nothing happened");
-    let moves = vec![Counter::Person(7)];
+    let moves = vec![Counter::User(7)];
     commit(&*engine, Changes { moves, ..put(b"k", b"w") }).await;
     // Once here, and in a shared store once more when this node reads it.
     assert!(counters.total() > total && counters.sum(7) > before[0] && counters.sum(8) == before[1], "hers alone");
@@ -478,7 +478,7 @@ async fn a_read_before_a_change_has_the_earlier_counter_sum(engine: Arc<dyn Engi
         tokio::spawn(async move {
             let mut answered = vec![0];
             for number in 1..=CHANGES {
-                let moves = vec![Counter::Person(7)];
+                let moves = vec![Counter::User(7)];
                 commit(&*engine, Changes { moves, ..put(b"k", &number.to_be_bytes()) }).await;
                 answered.push(engine.counters().sum(7));
             }

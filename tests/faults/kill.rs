@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sealgate_admin as admin;
-use sealgate_admin::Person;
+use sealgate_admin::UserRef;
 use sealgate_admin::command::{Command, UserCommand};
 use sealgate_config::SledConfig;
 use sealgate_domain::secret::Secret;
@@ -182,8 +182,8 @@ async fn change_passwords(
 ) -> Seen {
     let mut number = from;
     while !stop.load(Ordering::SeqCst) {
-        let person = Person::parse(OTHER).unwrap();
-        let set = UserCommand::SetPassword { person, password: Secret::new(password(number + 1)).into() };
+        let person = UserRef::parse(OTHER).unwrap();
+        let set = UserCommand::SetPassword { user: person, password: Secret::new(password(number + 1)).into() };
         if admin::ask(&socket, &store, &Command::User(set)).await.is_err() {
             return Seen::Passwords(number, true);
         }

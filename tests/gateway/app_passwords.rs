@@ -230,7 +230,7 @@ async fn revoked_tokens_and_tokens_of_disabled_users_end_at_once() {
     store.change_user(world.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
     answer(&other).await.arrived();
     store
-        .revoke_person(world.anna.sub, sealgate_domain::grant::EndReason::Administrator, world.clock.now())
+        .revoke_user(world.anna.sub, sealgate_domain::grant::EndReason::Administrator, world.clock.now())
         .await
         .unwrap();
     assert_challenged(&answer(&other).await);

@@ -370,7 +370,7 @@ async fn a_mail_dropped_by_a_full_outbox_is_counted() {
     move_to(&browser, "anna@new.test").await;
     assert_eq!(mailbox::dropped(&provider.sealgate, "address_wanted"), 1);
     let set = json!({ "user": { "set": {
-        "person": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
+        "user": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
     execute(&Directory::new(&provider.sealgate), command).await.unwrap();

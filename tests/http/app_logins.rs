@@ -216,7 +216,7 @@ async fn a_name_and_password_are_stored_replaced_and_removed() {
     for (kind, count) in [(AuditKind::AppCredentialSet, 2), (AuditKind::AppCredentialRemoved, 1)] {
         let events = events(&provider, kind).await;
         let expected = |event: &AuditEvent| {
-            event.app.as_deref() == Some("wiki") && event.subject == Some(anna) && event.actor == Actor::Person
+            event.app.as_deref() == Some("wiki") && event.subject == Some(anna) && event.actor == Actor::User
         };
         assert!(events.iter().all(expected), "{events:?}");
         assert_eq!(events.iter().map(|event| event.count).sum::<u64>(), count, "{kind:?}");

@@ -174,7 +174,7 @@ async fn changes_of_the_own_account_are_audited() {
         };
         let event = &all[0].event;
         assert_eq!((all.len(), event.kind, event.detail.as_deref()), (before + 1, kind, detail));
-        assert_eq!((event.actor, event.subject), (Actor::Person, Some(provider.anna.sub)));
+        assert_eq!((event.actor, event.subject), (Actor::User, Some(provider.anna.sub)));
         assert!(event.address.is_some() && event.request_id.is_some() && event.session.is_some(), "{event:?}");
     }
 }

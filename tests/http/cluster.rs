@@ -140,7 +140,7 @@ async fn one_of_two_nodes_counts_users_for_both() {
         nodes.iter().map(|node| tokio::spawn(enrolment::run(Arc::clone(node), stopped.clone()))).collect();
     until("both know", async || nodes.iter().all(|node| node.enrolment.last().is_some())).await;
     assert_eq!(provider.sealgate.enrolment.last(), other.enrolment.last());
-    assert_eq!(other.enrolment.last().unwrap().0.people(), 2);
+    assert_eq!(other.enrolment.last().unwrap().0.users(), 2);
     assert_eq!(nodes.iter().filter(|node| holds(node, "people")).count(), 1);
     stop.send(true).unwrap();
     for counting in counting {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate_admin::command::{Command, UserCommand};
-use sealgate_admin::{Directory, Person, execute};
+use sealgate_admin::{Directory, UserRef, execute};
 use sealgate_domain::secret::Secret;
 use sealgate_store::engine::{Changes, Engine, Outcome};
 use sealgate_system::clock::Clock as _;
@@ -29,15 +29,15 @@ async fn open_revocations(provider: &Provider) -> usize {
 }
 
 /// Runs the command while no session can be ended, and starts again.
-async fn interrupted(command: impl FnOnce(Person) -> UserCommand) -> (Provider, Arc<Meddler>) {
+async fn interrupted(command: impl FnOnce(UserRef) -> UserCommand) -> (Provider, Arc<Meddler>) {
     let (provider, meddler) = Provider::meddled().await;
     {
         let thief = with_anna(&provider).await;
         meddler.fail(Some(SESSION));
-        let command = Command::User(command(Person::Sub(provider.anna.sub)));
+        let command = Command::User(command(UserRef::Sub(provider.anna.sub)));
         assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
         start_again(&provider, &meddler).await;
-        let enable = Command::User(UserCommand::Enable(Person::Sub(provider.anna.sub)));
+        let enable = Command::User(UserCommand::Enable(UserRef::Sub(provider.anna.sub)));
         execute(&Directory::new(&provider.sealgate), enable).await.unwrap();
         assert!(is_login(&thief.open("/account").await), "the session goes on");
     }
@@ -46,12 +46,12 @@ async fn interrupted(command: impl FnOnce(Person) -> UserCommand) -> (Provider, 
 
 #[tokio::test]
 async fn an_interrupted_password_reset_by_an_administrator_is_completed() {
-    interrupted(|person| UserCommand::SetPassword { person, password: Secret::new(NEW).into() }).await;
+    interrupted(|user| UserCommand::SetPassword { user, password: Secret::new(NEW).into() }).await;
 }
 
 #[tokio::test]
 async fn an_interrupted_disabling_is_completed() {
-    interrupted(|person| UserCommand::Disable(person.into())).await;
+    interrupted(|user| UserCommand::Disable(user.into())).await;
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn an_interrupted_factor_reset_is_completed() {
 
 #[tokio::test]
 async fn an_interrupted_revocation_is_completed() {
-    let (provider, _) = interrupted(|person| UserCommand::Revoke(person.into())).await;
+    let (provider, _) = interrupted(|user| UserCommand::Revoke(user.into())).await;
     assert_eq!(open_revocations(&provider).await, 0, "completed work is not repeated at each start");
 }
 
@@ -124,8 +124,8 @@ async fn the_sweeper_completes_an_interrupted_revocation() {
     let (provider, meddler) = Provider::meddled().await;
     let thief = with_anna(&provider).await;
     meddler.fail(Some(SESSION));
-    let person = Person::Sub(provider.anna.sub);
-    let command = Command::User(UserCommand::SetPassword { person, password: Secret::new(NEW).into() });
+    let user = UserRef::Sub(provider.anna.sub);
+    let command = Command::User(UserCommand::SetPassword { user, password: Secret::new(NEW).into() });
     assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let sweep = async || provider.sealgate.store.sweep(provider.clock.now(), 64).await.unwrap();
@@ -143,8 +143,8 @@ async fn a_damaged_record_does_not_block_other_revocations() {
     let (provider, meddler) = Provider::meddled().await;
     let thief = with_anna(&provider).await;
     meddler.fail(Some(SESSION));
-    let person = Person::Sub(provider.anna.sub);
-    let command = Command::User(UserCommand::SetPassword { person, password: Secret::new(NEW).into() });
+    let user = UserRef::Sub(provider.anna.sub);
+    let command = Command::User(UserCommand::SetPassword { user, password: Secret::new(NEW).into() });
     assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let open = provider.engine.scan(b"O", None, 9).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_damaged_session_does_not_prevent_the_start() {
     let (provider, meddler) = Provider::meddled().await;
     with_anna(&provider).await;
     meddler.fail(Some(SESSION));
-    let command = Command::User(UserCommand::Revoke(Person::Sub(provider.anna.sub).into()));
+    let command = Command::User(UserCommand::Revoke(UserRef::Sub(provider.anna.sub).into()));
     assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let sessions = provider.engine.scan(&[SESSION], None, 9).await.unwrap();

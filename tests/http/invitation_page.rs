@@ -152,8 +152,7 @@ async fn an_invitation_link_ends_when_the_account_changes() {
             "resent" => drop(change(&provider, NEW, "resend").await.unwrap()),
             "withdrawn" => drop(change(&provider, NEW, "revoke").await.unwrap()),
             "password" => {
-                let set =
-                    json!({ "set_password": { "person": person, "password": "seven green bottles on the wall" } });
+                let set = json!({ "set_password": { "user": person, "password": "seven green bottles on the wall" } });
                 drop(command(&provider, set).await.unwrap());
             }
             "disabled" => {
@@ -161,7 +160,7 @@ async fn an_invitation_link_ends_when_the_account_changes() {
                 drop(command(&provider, json!({ "enable": person })).await.unwrap());
             }
             "address" => {
-                let set = json!({ "set": { "person": person, "changes": { "email": "other@example.test" } } });
+                let set = json!({ "set": { "user": person, "changes": { "email": "other@example.test" } } });
                 drop(command(&provider, set).await.unwrap());
             }
             "revoked" => drop(command(&provider, json!({ "revoke": person })).await.unwrap()),
@@ -170,7 +169,7 @@ async fn an_invitation_link_ends_when_the_account_changes() {
                 invite(&provider, NEW).await.unwrap();
             }
             _ => {
-                let set = json!({ "set": { "person": person, "changes": { "name": "Ceren K." } } });
+                let set = json!({ "set": { "user": person, "changes": { "name": "Ceren K." } } });
                 drop(command(&provider, set).await.unwrap());
             }
         }

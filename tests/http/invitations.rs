@@ -52,12 +52,12 @@ pub(crate) async fn invite(provider: &Provider, email: &str) -> Result<Value, Ve
 pub(crate) async fn invite_to(provider: &Provider, email: &str, app: Option<&str>) -> Result<Value, Vec<String>> {
     let invitee = json!({ "email": email, "username": null, "name": "Ceren Kaya", "phone": null, "picture": null,
         "roles": [], "groups": ["staff"], "app": app });
-    command(provider, json!({ "invite_person": invitee })).await
+    command(provider, json!({ "invite_user": invitee })).await
 }
 
 pub(crate) async fn change(provider: &Provider, email: &str, change: &str) -> Result<Value, Vec<String>> {
     let person = json!({ "email": email });
-    let arguments = if change == "resend" { json!({ "person": person }) } else { person };
+    let arguments = if change == "resend" { json!({ "user": person }) } else { person };
     command(provider, json!({ format!("{change}_invitation"): arguments })).await
 }
 

@@ -52,7 +52,7 @@ async fn a_possibly_copied_key_and_a_new_application_password_are_notified() {
     let provider = Provider::with(MAIL).await;
     for (kind, actor, notice) in [
         (AuditKind::KeyMayBeCopied, Actor::Stranger, Notice::KeyMayBeCopied),
-        (AuditKind::AppPasswordCreated, Actor::Person, Notice::AppPasswordCreated),
+        (AuditKind::AppPasswordCreated, Actor::User, Notice::AppPasswordCreated),
     ] {
         let event = AuditEvent::new(provider.clock.now(), kind, actor);
         provider.sealgate.audit.note(event.for_subject(provider.anna.sub));
@@ -64,7 +64,7 @@ async fn a_possibly_copied_key_and_a_new_application_password_are_notified() {
 async fn a_stored_password_for_an_application_is_notified() {
     let provider = Provider::with(MAIL).await;
     for (kind, actor, notice) in [
-        (AuditKind::AppCredentialSet, Actor::Person, Notice::AppCredentialSet),
+        (AuditKind::AppCredentialSet, Actor::User, Notice::AppCredentialSet),
         (AuditKind::AppCredentialSet, Actor::Operator, Notice::AdministratorActed),
         (AuditKind::AppCredentialRemoved, Actor::Administrator(provider.ben.sub), Notice::AdministratorActed),
     ] {
@@ -74,7 +74,7 @@ async fn a_stored_password_for_an_application_is_notified() {
         // Another message of the same kind is delayed for an hour.
         provider.wait(3600);
     }
-    let event = AuditEvent::new(provider.clock.now(), AuditKind::AppCredentialRemoved, Actor::Person);
+    let event = AuditEvent::new(provider.clock.now(), AuditKind::AppCredentialRemoved, Actor::User);
     provider.sealgate.audit.note(event.for_subject(provider.anna.sub));
     assert_eq!(told(&provider).await, (Vec::new(), 0));
 }
@@ -117,7 +117,7 @@ async fn notices_of_one_kind_are_sent_at_once_and_then_counted_for_an_hour() {
 async fn a_damaged_user_record_does_not_block_other_notifications() {
     let provider = Provider::with(MAIL).await;
     let happened = |person| {
-        let event = AuditEvent::new(provider.clock.now(), AuditKind::FactorRemoved, Actor::Person);
+        let event = AuditEvent::new(provider.clock.now(), AuditKind::FactorRemoved, Actor::User);
         provider.sealgate.audit.note(event.for_subject(person));
     };
     let damaged = [b"b", &provider.anna.sub.as_bytes()[..], b"factor_removed"].concat();

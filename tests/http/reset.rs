@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealgate::app::mail_lookup::{self, MAX_DELAY};
 use sealgate_admin::command::{Command, UserCommand};
-use sealgate_admin::{Directory, Person, execute};
+use sealgate_admin::{Directory, UserRef, execute};
 use sealgate_config::Language;
 use sealgate_core::password::hash_blocking;
 use sealgate_domain::account_links::{AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE};
@@ -99,7 +99,7 @@ fn assert_done(page: &Reply) {
 /// leaves none.
 #[tokio::test]
 async fn a_reset_link_ends_with_the_commit_that_disables_or_revokes() {
-    type Ending = fn(Person) -> UserCommand;
+    type Ending = fn(UserRef) -> UserCommand;
     let endings: [Ending; 3] = [
         |person| UserCommand::Disable(person.into()),
         |person| UserCommand::Revoke(person.into()),
@@ -112,7 +112,7 @@ async fn a_reset_link_ends_with_the_commit_that_disables_or_revokes() {
         let _session = with_anna(&provider).await;
         // No session can be ended, so that the rest of the revocation fails.
         meddler.fail(Some(b's'));
-        let command = Command::User(ending(Person::Sub(provider.anna.sub)));
+        let command = Command::User(ending(UserRef::Sub(provider.anna.sub)));
         assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
         provider.sealgate.store.change_user(provider.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
         assert_over(&open(&provider.browser(), &token).await);
@@ -474,7 +474,7 @@ async fn a_reset_link_ends_with_the_address_or_the_users_access() {
     provider
         .sealgate
         .store
-        .revoke_person(provider.anna.sub, EndReason::Administrator, provider.clock.now())
+        .revoke_user(provider.anna.sub, EndReason::Administrator, provider.clock.now())
         .await
         .unwrap();
     assert_over(&open(&provider.browser(), &token).await);

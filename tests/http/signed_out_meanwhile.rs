@@ -37,7 +37,7 @@ async fn rows(provider: &Provider, table: u8) -> Vec<(Key, Value)> {
 /// Revokes all of Anna's sessions and tokens, as an administrator does.
 async fn revoke(provider: &Provider) {
     let now = provider.clock.now();
-    provider.sealgate.store.revoke_person(provider.anna.sub, EndReason::Administrator, now).await.unwrap();
+    provider.sealgate.store.revoke_user(provider.anna.sub, EndReason::Administrator, now).await.unwrap();
 }
 
 /// Stops the request before its commit to the table (after `skip` commits), ends the session by

@@ -335,7 +335,7 @@ async fn an_administrators_change_is_notified_but_cannot_be_undone() {
     let thief = with_anna(&provider).await;
     let link = taken_to(&thief, &provider, "thief@evil.test").await;
     let set = json!({ "user": { "set": {
-        "person": { "email": "thief@evil.test" }, "changes": { "email": "anna@safe.test" },
+        "user": { "email": "thief@evil.test" }, "changes": { "email": "anna@safe.test" },
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
     execute(&Directory::new(&provider.sealgate), command).await.unwrap();
@@ -351,7 +351,7 @@ async fn an_administrators_change_is_notified_but_cannot_be_undone() {
 async fn an_administrators_change_without_a_queued_notification_is_not_made() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
     let set = json!({ "user": { "set": {
-        "person": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
+        "user": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
     // The outbox cannot be written.

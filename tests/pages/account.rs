@@ -150,12 +150,12 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     };
     let address = Some([192, 0, 2, 7]);
     let events = [
-        event(AuditKind::SignedIn, Actor::Person, address, 1, Some(client)),
-        event(AuditKind::SignInFailed, Actor::Person, None, 3, None),
+        event(AuditKind::SignedIn, Actor::User, address, 1, Some(client)),
+        event(AuditKind::SignInFailed, Actor::User, None, 3, None),
         event(AuditKind::PasswordChanged, Actor::Operator, address, 1, Some(client)),
         EventLine {
-            event: AuditEvent::new(AT, AuditKind::FactorAdded, Actor::Person).with_detail(format!("passkey {person}")),
-            ..event(AuditKind::FactorAdded, Actor::Person, None, 1, None)
+            event: AuditEvent::new(AT, AuditKind::FactorAdded, Actor::User).with_detail(format!("passkey {person}")),
+            ..event(AuditKind::FactorAdded, Actor::User, None, 1, None)
         },
     ];
     let next = Some("/account/activity?after=x");

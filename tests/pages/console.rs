@@ -17,8 +17,8 @@ use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
     AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, ConfirmPage,
-    GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, PersonAppLogins, PersonFactors,
-    PersonInvitation, ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage,
+    GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, ResetState, SettingsPage,
+    TrialPage, TrialProblem, UserAppLogins, UserFactor, UserFactors, UserField, UserInvitation, UserLine, UserPage,
     UsersPage,
 };
 use sealgate_pages::{
@@ -208,9 +208,9 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
             own: false,
             typed: None,
             sessions: &[],
-            factors: PersonFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
-            invitation: PersonInvitation::default(),
-            app_logins: Some(PersonAppLogins { lines, apps, app: "wiki", username: sample.person, fault }),
+            factors: UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
+            invitation: UserInvitation::default(),
+            app_logins: Some(UserAppLogins { lines, apps, app: "wiki", username: sample.person, fault }),
             may_send_reset_link: false,
             password: None,
             link: None,
@@ -276,9 +276,9 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-new-taken", page(&[UserField::EmailTaken, UserField::UsernameTaken]));
 
     let sessions = [Sample::session(1, "curl/8.5.0")];
-    let none = PersonFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
+    let none = UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
     let page = |user, own, sessions, password, faults| {
-        let (link, factors, invitation) = (None, none, PersonInvitation::default());
+        let (link, factors, invitation) = (None, none, UserInvitation::default());
         html(&UserPage {
             inside: inside(),
             csrf,
@@ -317,7 +317,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             typed: None,
             sessions,
             factors,
-            invitation: PersonInvitation::default(),
+            invitation: UserInvitation::default(),
             app_logins: None,
             may_send_reset_link: false,
             password,
@@ -325,17 +325,17 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             faults,
         })
     };
-    let all_of_them = PersonFactors { lines: &factors, recovery_left: Some(2), blocked: true, ..none };
+    let all_of_them = UserFactors { lines: &factors, recovery_left: Some(2), blocked: true, ..none };
     add("console-user-factors", factors_page(all_of_them, false, None));
     add("console-user-factors-own", factors_page(all_of_them, true, None));
-    let reset = PersonFactors { reset: Some(ResetState::Open { until: AT }), ..none };
+    let reset = UserFactors { reset: Some(ResetState::Open { until: AT }), ..none };
     let link =
         Some("https://id.example.com/oauth/enrolment?token=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     add("console-user-factors-link", factors_page(reset, false, link));
-    let late = PersonFactors { reset: Some(ResetState::Late), ..none };
+    let late = UserFactors { reset: Some(ResetState::Late), ..none };
     add("console-user-factors-late", factors_page(late, false, None));
     let invited = |state, until, may_send| {
-        let invitation = PersonInvitation { state, until, may_send };
+        let invitation = UserInvitation { state, until, may_send };
         html(&UserPage {
             inside: inside(),
             csrf,
@@ -447,7 +447,7 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let named = |id: &str, name: &str| Named { id: id.into(), name: Some(name.into()), has_page: true };
     let actors = [
         Actor::Stranger,
-        Actor::Person,
+        Actor::User,
         Actor::Administrator(Sample::sub()),
         Actor::Client,
         Actor::Operator,
@@ -490,7 +490,7 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let (previous, next) = (Some("/console/audit?zone=0"), Some("/console/audit?after=x"));
     add("console-audit", page(&events, previous, next, &[]));
     add("console-audit-none", page(&[], None, None, &[]));
-    add("console-audit-wrong", page(&events, previous, next, &[AuditField::Person, AuditField::From, AuditField::To]));
+    add("console-audit-wrong", page(&events, previous, next, &[AuditField::User, AuditField::From, AuditField::To]));
     all
 }
 

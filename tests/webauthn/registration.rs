@@ -237,7 +237,7 @@ fn the_answer_must_be_the_json_of_a_credential() {
 fn a_refusal_names_the_responsible_party() {
     for (error, blame) in [
         (CeremonyError::NotAKey, CeremonyBlame::Client),
-        (CeremonyError::NotVerified, CeremonyBlame::Person),
+        (CeremonyError::NotVerified, CeremonyBlame::User),
         (CeremonyError::OtherOrigin, CeremonyBlame::Misuse),
         (CeremonyError::SignCount { presented: 1 }, CeremonyBlame::Misuse),
     ] {

@@ -38,7 +38,7 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::TokenRevoked => "a client revoked a token",
         AuditKind::GrantsEnded => "grants ended, with their tokens",
         AuditKind::SessionsEnded => "sessions ended",
-        AuditKind::PersonRevoked => "all sessions and grants of a user ended",
+        AuditKind::UserRevoked => "all sessions and grants of a user ended",
         AuditKind::ClientRegistered => "a client was created or registered itself",
         AuditKind::ClientChanged => "a client was changed",
         AuditKind::ClientDeleted => "a client was deleted",

@@ -44,7 +44,7 @@ pub enum Body {
 pub enum Recipient {
     /// Programs: errors are JSON.
     Programs,
-    People,
+    Users,
     /// Programs or users, depending on the request's header fields.
     Sender,
 }
@@ -216,10 +216,10 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Returns whether errors are pages instead of JSON.
-    pub fn speaks_to_people(&self) -> bool {
+    pub fn answers_with_pages(&self) -> bool {
         match self.recipient {
             Recipient::Programs => false,
-            Recipient::People => true,
+            Recipient::Users => true,
             Recipient::Sender => self.reads_pages(),
         }
     }
@@ -252,7 +252,7 @@ impl<'a> RequestContext<'a> {
     /// It has the language of the request only if the user performed the action.
     pub fn notice_context(&self, notice: Notice, actor: Actor) -> NoticeContext {
         let RequestOrigin { browser, system, .. } = self.request_origin();
-        let language = (actor == Actor::Person).then(|| self.language());
+        let language = (actor == Actor::User).then(|| self.language());
         NoticeContext { notice, language, browser, system }
     }
 

@@ -169,7 +169,7 @@ const FAILED: Refusal = Refusal::new(ErrorCode::ServerError, "The service failed
 impl RequestContext<'_> {
     /// Returns a refusal: a page for users, JSON for programs.
     pub fn refuse(&self, status: StatusCode, refusal: &Refusal, problem: Problem) -> Response {
-        if self.speaks_to_people() { self.problem(status, problem) } else { error(status, refusal) }
+        if self.answers_with_pages() { self.problem(status, problem) } else { error(status, refusal) }
     }
 }
 

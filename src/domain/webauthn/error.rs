@@ -112,7 +112,7 @@ pub enum CeremonyBlame {
     /// The browser, authenticator or script violates the specification.
     Client,
     /// The user, with another key or its PIN.
-    Person,
+    User,
     /// The answer is well-formed, but was created for another purpose. This is an attack or an
     /// error in the configuration.
     Misuse,
@@ -138,7 +138,7 @@ impl CeremonyError {
             | Self::IdLength
             | Self::OtherId => CeremonyBlame::Client,
             Self::NotPresent | Self::NotVerified | Self::NotAPasskey | Self::NotTheirs | Self::NoUserHandle => {
-                CeremonyBlame::Person
+                CeremonyBlame::User
             }
             Self::OtherCeremony
             | Self::OtherChallenge

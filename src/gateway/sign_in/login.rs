@@ -464,7 +464,7 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
         expires_at: parent.expires_at,
     };
     store.begin_app_session(&session).await?;
-    let event = ctx.event(AuditKind::AppSignedIn, Actor::Person).for_subject(session.subject);
+    let event = ctx.event(AuditKind::AppSignedIn, Actor::User).for_subject(session.subject);
     ctx.sealgate.audit.note(event.in_app(&session.app).in_session(session.parent));
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }

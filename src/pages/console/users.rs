@@ -144,10 +144,10 @@ pub struct UserPage<'a> {
     /// Input to show in place of the user's groups and roles.
     pub typed: Option<TypedUser<'a>>,
     pub sessions: &'a [Session],
-    pub factors: PersonFactors<'a>,
-    pub invitation: PersonInvitation,
+    pub factors: UserFactors<'a>,
+    pub invitation: UserInvitation,
     /// Names at applications. `None` if there are none and no application takes them.
-    pub app_logins: Option<PersonAppLogins<'a>>,
+    pub app_logins: Option<UserAppLogins<'a>>,
     /// Whether a link to set a new password can be mailed to the user.
     pub may_send_reset_link: bool,
     /// New password, shown once.
@@ -169,7 +169,7 @@ pub struct TypedUser<'a> {
 
 /// Names and passwords of a user at applications. The page never contains a stored password.
 #[derive(Debug, Clone, Copy)]
-pub struct PersonAppLogins<'a> {
+pub struct UserAppLogins<'a> {
     /// Applications for which a name and password are stored.
     pub lines: &'a [AppLoginLine<'a>],
     /// Applications for which an administrator can set them: names and titles. If empty, there is
@@ -182,7 +182,7 @@ pub struct PersonAppLogins<'a> {
     pub fault: Option<AppLoginFault>,
 }
 
-impl PersonAppLogins<'_> {
+impl UserAppLogins<'_> {
     fn blames(&self, fault: AppLoginFault) -> bool {
         self.fault == Some(fault)
     }
@@ -190,7 +190,7 @@ impl PersonAppLogins<'_> {
 
 /// State of a user's invitation, and whether a link can be sent.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PersonInvitation {
+pub struct UserInvitation {
     /// State, with the time of sending or acceptance.
     pub state: Option<(InvitationState, UnixTime)>,
     /// Expiry of the link.
@@ -201,7 +201,7 @@ pub struct PersonInvitation {
 
 /// Factors of a user besides the password.
 #[derive(Debug, Clone, Copy)]
-pub struct PersonFactors<'a> {
+pub struct UserFactors<'a> {
     /// Factors in the order of their addition.
     pub lines: &'a [FactorLine<'a>],
     /// Number of unused recovery codes, if the user has recovery codes.
@@ -211,7 +211,7 @@ pub struct PersonFactors<'a> {
     pub reset: Option<ResetState>,
 }
 
-impl PersonInvitation {
+impl UserInvitation {
     /// Returns the link's expiry, or `sent` if there is none.
     fn end<'a>(&'a self, sent: &'a UnixTime) -> &'a UnixTime {
         self.until.as_ref().unwrap_or(sent)

@@ -34,7 +34,7 @@ const KINDS: [AuditKind; 35] = [
     AuditKind::ReuseDetected,
     AuditKind::GrantsEnded,
     AuditKind::SessionsEnded,
-    AuditKind::PersonRevoked,
+    AuditKind::UserRevoked,
     AuditKind::UserChanged,
     AuditKind::UserDisabled,
     AuditKind::UserEnabled,
@@ -94,12 +94,9 @@ impl EventNames {
         };
         let administrator = match event.actor {
             Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.person(ctx, subject).await?),
-            Actor::Stranger
-            | Actor::Person
-            | Actor::Client
-            | Actor::Operator
-            | Actor::Server
-            | Actor::Configuration => None,
+            Actor::Stranger | Actor::User | Actor::Client | Actor::Operator | Actor::Server | Actor::Configuration => {
+                None
+            }
         };
         let party = match &event.client {
             // The name of the provider's own pages would add nothing to the event.

@@ -49,8 +49,8 @@ async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMa
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     let mut found: BTreeMap<ClientId, Application> = BTreeMap::new();
     let consents = store.consents_page(subject, None, MAX_READ).await?;
-    let of_person = GrantFilter { subject: Some(subject), ..GrantFilter::default() };
-    let grants = store.grants(&of_person, None, MAX_READ).await?.grants;
+    let of_user = GrantFilter { subject: Some(subject), ..GrantFilter::default() };
+    let grants = store.grants(&of_user, None, MAX_READ).await?.grants;
     let live = grants.into_iter().filter(|grant| ctx.now < grant.expires_at);
     // Deleting a client ends its grants, so a live grant belongs to the current client of that id.
     let given = consents.into_iter().map(|consent| (consent.client.clone(), consent.scope, consent.at, Some(consent)));

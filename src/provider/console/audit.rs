@@ -122,7 +122,7 @@ impl Typed {
                 None => ctx.sealgate.store.user_by_sign_in_name(&self.person).await?.map(|user| user.sub),
             };
             if filter.subject.is_none() {
-                faults.push(AuditField::Person);
+                faults.push(AuditField::User);
             }
         }
         if !self.from.is_empty() {

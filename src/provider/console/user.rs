@@ -14,7 +14,7 @@ use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin::answer::ShownSecret;
 use sealgate_admin::command::{AppLoginCommand, Command, SessionCommand, UserCommand};
-use sealgate_admin::{Answer, Person};
+use sealgate_admin::{Answer, UserRef};
 use sealgate_config::App;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -32,8 +32,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::console::{
-    GuardedChange, PersonAppLogins, PersonFactors, PersonInvitation, ResetState, TypedUser, UserFactor, UserField,
-    UserPage,
+    GuardedChange, ResetState, TypedUser, UserAppLogins, UserFactor, UserFactors, UserField, UserInvitation, UserPage,
 };
 use sealgate_pages::{AppLoginFault, AppLoginLine, ConsoleRole, Done, Problem, html};
 use sealgate_store::RenameOutcome;
@@ -52,7 +51,7 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         return show(ctx, console_user, &user, &UserNotes { shown: Some(&shown), ..UserNotes::default() }).await;
     }
     let form = console_user.form(ctx)?;
-    let person = Person::Sub(user.sub);
+    let named = UserRef::Sub(user.sub);
     let own = is_own(console_user, &user);
     if let Some(session) = form.one("session")? {
         return end_session(ctx, console_user, &user, session).await;
@@ -69,22 +68,22 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     }
     match action {
         Some("save") => save(ctx, console_user, &user, &form).await,
-        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(person.into()), Done::UserRevoked).await,
+        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(named.into()), Done::UserRevoked).await,
         // Administrators cannot disable themselves, because there may be no other administrator.
-        Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person.into()), Done::User).await,
-        Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
+        Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(named.into()), Done::User).await,
+        Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(named), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
         Some("send-reset-link") => send_reset_link(ctx, console_user, &user).await,
         Some("resend-invitation") => {
-            let resend = UserCommand::ResendInvitation { person, print_link: false };
+            let resend = UserCommand::ResendInvitation { user: named, print_link: false };
             run(ctx, console_user, &user, resend, Done::UserInvited).await
         }
         Some("withdraw-invitation") => {
-            let withdraw = UserCommand::RevokeInvitation(person);
+            let withdraw = UserCommand::RevokeInvitation(named);
             run(ctx, console_user, &user, withdraw, Done::InvitationWithdrawn).await
         }
         Some("unblock-factors") => {
-            let unblock = UserCommand::UnblockFactors(person);
+            let unblock = UserCommand::UnblockFactors(named);
             run(ctx, console_user, &user, unblock, Done::User).await
         }
         // Administrators enter their own on the account page, which requires a recent sign-in.
@@ -238,8 +237,8 @@ async fn set_app_login(
         let typed = TypedAppLogin { app, username, fault: Some(fault) };
         return show(ctx, console_user, user, &UserNotes { app_login: typed, ..UserNotes::default() }).await;
     }
-    let (person, app, username) = (Person::Sub(user.sub), app.to_owned(), username.to_owned());
-    let set = AppLoginCommand::Set { person, app, username, password: password.into() };
+    let (named, app, username) = (UserRef::Sub(user.sub), app.to_owned(), username.to_owned());
+    let set = AppLoginCommand::Set { user: named, app, username, password: password.into() };
     run(ctx, console_user, user, UserCommand::AppLogin(set), Done::User).await
 }
 
@@ -253,7 +252,7 @@ async fn remove_app_login(
     if ctx.sealgate.store.app_credentials(user.sub).await?.find(app).is_none() {
         return Ok(back(ctx, user, Done::User));
     }
-    let remove = AppLoginCommand::Remove { person: Person::Sub(user.sub), app: app.to_owned() };
+    let remove = AppLoginCommand::Remove { user: UserRef::Sub(user.sub), app: app.to_owned() };
     run(ctx, console_user, user, UserCommand::AppLogin(remove), Done::User).await
 }
 
@@ -276,7 +275,7 @@ async fn reset_password(
 ) -> Result<Response, Failure> {
     let work = Box::pin(async {
         let password = new_password(ctx);
-        let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone().into() };
+        let set = UserCommand::SetPassword { user: UserRef::Sub(user.sub), password: password.clone().into() };
         execute(ctx, console_user, Command::User(set)).await?;
         Ok(Effect::Done { page: page_of(user.sub), secret: Some(password) })
     });
@@ -350,7 +349,7 @@ async fn show(
     let credentials = ctx.sealgate.store.app_credentials(user.sub).await?;
     let stored_logins = app_login_lines(ctx, &credentials);
     let apps = if is_own(console_user, user) { Vec::new() } else { apps_with_login(ctx) };
-    let app_logins = PersonAppLogins {
+    let app_logins = UserAppLogins {
         lines: &stored_logins,
         apps: &apps,
         app: said.app_login.app,
@@ -368,7 +367,7 @@ async fn show(
             roles: &typed.roles,
         }),
         sessions: &visitor::live_sessions(ctx, user.sub).await?,
-        factors: PersonFactors {
+        factors: UserFactors {
             lines: &factor_lines(factors),
             recovery_left: factors.and_then(|factors| factors.recovery.as_ref()).map(|codes| codes.left() as u64),
             blocked: factors.is_some_and(|factors| is_blocked(factors, ctx.now)),
@@ -408,9 +407,9 @@ fn invitation(
     user: &User,
     factors: Option<&Factors>,
     invitation: Option<&Invitation>,
-) -> PersonInvitation {
+) -> UserInvitation {
     let is_used = user.password.is_some() || factors.is_some_and(|factors| !factors.keys.is_empty());
-    PersonInvitation {
+    UserInvitation {
         state: invitation.map(|known| (known.state(ctx.now), known.accepted_at.unwrap_or(known.sent_at))),
         until: invitation.map(|known| known.expires_at),
         may_send: !is_used && user.is_enabled() && ctx.sealgate.sends_mail(),
@@ -423,7 +422,7 @@ pub(super) async fn reset_factors(
     console_user: &ConsoleUser,
     subject: Subject,
 ) -> Result<Secret, Failure> {
-    let command = UserCommand::ResetFactors(Person::Sub(subject));
+    let command = UserCommand::ResetFactors(UserRef::Sub(subject));
     let Answer::User(reset) = execute(ctx, console_user, Command::User(command)).await? else {
         return Err(Failure::Internal);
     };

@@ -65,7 +65,7 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let page = UsersPage {
         inside: console_user.inside(ctx),
         users: &lines,
-        without_factor: counted.map(|(counted, at)| (counted.none, counted.people(), at)),
+        without_factor: counted.map(|(counted, at)| (counted.none, counted.users(), at)),
         wanted: &wanted,
         next: next.as_deref(),
     };
@@ -109,7 +109,7 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
     let form = console_user.form(ctx)?;
     // The checks run inside `once`. Otherwise a repeated request with the same form would report
     // that the address is taken.
-    submission::once(ctx, &console_user.visitor, &form, Box::pin(add_person(ctx, console_user, &form))).await
+    submission::once(ctx, &console_user.visitor, &form, Box::pin(add_user(ctx, console_user, &form))).await
 }
 
 /// Shows a form that was kept while the administrator signed in again.
@@ -127,7 +127,7 @@ fn resume(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -
     })
 }
 
-async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Effect, Failure> {
+async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Effect, Failure> {
     let typed = Typed::read(form)?;
     // The form has the button `invite` only if the server sends mail.
     let by_mail = form.has("invite");
@@ -176,7 +176,7 @@ async fn add_person(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: 
         let (name, phone, picture) = (typed.name, None, None);
         let (to, language, print_link) = (email.clone(), None, false);
         let invitee = Invitee { email: to, username, name, phone, picture, roles, groups, app, language, print_link };
-        execute(ctx, console_user, Command::User(UserCommand::InvitePerson(Box::new(invitee)))).await?;
+        execute(ctx, console_user, Command::User(UserCommand::InviteUser(Box::new(invitee)))).await?;
         None
     } else {
         let password = new_password(ctx);

@@ -172,7 +172,7 @@ async fn put(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Re
 /// administrator chose.
 async fn accepted(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Result<Response, Failure> {
     let user = &invited.user.value;
-    let event = ctx.event(AuditKind::InvitationAccepted, Actor::Person).for_subject(user.sub);
+    let event = ctx.event(AuditKind::InvitationAccepted, Actor::User).for_subject(user.sub);
     ctx.sealgate.audit.note(match chosen {
         Chosen::Password(_) => event.with_detail("password"),
         Chosen::Passkey(_, named) => event.with_detail(named),

@@ -177,8 +177,7 @@ async fn created(
             (AuthenticationSteps::from_step(enrolled.step(ctx.now)), enrolled.detail(), Some(&*enrolled.factors))
         }
     };
-    let event =
-        ctx.event(AuditKind::SelfRegistered, Actor::Person).for_subject(user.sub).with_client(&waiting.client.id);
+    let event = ctx.event(AuditKind::SelfRegistered, Actor::User).for_subject(user.sub).with_client(&waiting.client.id);
     ctx.sealgate.audit.note(event.with_detail(detail));
     ctx.sealgate.metrics.registered(RegistrationOutcome::Created);
     let credentials = CredentialMark::for_user(&user, factors.map_or(0, |factors| factors.generation));

@@ -102,7 +102,7 @@ async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -
                     sweeper continues");
                 Ended::default()
             });
-            let event = ctx.event(AuditKind::PasswordReset, Actor::Person).for_subject(subject);
+            let event = ctx.event(AuditKind::PasswordReset, Actor::User).for_subject(subject);
             ctx.sealgate.audit.note(event.with_detail(ended.to_string()));
             return Ok(());
         }

@@ -85,7 +85,7 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
     let Restored { user, is_taken, added } = restore(ctx, link, &revocation).await?;
     let ended = store.carry_out(&revocation).await?;
-    let event = |kind| ctx.event(kind, Actor::Person).for_subject(subject);
+    let event = |kind| ctx.event(kind, Actor::User).for_subject(subject);
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
     let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
     let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && ctx.sealgate.has_room_for(MailKind::Reset) {

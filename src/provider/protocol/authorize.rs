@@ -362,7 +362,7 @@ async fn issue(
     ctx.sealgate.metrics.issued(TokenKind::Code);
     if let Some(consent) = consent {
         let event =
-            ctx.event(AuditKind::ConsentGiven, Actor::Person).for_subject(consent.subject).with_client(&client.id);
+            ctx.event(AuditKind::ConsentGiven, Actor::User).for_subject(consent.subject).with_client(&client.id);
         ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
         if let Err(error) = Box::pin(consent::request_approval(ctx, client)).await {
             tracing::error!(%error, client = client.id.as_str(), "cannot notify the administrators of a \

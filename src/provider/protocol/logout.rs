@@ -157,7 +157,7 @@ async fn end(
 ) -> Result<Response, Failure> {
     ctx.sealgate.store.end_session(session.value.id).await?;
     for sign_in in &session.value.sign_ins {
-        let event = ctx.event(AuditKind::SignedOut, Actor::Person).for_subject(sign_in.subject);
+        let event = ctx.event(AuditKind::SignedOut, Actor::User).for_subject(sign_in.subject);
         ctx.sealgate.audit.note(event.in_session(session.value.id));
     }
     if let Some(browser) = ctx.cookie(ctx.cookies.browser).filter(|_| keeps_forms_here(ctx)) {

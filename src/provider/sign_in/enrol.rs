@@ -162,7 +162,7 @@ async fn added(
     enrolled: Enrolled,
 ) -> Result<Response, Failure> {
     let Proof { user, mut steps, .. } = before;
-    let event = ctx.event(AuditKind::FactorAdded, Actor::Person).for_subject(user.sub).with_client(&waiting.client.id);
+    let event = ctx.event(AuditKind::FactorAdded, Actor::User).for_subject(user.sub).with_client(&waiting.client.id);
     ctx.sealgate.audit.note(event.with_detail(enrolled.detail()));
     steps.add(enrolled.step(ctx.now));
     let credentials = CredentialMark::for_user(&user, enrolled.factors.generation);
@@ -172,7 +172,7 @@ async fn added(
     let (Some(made), Proceeded::SignedIn(cookies)) = (made, &proceeded) else {
         return Ok(proceeded.respond_or_begin_again(ctx, waiting));
     };
-    ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::Person).for_subject(user.sub));
+    ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::User).for_subject(user.sub));
     let page =
         enrolment::recovery_codes_page(ctx, &user, &made, &waiting.address(ctx, RESUME), waiting.then().as_deref());
     Ok(cookies.iter().cloned().fold(page, Response::with_cookie))

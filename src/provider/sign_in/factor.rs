@@ -319,7 +319,7 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
     let outcome = match trial {
         FactorTrial::Proven(step) => {
             if step.method == AuthenticationMethod::RecoveryCode {
-                ctx.sealgate.audit.note(event(AuditKind::RecoveryCodeUsed, Actor::Person));
+                ctx.sealgate.audit.note(event(AuditKind::RecoveryCodeUsed, Actor::User));
             }
             ctx.sealgate.metrics.factor_tried(step.method, FactorOutcome::Succeeded);
             return;

@@ -176,7 +176,7 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
         }
         return Ok(Proceeded::Gone);
     }
-    let event = ctx.event(AuditKind::SignedIn, Actor::Person).for_subject(user.sub).in_session(cookie.id);
+    let event = ctx.event(AuditKind::SignedIn, Actor::User).for_subject(user.sub).in_session(cookie.id);
     ctx.sealgate.audit.note(event.with_client(&waiting.client.id).with_detail(methods(&sign_in.steps)));
     ctx.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
     ctx.sealgate.metrics.level_reached(sign_in.level());

@@ -39,7 +39,7 @@ impl PublishedCounts {
 
 /// Number of users who can sign in, by their strongest factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeopleCount {
+pub struct UserCounts {
     pub none: u64,
     pub totp: u64,
     pub security_key: u64,
@@ -52,14 +52,14 @@ pub struct PeopleCount {
 
 impl Store {
     /// Publishes the number of users by factor. Returns false if the lease was lost.
-    pub async fn publish_people(&self, fence: &Fence, count: &PeopleCount) -> Result<bool, StoreError> {
-        let put = vec![(table::people_count(), record::encode(count)?)];
+    pub async fn publish_user_counts(&self, fence: &Fence, count: &UserCounts) -> Result<bool, StoreError> {
+        let put = vec![(table::user_counts(), record::encode(count)?)];
         Ok(self.commit(fence.around(Changes { put, ..Changes::default() })).await? == Committed::Yes)
     }
 
     /// Returns the last published number of users by factor.
-    pub async fn people_count(&self) -> Result<Option<PeopleCount>, StoreError> {
-        Ok(self.load(table::people_count()).await?.map(|loaded| loaded.value))
+    pub async fn user_counts(&self) -> Result<Option<UserCounts>, StoreError> {
+        Ok(self.load(table::user_counts()).await?.map(|loaded| loaded.value))
     }
 
     /// Returns the totals of this process, in the order of [`PublishedCounts::all`].
@@ -311,11 +311,11 @@ mod tests {
         assert!(!here.publish_counts(&fence, false).await.unwrap());
         assert!(there.publish_counts(&taken, false).await.unwrap());
         let people =
-            PeopleCount { none: 1, totp: 0, security_key: 0, passkey: 2, reset: 0, at: UnixTime::from_seconds(9) };
-        assert!(!here.publish_people(&fence, &people).await.unwrap());
-        assert_eq!(here.people_count().await.unwrap(), None);
-        assert!(there.publish_people(&taken, &people).await.unwrap());
-        assert_eq!(here.people_count().await.unwrap(), Some(people));
+            UserCounts { none: 1, totp: 0, security_key: 0, passkey: 2, reset: 0, at: UnixTime::from_seconds(9) };
+        assert!(!here.publish_user_counts(&fence, &people).await.unwrap());
+        assert_eq!(here.user_counts().await.unwrap(), None);
+        assert!(there.publish_user_counts(&taken, &people).await.unwrap());
+        assert_eq!(here.user_counts().await.unwrap(), Some(people));
     }
 
     fn look(tally: &BoundedCount, number: u64, count: usize) {

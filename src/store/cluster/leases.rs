@@ -34,7 +34,7 @@ pub enum LeaseName {
     /// Counting the records that unauthenticated clients can create, whose number is limited.
     Counting,
     /// Counting users by factor.
-    People,
+    UserCounts,
     /// Sending queued e-mails.
     Mailing,
     /// Ordering certificates.
@@ -42,14 +42,14 @@ pub enum LeaseName {
 }
 
 impl LeaseName {
-    pub const ALL: [Self; 5] = [Self::Sweeping, Self::Counting, Self::People, Self::Mailing, Self::Certificates];
+    pub const ALL: [Self; 5] = [Self::Sweeping, Self::Counting, Self::UserCounts, Self::Mailing, Self::Certificates];
 
     /// Returns the name in the key of the lease's record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sweeping => "sweeping",
             Self::Counting => "counting",
-            Self::People => "people",
+            Self::UserCounts => "people",
             Self::Mailing => "mailing",
             Self::Certificates => "certificates",
         }

@@ -293,7 +293,7 @@ pub(crate) fn counts() -> Key {
 }
 
 /// Key of the number of users by factor that one node publishes for all.
-pub(crate) fn people_count() -> Key {
+pub(crate) fn user_counts() -> Key {
     key(Table::Meta, &[b"people_count"])
 }
 

@@ -264,7 +264,7 @@ impl Store {
 
     /// Counts the users with a security key or passkey. Reads all records, so requests must not
     /// call it.
-    pub async fn people_with_keys(&self) -> Result<usize, StoreError> {
+    pub async fn users_with_keys(&self) -> Result<usize, StoreError> {
         let (mut count, mut after) = (0, None);
         loop {
             let page = self.all_factors(after, PAGE).await?;

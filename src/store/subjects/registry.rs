@@ -172,7 +172,7 @@ impl Store {
         self.add_users(std::slice::from_ref(user)).await
     }
 
-    /// Adds all of these users or none, in one commit. `admin::people_file` limits their number.
+    /// Adds all of these users or none, in one commit. `admin::users_file` limits their number.
     pub async fn add_users(&self, users: &[User]) -> Result<AddOutcome, StoreError> {
         let mut changes = Changes::default();
         for (number, user) in users.iter().enumerate() {

@@ -86,7 +86,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Store::carry_out`].
-    pub async fn revoke_person(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<Ended, StoreError> {
+    pub async fn revoke_user(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<Ended, StoreError> {
         let revocation = self.new_revocation(user, why, now);
         for _ in 0..MAX_CONFLICTS {
             let changes = self.opened_without_links(Changes::default(), Some(&revocation)).await?;

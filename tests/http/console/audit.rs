@@ -45,7 +45,7 @@ async fn actions_in_the_console_are_audited_with_their_actor() {
         (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
         (&user, vec![("action", "disable")], AuditKind::UserDisabled),
         (&user, vec![("action", "enable")], AuditKind::UserEnabled),
-        (&user, vec![("action", "revoke")], AuditKind::PersonRevoked),
+        (&user, vec![("action", "revoke")], AuditKind::UserRevoked),
     ] {
         provider.wait(1);
         press(&anna, path, &fields).await;
@@ -80,7 +80,7 @@ async fn the_audit_log_shows_names_or_ids_of_deleted_objects() {
     assert!(page.text().contains(&named), "{page:?}");
 
     let (store, now, ben) = (&provider.sealgate.store, provider.sealgate.clock.now(), provider.ben.sub);
-    keep(&provider, [AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).for_subject(ben)]).await;
+    keep(&provider, [AuditEvent::new(now, AuditKind::SignedIn, Actor::User).for_subject(ben)]).await;
     assert!(store.delete_user(ben, now).await.unwrap());
     let page = anna.get(&format!("/console/audit?person={ben}")).await;
     assert!(page.text().contains(&format!("<td data-label=\"User\"><bdi>{ben}</bdi></td>")), "{page:?}");
@@ -160,7 +160,7 @@ async fn the_audit_log_page_is_filtered_by_kind_user_and_client() {
     }
     // The second page continues where the first one ended.
     let many: Vec<AuditEvent> = (0..40)
-        .map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).for_subject(provider.anna.sub))
+        .map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::User).for_subject(provider.anna.sub))
         .collect();
     keep(&provider, many).await;
     let first = anna.get("/console/audit?person=anna@example.test&kind=signed_in").await;

@@ -7,8 +7,8 @@ use sealgate_domain::user::Email;
 
 /// Settings of self-registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PeopleRegistration {
-    pub mode: PeopleRegistrationMode,
+pub struct UserRegistration {
+    pub mode: UserRegistrationMode,
     /// Permitted domains of e-mail addresses, as A-labels in lower case. If empty, every domain is
     /// permitted.
     pub domains: Vec<String>,
@@ -16,16 +16,16 @@ pub struct PeopleRegistration {
 
 /// Whether users can create their own accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum PeopleRegistrationMode {
+pub enum UserRegistrationMode {
     Off,
     /// Everyone with an e-mail address in a permitted domain can create an account.
     Open,
 }
 
-impl PeopleRegistration {
+impl UserRegistration {
     /// Returns whether self-registration is enabled.
     pub fn is_open(&self) -> bool {
-        self.mode == PeopleRegistrationMode::Open
+        self.mode == UserRegistrationMode::Open
     }
 
     /// Returns the error for a server without a wrapping key. It cannot encrypt mail, so it sends
@@ -54,9 +54,9 @@ mod tests {
     #[test]
     fn domains_are_compared_as_a_labels_in_lower_case() {
         let domains = vec!["example.test".to_owned(), "xn--rnek-4qa.test".to_owned()];
-        let some = PeopleRegistration { mode: PeopleRegistrationMode::Open, domains };
-        let any = PeopleRegistration { domains: Vec::new(), ..some.clone() };
-        let takes = |of: &PeopleRegistration, text| of.takes(&Email::parse(text).unwrap());
+        let some = UserRegistration { mode: UserRegistrationMode::Open, domains };
+        let any = UserRegistration { domains: Vec::new(), ..some.clone() };
+        let takes = |of: &UserRegistration, text| of.takes(&Email::parse(text).unwrap());
         for allowed in ["a@example.test", "A@EXAMPLE.Test", "a@örnek.test", "a@ÖRNEK.test", "a@XN--RNEK-4QA.test"] {
             assert!(takes(&some, allowed), "{allowed}");
         }

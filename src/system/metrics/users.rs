@@ -42,7 +42,7 @@ impl RegistrationOutcome {
 pub(super) struct FactorSeries {
     levels: IntCounterVec,
     attempts: IntCounterVec,
-    people: IntGaugeVec,
+    users: IntGaugeVec,
     resets: IntGauge,
 }
 
@@ -86,7 +86,7 @@ pub struct EnrolmentShare {
 }
 
 impl EnrolmentShare {
-    pub fn people(&self) -> u64 {
+    pub fn users(&self) -> u64 {
         self.none + self.enrolled()
     }
 
@@ -113,14 +113,14 @@ impl FactorSeries {
             registry.register("counter", &counters)?;
             Ok(counters)
         };
-        let people = IntGaugeVec::new(
+        let users = IntGaugeVec::new(
             Opts::new(
                 "sealgate_people",
                 "Enabled users by their strongest factor besides a password; counted every five minutes.",
             ),
             &["factor"],
         )?;
-        registry.register("gauge", &people)?;
+        registry.register("gauge", &users)?;
         let resets = IntGauge::new(
             "sealgate_people_reset",
             "Enabled users whose factors were reset and who have not enrolled a factor since; counted every five minutes.",
@@ -137,7 +137,7 @@ impl FactorSeries {
                 "Attempts with second factors and passkeys; throttled and blocked ones were not verified.",
                 &["factor", "outcome"],
             )?,
-            people,
+            users,
             resets,
         })
     }
@@ -173,8 +173,8 @@ impl FactorSeries {
     }
 
     pub(super) fn enrolled(&self, enrolment: &EnrolmentShare) {
-        for (factor, people) in enrolment.by_factor() {
-            self.people.with_label_values(&[factor]).set(i64::try_from(people).unwrap_or(i64::MAX));
+        for (factor, users) in enrolment.by_factor() {
+            self.users.with_label_values(&[factor]).set(i64::try_from(users).unwrap_or(i64::MAX));
         }
         self.resets.set(i64::try_from(enrolment.reset).unwrap_or(i64::MAX));
     }

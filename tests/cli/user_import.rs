@@ -32,7 +32,7 @@ fn addresses(site: &Site) -> Vec<String> {
 fn all_hashes() -> String {
     let rows = FOREIGN_HASHES.iter().enumerate();
     let row =
-        |(number, (_, hash)): (usize, &(&str, &str))| format!("Person {number},p{number}@example.test,\"{hash}\"\n");
+        |(number, (_, hash)): (usize, &(&str, &str))| format!("UserRef {number},p{number}@example.test,\"{hash}\"\n");
     "name,email,password_hash\n".to_owned() + &rows.map(row).collect::<String>()
 }
 
@@ -261,7 +261,7 @@ fn reading_has_a_size_limit() {
 #[test]
 fn a_crash_during_an_import_leaves_no_users_or_all() {
     let hash = FOREIGN_HASHES.iter().map(|(_, hash)| *hash).max_by_key(|hash| hash.len()).unwrap();
-    let row = |number: usize| format!("person{number}@example.test,Person {number},\"{hash}\"\n");
+    let row = |number: usize| format!("person{number}@example.test,UserRef {number},\"{hash}\"\n");
     let file = "email,name,password_hash\n".to_owned() + &(0..10_000).map(row).collect::<String>();
     // The commit writes more than 10 MB.
     for megabytes in [3, 9] {
@@ -291,7 +291,7 @@ fn a_crash_during_an_import_leaves_no_users_or_all() {
 async fn a_running_server_imports_a_file_that_is_longer_than_other_commands() {
     let served = Served::start().await;
     let hash = FOREIGN_HASHES.iter().map(|(_, hash)| *hash).max_by_key(|hash| hash.len()).unwrap();
-    let row = |number: usize| format!("person{number}@example.test,\"Person, {number}\",\"{hash}\"\n");
+    let row = |number: usize| format!("person{number}@example.test,\"UserRef, {number}\",\"{hash}\"\n");
     let file = "email,name,password_hash\n".to_owned() + &(0..2_000).map(row).collect::<String>();
     let (dry, whole) = (file.clone(), file.clone());
     let people = served.run(move |site| site.json_with(&with(&CSV, &["--dry-run"]), &dry)["people"].clone()).await;

@@ -6,7 +6,7 @@
 use ::csv::{ReaderBuilder, StringRecord, Trim};
 use memchr::memchr_iter;
 
-use crate::people_file::{LineFault, PeopleFile, PersonRow};
+use crate::users_file::{LineFault, UserRow, UsersFile};
 use sealgate_domain::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) const INVITED: Columns = Columns(&[
     ("language", Column::Language),
 ]);
 
-pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
+pub(super) fn read(text: &str, known: &Columns, file: &mut UsersFile) {
     let first = text.lines().next().unwrap_or_default();
     let named = named_delimiter(first);
     let header = if named.is_some() { text.lines().nth(1).unwrap_or_default() } else { first };
@@ -138,7 +138,7 @@ impl Columns {
     }
 }
 
-fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonRow, LineFault> {
+fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<UserRow, LineFault> {
     if record.len() != columns.len() {
         let fault = format!(
             "it has {} fields, and the header has {}; enclose groups and fields with a delimiter in double quotes",
@@ -147,7 +147,7 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonR
         );
         return Err(LineFault::new(line, fault));
     }
-    let mut row = PersonRow::at(line);
+    let mut row = UserRow::at(line);
     for (column, cell) in columns.iter().zip(record) {
         let cell = unguarded(cell);
         match column {
@@ -209,11 +209,11 @@ impl Lines<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PeopleFormat;
+    use super::super::UsersFormat;
     use super::super::tests::{faults, read};
 
-    fn csv(text: &str) -> super::PeopleFile {
-        read(PeopleFormat::Csv, text)
+    fn csv(text: &str) -> super::UsersFile {
+        read(UsersFormat::Csv, text)
     }
 
     #[test]

@@ -14,13 +14,13 @@ use super::output::Output;
 use sealgate_admin::answer::{ListPage, Rows};
 use sealgate_admin::command::{Command, ExportFormat, UserCommand};
 use sealgate_admin::import::Import;
-use sealgate_admin::people_file;
-use sealgate_admin::people_file::{MAX_BYTES, MAX_INVITEE_BYTES, PeopleFile, PeopleFormat};
+use sealgate_admin::users_file;
+use sealgate_admin::users_file::{MAX_BYTES, MAX_INVITEE_BYTES, UsersFile, UsersFormat};
 
 /// Reads the file that an import names.
 pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
     let source = &import.source;
-    let is_htpasswd = source.format == PeopleFormat::Htpasswd;
+    let is_htpasswd = source.format == UsersFormat::Htpasswd;
     if is_htpasswd && source.email_domain.is_none() {
         return Err(CommandFailure::line(
             "an htpasswd file has no e-mail addresses; give their domain: --email-domain example.org",
@@ -29,13 +29,13 @@ pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
     if !is_htpasswd && source.email_domain.is_some() {
         return Err(CommandFailure::line("--email-domain requires --format htpasswd; other formats contain addresses"));
     }
-    import.file = people_file::read(&whole(&source.file, MAX_BYTES)?, source);
+    import.file = users_file::read(&whole(&source.file, MAX_BYTES)?, source);
     Ok(())
 }
 
 /// Reads the file of users to invite.
-pub(super) fn read_invitees(from: &Path) -> Result<PeopleFile, CommandFailure> {
-    Ok(people_file::read_invitees(&whole(from, MAX_INVITEE_BYTES)?))
+pub(super) fn read_invitees(from: &Path) -> Result<UsersFile, CommandFailure> {
+    Ok(users_file::read_invitees(&whole(from, MAX_INVITEE_BYTES)?))
 }
 
 /// Reads a whole file, or standard input.
@@ -79,7 +79,7 @@ pub(super) fn export(to: &Path, access: &mut StoreAccess, output: &Output) -> Re
 
 fn write(access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandFailure> {
     let failed = |error: io::Error| CommandFailure::line(format_args!("cannot write the users: {error}"));
-    people_file::write_header(&mut to).map_err(failed)?;
+    users_file::write_header(&mut to).map_err(failed)?;
     let (mut written, mut after) = (0, None);
     loop {
         let page = Command::User(UserCommand::Export { format: ExportFormat::Csv, to: "-".into(), after });
@@ -87,7 +87,7 @@ fn write(access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandF
             return Err(CommandFailure::other_answer());
         };
         for user in &users {
-            people_file::write_row(&mut to, user).map_err(failed)?;
+            users_file::write_row(&mut to, user).map_err(failed)?;
         }
         written += users.len();
         after = next;

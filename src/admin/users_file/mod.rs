@@ -35,13 +35,13 @@ pub const MAX_INVITEE_BYTES: usize = 4 << 20;
 /// The file and options for reading it. Only the command line uses them; they are not sent to the
 /// server.
 #[derive(Debug, Clone, Default, Args)]
-pub struct PeopleSource {
+pub struct UsersSource {
     /// The file, of at most 10,000 people and 32 MiB, or - for standard input
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
     /// Format of the file
     #[arg(long, value_enum)]
-    pub format: PeopleFormat,
+    pub format: UsersFormat,
     /// htpasswd: domain of the addresses; NAME becomes NAME@DOMAIN, with the username NAME
     #[arg(long, value_name = "DOMAIN", value_parser = domain)]
     pub email_domain: Option<String>,
@@ -52,7 +52,7 @@ pub struct PeopleSource {
 
 /// Format of a list of users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum PeopleFormat {
+pub enum UsersFormat {
     /// A header with some of email, name, username, groups (commas between them), `password_hash`, `email_verified` and
     /// `phone_number`, in UTF-8
     #[default]
@@ -64,11 +64,11 @@ pub enum PeopleFormat {
 }
 
 /// Reads a file. Errors are part of the result, so that one report lists all.
-pub fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
+pub fn read(bytes: &[u8], source: &UsersSource) -> UsersFile {
     let mut file = of_text(bytes, |text, file| match source.format {
-        PeopleFormat::Csv => csv::read(text, &csv::IMPORTED, file),
-        PeopleFormat::Ldif => ldif::read(text, file),
-        PeopleFormat::Htpasswd => htpasswd::read(text, source.email_domain.as_deref(), file),
+        UsersFormat::Csv => csv::read(text, &csv::IMPORTED, file),
+        UsersFormat::Ldif => ldif::read(text, file),
+        UsersFormat::Htpasswd => htpasswd::read(text, source.email_domain.as_deref(), file),
     });
     for row in &mut file.rows {
         row.email_verified |= source.email_verified;
@@ -77,12 +77,12 @@ pub fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
 }
 
 /// Reads a CSV file of users to invite.
-pub fn read_invitees(bytes: &[u8]) -> PeopleFile {
+pub fn read_invitees(bytes: &[u8]) -> UsersFile {
     of_text(bytes, |text, file| csv::read(text, &csv::INVITED, file))
 }
 
-fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut PeopleFile)) -> PeopleFile {
-    let mut file = PeopleFile::default();
+fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut UsersFile)) -> UsersFile {
+    let mut file = UsersFile::default();
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Err(error) => {
@@ -101,12 +101,12 @@ fn domain(text: &str) -> Result<String, &'static str> {
 }
 
 /// Maximum number of users in one file. A single commit of the store writes them.
-pub(crate) const MAX_PEOPLE: usize = 10_000;
+pub(crate) const MAX_USERS: usize = 10_000;
 
 /// User as written in the file. An empty string stands for a missing value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PersonRow {
+pub(crate) struct UserRow {
     /// Line where the user begins.
     pub(crate) line: usize,
     pub(crate) email: String,
@@ -132,7 +132,7 @@ pub(crate) struct PersonRow {
     pub(crate) password_hash: Secret,
 }
 
-impl PersonRow {
+impl UserRow {
     fn at(line: usize) -> Self {
         Self {
             line,
@@ -184,19 +184,19 @@ impl Display for LineFault {
 /// The content of a file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PeopleFile {
-    pub(crate) rows: Vec<PersonRow>,
+pub struct UsersFile {
+    pub(crate) rows: Vec<UserRow>,
     pub(crate) faults: Vec<LineFault>,
     /// Number of entries that are not users.
     pub(crate) skipped: usize,
 }
 
-impl PeopleFile {
+impl UsersFile {
     /// Returns whether another user fits. Otherwise adds one error.
     fn has_room(&mut self, line: usize) -> bool {
-        let room = self.rows.len() < MAX_PEOPLE;
+        let room = self.rows.len() < MAX_USERS;
         if !room {
-            self.faults.push(LineFault::new(line, format_args!("more than {MAX_PEOPLE} users; split the file")));
+            self.faults.push(LineFault::new(line, format_args!("more than {MAX_USERS} users; split the file")));
         }
         room
     }
@@ -249,46 +249,46 @@ fn cell<'v>(column: &str, value: &'v Value) -> Cow<'v, str> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{MAX_PEOPLE, *};
+    use super::{MAX_USERS, *};
 
-    pub(in crate::people_file) fn read(format: PeopleFormat, text: &str) -> PeopleFile {
-        let source = PeopleSource { format, email_domain: Some("example.test".to_owned()), ..PeopleSource::default() };
+    pub(in crate::users_file) fn read(format: UsersFormat, text: &str) -> UsersFile {
+        let source = UsersSource { format, email_domain: Some("example.test".to_owned()), ..UsersSource::default() };
         super::read(text.as_bytes(), &source)
     }
 
-    pub(in crate::people_file) fn faults(file: &PeopleFile) -> Vec<String> {
+    pub(in crate::users_file) fn faults(file: &UsersFile) -> Vec<String> {
         file.faults.iter().map(|LineFault { line, fault }| format!("{line}: {fault}")).collect()
     }
 
     #[test]
     fn a_file_that_is_not_utf_8_is_refused_with_its_line() {
-        let file = super::read(b"email,name\na@b.test,Ay\xfee\n", &PeopleSource::default());
+        let file = super::read(b"email,name\na@b.test,Ay\xfee\n", &UsersSource::default());
         assert_eq!(faults(&file), ["2: the file is not UTF-8 from here on; save it as UTF-8"]);
-        let file = super::read(b"\xff\xfee\0m\0", &PeopleSource::default());
+        let file = super::read(b"\xff\xfee\0m\0", &UsersSource::default());
         assert_eq!(file.faults.len(), 1, "UTF-16, as a spreadsheet may write it");
     }
 
     #[test]
     fn a_row_does_not_show_its_hash() {
-        let file = read(PeopleFormat::Htpasswd, "anna:{SHA}mN7MYuzjmaIu0w1JDvMzvn/ec4U=\n");
+        let file = read(UsersFormat::Htpasswd, "anna:{SHA}mN7MYuzjmaIu0w1JDvMzvn/ec4U=\n");
         assert_eq!(file.rows.len(), 1);
         assert!(!format!("{file:?}").contains("mN7M"));
     }
 
     #[test]
     fn imported_users_have_a_limit() {
-        for format in [PeopleFormat::Csv, PeopleFormat::Ldif, PeopleFormat::Htpasswd] {
+        for format in [UsersFormat::Csv, UsersFormat::Ldif, UsersFormat::Htpasswd] {
             let row = |number| match format {
-                PeopleFormat::Csv => format!("p{number}@example.test,P\n"),
-                PeopleFormat::Ldif => format!("dn: uid=p{number}\nmail: p{number}@example.test\ncn: P\n\n"),
-                PeopleFormat::Htpasswd => format!("p{number}:x\n"),
+                UsersFormat::Csv => format!("p{number}@example.test,P\n"),
+                UsersFormat::Ldif => format!("dn: uid=p{number}\nmail: p{number}@example.test\ncn: P\n\n"),
+                UsersFormat::Htpasswd => format!("p{number}:x\n"),
             };
-            let header = if format == PeopleFormat::Csv { "email,name\n" } else { "" };
+            let header = if format == UsersFormat::Csv { "email,name\n" } else { "" };
             let text = |people| header.to_owned() + &(0..people).map(row).collect::<String>();
-            let whole = read(format, &text(MAX_PEOPLE));
-            assert_eq!((whole.rows.len(), whole.faults.len()), (MAX_PEOPLE, 0), "{format:?}");
-            let more = read(format, &text(MAX_PEOPLE + 5));
-            assert_eq!((more.rows.len(), more.faults.len()), (MAX_PEOPLE, 1), "{format:?}");
+            let whole = read(format, &text(MAX_USERS));
+            assert_eq!((whole.rows.len(), whole.faults.len()), (MAX_USERS, 0), "{format:?}");
+            let more = read(format, &text(MAX_USERS + 5));
+            assert_eq!((more.rows.len(), more.faults.len()), (MAX_USERS, 1), "{format:?}");
             assert!(more.faults[0].fault.contains("split the file"));
         }
     }

@@ -1,9 +1,9 @@
 //! Users in Apache's `htpasswd` format: a name and a hash per line.
 
-use crate::people_file::{PeopleFile, PersonRow};
+use crate::users_file::{UserRow, UsersFile};
 use sealgate_domain::secret::Secret;
 
-pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
+pub(super) fn read(text: &str, domain: Option<&str>, file: &mut UsersFile) {
     for (line, text) in (1..).zip(text.lines()) {
         let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
@@ -21,7 +21,7 @@ pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
             file.fault(line, "it has more than two fields; htdigest files cannot be imported");
             continue;
         }
-        let mut row = PersonRow { name: name.to_owned(), password_hash: Secret::new(hash), ..PersonRow::at(line) };
+        let mut row = UserRow { name: name.to_owned(), password_hash: Secret::new(hash), ..UserRow::at(line) };
         if name.contains('@') {
             name.clone_into(&mut row.email);
         } else {
@@ -36,13 +36,13 @@ pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PeopleFormat;
+    use super::super::UsersFormat;
     use super::super::tests::{faults, read};
 
     #[test]
     fn a_name_becomes_username_and_address() {
         let file = read(
-            PeopleFormat::Htpasswd,
+            UsersFormat::Htpasswd,
             "# people\r\nanna:$2y$05$x\r\n\r\nben@other.test:{SHA}x\nno colon\nc:realm:0cc\n",
         );
         let row = |at: usize| (file.rows[at].line, file.rows[at].username.as_str(), file.rows[at].email.as_str());

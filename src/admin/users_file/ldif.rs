@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::people_file::{LineFault, PeopleFile, PersonRow};
+use crate::users_file::{LineFault, UserRow, UsersFile};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 
@@ -24,7 +24,7 @@ const PEOPLE: [&str; 9] = [
     "inetuser",
 ];
 
-pub(super) fn read(text: &str, file: &mut PeopleFile) {
+pub(super) fn read(text: &str, file: &mut UsersFile) {
     let mut entry = None::<Entry>;
     for (line, text) in Unfolded::new(text) {
         if text.is_empty() {
@@ -80,7 +80,7 @@ impl<'t> Iterator for Unfolded<'t> {
 
 /// An entry under construction.
 struct Entry {
-    row: PersonRow,
+    row: UserRow,
     display_name: String,
     common_name: String,
     given_name: String,
@@ -94,7 +94,7 @@ struct Entry {
 impl Entry {
     fn at(line: usize) -> Self {
         Self {
-            row: PersonRow::at(line),
+            row: UserRow::at(line),
             display_name: String::new(),
             common_name: String::new(),
             given_name: String::new(),
@@ -185,7 +185,7 @@ impl Entry {
     }
 
     /// Adds the entry to the file. Returns false if the file accepts no more entries.
-    fn end(self, file: &mut PeopleFile) -> bool {
+    fn end(self, file: &mut UsersFile) -> bool {
         if self.is_person == Some(false) || self.is_computer {
             file.skipped += 1;
             return true;
@@ -289,12 +289,12 @@ fn common_name(name: &str) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::PeopleFormat;
+    use super::super::UsersFormat;
     use super::super::tests::{faults, read};
     use super::*;
 
-    fn ldif(text: &str) -> PeopleFile {
-        read(PeopleFormat::Ldif, text)
+    fn ldif(text: &str) -> UsersFile {
+        read(UsersFormat::Ldif, text)
     }
 
     /// LDIF as `slapcat` writes it: folded lines, and base64 for text beyond ASCII.
