@@ -2,14 +2,15 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 
 use sealgate_config::Config;
 use sealgate_domain::app_credential::MAX_APP_CREDENTIALS;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Role, Subject};
-use sealgate_store::AppCredentialSet;
-use sealgate_store::engine::Engine as _;
+use sealgate_store::engine::Engine;
+use sealgate_store::{AppCredentialSet, Store};
 use sealgate_system::clock::Clock as _;
 
 use crate::mailbox;
@@ -85,9 +86,15 @@ const APPS: &str = r#"
     access = "signed_in"
 "#;
 
-/// Creates a provider with these applications. Their recipes are files, so the configuration is
-/// loaded from a file, too.
+/// Creates a provider with these applications.
 async fn provider_with(more: &str) -> Provider {
+    let config = config(more);
+    Provider::changed("", |plain| *plain = config).await
+}
+
+/// Returns the configuration with these applications. Their recipes are files, so the configuration is
+/// loaded from a file, too.
+fn config(more: &str) -> Config {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| {
         let path = directory.path().join(name);
@@ -97,8 +104,7 @@ async fn provider_with(more: &str) -> Provider {
     };
     file("pin", "123456\n");
     file("recipe.toml", RECIPE);
-    let config = Config::load(&file("sealgate.toml", &settings(&format!("{more}{APPS}")))).unwrap();
-    Provider::changed("", |plain| *plain = config).await
+    Config::load(&file("sealgate.toml", &settings(&format!("{more}{APPS}")))).unwrap()
 }
 
 async fn provider() -> Provider {
@@ -372,6 +378,39 @@ async fn a_new_account_password_keeps_the_passwords_at_applications() {
     let new = "a longer password than before";
     browser.submit(&page, &[("current", PASSWORD), ("new", new), ("again", new)]).await;
     assert_eq!(stored(&provider, provider.anna.sub, "wiki").await, Some(accepted("anna", TYPED)));
+}
+
+#[tokio::test]
+async fn a_session_that_ends_meanwhile_stores_and_removes_no_password() {
+    let (mut provider, meddler) = Provider::meddled().await;
+    Arc::get_mut(&mut provider.sealgate).unwrap().config = Arc::new(config(""));
+    let (store, anna) = (&provider.sealgate.store, provider.anna.sub);
+    for fields in [&[("app", "wiki"), ("app_username", "thief"), ("app_password", OTHER)][..], &[("remove", "mail")]] {
+        let (browser, page) = signed_in(&provider, ANNA).await;
+        enter(&browser, "mail", "anna", TYPED).await;
+        let csrf = csrf_of(&page);
+        let form = [&[("csrf", csrf.as_str())], fields].concat();
+        let stop = meddler.stop(At::BeforeCommit, b'L');
+        let end = stop.meanwhile(async { store.end_sessions_of_user(anna).await.unwrap() });
+        let (reply, _) = tokio::join!(browser.post(PAGE, &form), end);
+        assert_login(&browser.follow(reply).await);
+        assert_eq!(stored(&provider, anna, "wiki").await, None);
+        assert_eq!(stored(&provider, anna, "mail").await, Some(accepted("anna", TYPED)));
+    }
+}
+
+#[tokio::test]
+async fn without_a_data_key_the_page_has_no_form_and_stores_nothing() {
+    let mut provider = provider().await;
+    let bare = Store::open(Arc::clone(&provider.engine) as Arc<dyn Engine>, 100).await.unwrap();
+    Arc::get_mut(&mut provider.sealgate).unwrap().store = Arc::new(bare);
+    let (browser, _) = signed_in(&provider, ANNA).await;
+    let page = browser.get(OF_WIKI).await;
+    assert!(page.text().contains("id=\"app-logins-unavailable\"") && !page.text().contains("app_password"), "{page:?}");
+    let fields = [("app", "wiki"), ("app_username", "anna"), ("app_password", TYPED)];
+    let refused = send(&browser, &page, &fields).await;
+    assert!(refused.text().contains("id=\"app-logins-unavailable\""), "{refused:?}");
+    assert_eq!(provider.engine.scan(b"L", None, 1).await.unwrap(), []);
 }
 
 #[tokio::test]
