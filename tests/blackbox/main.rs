@@ -59,6 +59,7 @@ mod monitoring;
 mod moving;
 mod older;
 mod openidconnect;
+mod own_logins;
 mod ready;
 mod reload;
 mod restart;
