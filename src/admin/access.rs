@@ -194,8 +194,8 @@ pub(super) async fn app_passwords(
     match command {
         AppPasswordCommand::List(user) => {
             let sub = users::find(directory, &user).await?.sub;
-            let known = directory.store.app_passwords(sub).await?.passwords.into_iter();
-            Ok(ListPage::answer(Rows::AppPasswords(known.map(AppPasswordAnswer::from).collect()), None::<String>))
+            let passwords = directory.store.app_passwords(sub).await?.passwords.into_iter();
+            Ok(ListPage::answer(Rows::AppPasswords(passwords.map(AppPasswordAnswer::from).collect()), None::<String>))
         }
         AppPasswordCommand::Revoke { user, id, .. } => revoke_app_password(directory, &user, &id).await,
     }

@@ -114,8 +114,8 @@ pub(super) async fn resend(
     }
     let factors = store.factors(found.sub).await?.map(|factors| factors.value);
     if is_used(&user.value, factors.as_ref()) {
-        let told = format!("{email} already has a password or a passkey and needs no invitation");
-        return Err(CommandError::Exists(told));
+        let error = format!("{email} already has a password or a passkey and needs no invitation");
+        return Err(CommandError::Exists(error));
     }
     let before = links.as_ref().map_or_else(|| AccountLinks::none(found.sub), |links| links.value.clone());
     let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
@@ -152,8 +152,8 @@ pub(super) async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<
         open
     });
     if !withdrawn.await? {
-        let told = format!("{} has no pending invitation", user.email.as_str());
-        return Err(CommandError::Absent(told));
+        let error = format!("{} has no pending invitation", user.email.as_str());
+        return Err(CommandError::Absent(error));
     }
     directory.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
     directory.record(directory.event(AuditKind::InvitationWithdrawn).for_subject(user.sub)).await;
@@ -244,10 +244,10 @@ impl<'a> InvitationSender<'a> {
 
     /// Appends the names of the applications to an error.
     pub(super) fn known_apps(&self, fault: &str) -> String {
-        let known: Vec<&str> = self.sealgate.config.apps.iter().map(|app| app.name.as_str()).collect();
-        match known.as_slice() {
+        let apps: Vec<&str> = self.sealgate.config.apps.iter().map(|app| app.name.as_str()).collect();
+        match apps.as_slice() {
             [] => format!("{fault}; the configuration has none"),
-            known => format!("{fault}; the configuration has {}", known.join(", ")),
+            apps => format!("{fault}; the configuration has {}", apps.join(", ")),
         }
     }
 

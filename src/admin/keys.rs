@@ -24,8 +24,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
         }
     }
     if let KeyCommand::Announce { kid, .. } = &command {
-        let found = directory.keys.scan().await.map_err(CommandError::invalid)?;
-        if found.is_some_and(|found| !found.contains(kid)) {
+        let kids_in_token = directory.keys.scan().await.map_err(CommandError::invalid)?;
+        if kids_in_token.is_some_and(|kids_in_token| !kids_in_token.contains(kid)) {
             return Err(CommandError::Absent(format!(
                 "the server does not find the key {kid} in its token; with SoftHSM, the service needs write \
                  access to the token's directory (ReadWritePaths= of its unit)"

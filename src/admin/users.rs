@@ -112,8 +112,8 @@ async fn set(directory: &Directory<'_>, user: &UserRef, changes: &UserChanges) -
     let mut next = before.clone();
     change(&mut next);
     // Values that older rules accepted may stay, but new ones must satisfy the current rules.
-    let known = faults(&before);
-    let faults: Vec<String> = faults(&next).into_iter().filter(|fault| !known.contains(fault)).collect();
+    let existing_faults = faults(&before);
+    let faults: Vec<String> = faults(&next).into_iter().filter(|fault| !existing_faults.contains(fault)).collect();
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }

@@ -154,14 +154,14 @@ impl Ordering {
 
     /// Orders the host's certificate if it is due.
     async fn order_if_due(&mut self, host: &str, sealgate: &Sealgate) {
-        let kept = self.state.hosts.get(host).cloned().unwrap_or_default();
+        let host_state = self.state.hosts.get(host).cloned().unwrap_or_default();
         let now = || i64::try_from(sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
-        if self.authority.pause().is_some() || now() < kept.not_before {
+        if self.authority.pause().is_some() || now() < host_state.not_before {
             return;
         }
         let current = match self.validities.get(host) {
             Some(known) => *known,
-            None => self.read(host, &kept).await,
+            None => self.read(host, &host_state).await,
         };
         if let Some(validity) = current {
             let window = self.window(host).await;
@@ -199,12 +199,12 @@ impl Ordering {
                     self.state.forget_account();
                     self.account = None;
                 }
-                let failures = kept.failures.saturating_add(1);
+                let failures = host_state.failures.saturating_add(1);
                 let pause = pause_after(fault.kind, failures, self.authority.pause());
                 let seconds = pause.as_secs();
                 tracing::warn!(host, failures, again_in_seconds = seconds, "no certificate was issued: {fault}");
                 let not_before = now().saturating_add(i64::try_from(seconds).unwrap_or(i64::MAX));
-                HostState { failures, not_before, ..kept }
+                HostState { failures, not_before, ..host_state }
             }
         };
         self.state.hosts.insert(host.to_owned(), next.clone());

@@ -178,9 +178,9 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     };
 
     let (kid, id) = next_key(sealgate, &ring, own, now).await?;
-    let found: Vec<String> = signer.found().iter().map(|key| key.kid.to_string()).collect();
+    let kids: Vec<String> = signer.found().iter().map(|key| key.kid.to_string()).collect();
     let now = sealgate.clock.now();
-    let planned = store.change_key_ring(|ring| ring.finish_rotation(&kid, &id, &found, now, times)).await;
+    let planned = store.change_key_ring(|ring| ring.finish_rotation(&kid, &id, &kids, now, times)).await;
     let ring = planned.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
     let activate_at = ring.find(&kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
     sealgate.set_key_ring(ring.clone());
@@ -192,8 +192,7 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;
     tracing::info!(kid, activate_at, "the next signing key is published; it signs from activate_at");
-    for removed in
-        ring.keys().iter().filter(|key| ring.state(key, now) == KeyState::Removed && found.contains(&key.kid))
+    for removed in ring.keys().iter().filter(|key| ring.state(key, now) == KeyState::Removed && kids.contains(&key.kid))
     {
         tracing::warn!(kid = removed.kid, "this key was removed, but is still in the token; delete it there");
     }

@@ -49,20 +49,20 @@ pub(crate) async fn check(
     entropy: &dyn Entropy,
 ) -> Result<Option<Unsealed>, NotSealing> {
     let noted = store.cluster_data_key().await?;
-    let kept = kept(store).await?;
-    if noted.is_none() && kept.is_empty() {
+    let wrapped_keys = kept(store).await?;
+    if noted.is_none() && wrapped_keys.is_empty() {
         return Ok(None);
     }
     if store.is_shared() {
-        return Ok(open_of_cluster(hsm, &kept, noted.as_deref())?.err());
+        return Ok(open_of_cluster(hsm, &wrapped_keys, noted.as_deref())?.err());
     }
-    signer::data_key(hsm, &kept, fresh(entropy))?;
+    signer::data_key(hsm, &wrapped_keys, fresh(entropy))?;
     Ok(None)
 }
 
 async fn kept(store: &Store) -> Result<Vec<WrappedKey>, StoreError> {
-    let kept = store.wrapped_data_keys().await?;
-    Ok(kept.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect())
+    let wrapped_keys = store.wrapped_data_keys().await?;
+    Ok(wrapped_keys.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect())
 }
 
 fn fresh(entropy: &dyn Entropy) -> FreshRandom {
@@ -111,19 +111,19 @@ async fn try_to_open(
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     // Read the recorded id before the wrapped keys, so that these include the key with that id.
     let noted = store.cluster_data_key().await?;
-    let kept = kept(store).await?;
-    if store.is_shared() && (noted.is_some() || !kept.is_empty()) {
-        let opened = open_of_cluster(hsm, &kept, noted.as_deref())?;
+    let wrapped_keys = kept(store).await?;
+    if store.is_shared() && (noted.is_some() || !wrapped_keys.is_empty()) {
+        let opened = open_of_cluster(hsm, &wrapped_keys, noted.as_deref())?;
         if let (Ok(sealer), None) = (&opened, noted) {
             store.note_cluster_data_key(sealer.data_key_id()).await?;
         }
         return Ok(opened);
     }
-    let opened = signer::data_key(hsm, &kept, fresh(entropy))?;
+    let opened = signer::data_key(hsm, &wrapped_keys, fresh(entropy))?;
     let Some(opened) = opened else {
-        if !kept.is_empty() {
+        if !wrapped_keys.is_empty() {
             tracing::warn!(
-                wrapping_keys = ids(&kept),
+                wrapping_keys = ids(&wrapped_keys),
                 "the token has no wrapping key that sealed this store; the sealed records cannot be read \
                  until one is restored"
             );

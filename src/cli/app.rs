@@ -73,7 +73,7 @@ fn add(arguments: AddArguments, file: &Path, output: &Output) -> Result<(), Comm
     let config = super::read(file)?;
     let url = config.apps.iter().find(|app| app.name == name).map(|app| format!("{}/", app.origin(&config.issuer)));
     output.result(&json!({ "name": name, "url": url, "reloaded": reloaded }), || {
-        format!("Added application {name}, {}\n{}", url.unwrap_or_default(), told(reloaded.as_ref()))
+        format!("Added application {name}, {}\n{}", url.unwrap_or_default(), describe(reloaded.as_ref()))
     })
 }
 
@@ -85,12 +85,12 @@ fn remove(name: &str, file: &Path, output: &Output) -> Result<(), CommandFailure
         Err(CommandFailure::line(format_args!("no application is called {name:?}; `sealgate app list` shows them")))
     })?;
     output.result(&json!({ "name": name, "removed": true, "reloaded": reloaded }), || {
-        format!("Removed application {name}\n{}", told(reloaded.as_ref()))
+        format!("Removed application {name}\n{}", describe(reloaded.as_ref()))
     })
 }
 
-fn told(reloaded: Option<&Reloaded>) -> String {
-    reloaded.map_or_else(|| "no server runs; the next start applies it\n".to_owned(), reload::told)
+fn describe(reloaded: Option<&Reloaded>) -> String {
+    reloaded.map_or_else(|| "no server runs; the next start applies it\n".to_owned(), reload::describe)
 }
 
 fn list(file: &Path, output: &Output) -> Result<(), CommandFailure> {

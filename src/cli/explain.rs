@@ -68,17 +68,17 @@ pub(super) fn run(
         }
         (None, None) => (Asker::Nobody, None),
     };
-    let mut told = explain(access.config(), &method, &url, &asker, from, now).map_err(CommandFailure::line)?;
+    let mut explanation = explain(access.config(), &method, &url, &asker, from, now).map_err(CommandFailure::line)?;
     // On a public route the gateway ignores the token. On any other route it refuses an invalid
     // token before it checks the route's other conditions.
     if let Some(claim) = fault
-        && !told.forwarded
-        && told.reason == "unauthenticated"
+        && !explanation.forwarded
+        && explanation.reason == "unauthenticated"
     {
-        (told.reason, told.claim) = ("invalid_token", claim);
-        told.status = told.status(false);
+        (explanation.reason, explanation.claim) = ("invalid_token", claim);
+        explanation.status = explanation.status(false);
     }
-    let advice = match told.reason {
+    let advice = match explanation.reason {
         "unauthenticated" if is_disabled => Some("enable the user: sealgate user enable USER"),
         "unauthenticated" if matches!(asker, Asker::Person(..)) => Some(
             "the rule accepts access tokens only, not the session of a browser: send a token, or set `access` to \
@@ -89,7 +89,7 @@ pub(super) fn run(
         }
         reason => advice(reason),
     };
-    print(&told, advice, output)
+    print(&explanation, advice, output)
 }
 
 fn read(token: String) -> Result<String, CommandFailure> {
@@ -147,15 +147,15 @@ fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<
 }
 
 fn find(user: UserRef, access: &mut StoreAccess) -> Result<User, CommandFailure> {
-    let found = access.ask(&Command::User(UserCommand::Show(user)))?;
+    let answer = access.ask(&Command::User(UserCommand::Show(user)))?;
     // The answer has the members of a user record except the password.
-    serde_json::to_value(&*found.members())
+    serde_json::to_value(&*answer.members())
         .and_then(serde_json::from_value)
         .map_err(|error| CommandFailure::line(format_args!("cannot read the user: {error}")))
 }
 
-fn print(told: &Explanation, advice: Option<&str>, output: &Output) -> Result<(), CommandFailure> {
-    let Explanation { app, rule, forwarded, status, reason, claim, headers } = told;
+fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Result<(), CommandFailure> {
+    let Explanation { app, rule, forwarded, status, reason, claim, headers } = explanation;
     let identity: Vec<_> = headers.iter().map(member).collect();
     let object = json!({
         "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,

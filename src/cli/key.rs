@@ -139,13 +139,13 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
         Verb::Check => check::run(access, output),
         Verb::VerifyAttestation(arguments) => attestation::run(&arguments, output),
         Verb::Life(KeyCommand::Announce { kid, .. }) => {
-            let found = keys_in_token(access)?;
-            let Some(key) = found.iter().find(|key| key.kid.as_str() == kid) else {
+            let keys = keys_in_token(access)?;
+            let Some(key) = keys.iter().find(|key| key.kid.as_str() == kid) else {
                 return Err(CommandFailure::line(format_args!(
                     "the token has no key {kid} with the label in hsm.key_label"
                 )));
             };
-            change(announcing(key, &found), access, output, &format!("Published key {kid}"))
+            change(announcing(key, &keys), access, output, &format!("Published key {kid}"))
         }
         Verb::Life(KeyCommand::Remove { kid, now: true, .. }) => remove_now(&kid, access, output),
         Verb::Life(command) => {
@@ -234,13 +234,13 @@ fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
 ///
 /// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats it.
 fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
-    let mut found = keys_in_token(access)?;
+    let mut keys = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
-    let others = found.iter().map(|key| key.kid.to_string()).collect();
+    let others = keys.iter().map(|key| key.kid.to_string()).collect();
     access.ask(&Command::Key(KeyCommand::Begin { id: hex(&id), others }))?;
     let key = signer::generate(&access.config().hsm, size.bits, &id, true).map_err(CommandFailure::line)?;
-    found.push(key.clone());
-    announce(&key, &found, access)?;
+    keys.push(key.clone());
+    announce(&key, &keys, access)?;
     Ok(key)
 }
 
@@ -263,9 +263,9 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> R
 fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailure> {
     let begun = lives(KeyCommand::List, access)?.begun;
     if !begun.is_empty() {
-        let found = keys_in_token(access)?;
-        if let Some(key) = found.iter().find(|key| begun.contains(&key.id)) {
-            announce(key, &found, access)?;
+        let keys = keys_in_token(access)?;
+        if let Some(key) = keys.iter().find(|key| begun.contains(&key.id)) {
+            announce(key, &keys, access)?;
             return Ok(key.kid.to_string());
         }
     }

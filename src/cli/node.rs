@@ -192,13 +192,14 @@ fn request(trust: &str, access: &StoreAccess, output: &Output) -> Result<(), Com
 
 fn unknown(trust: &str, ring: &KeyRing) -> CommandFailure {
     let now = SystemClock.now();
-    let known = ring.keys().iter().filter(|life| ring.state(life, now) != KeyState::Removed);
-    let known = known.filter_map(|life| Some(format!("{} ({})", life.kid, life.holder.as_deref()?)));
-    let known = known.collect::<Vec<_>>().join(", ");
-    let known = if known.is_empty() { "none; the first node needs no admission".to_owned() } else { known };
+    let known_keys = ring.keys().iter().filter(|life| ring.state(life, now) != KeyState::Removed);
+    let known_keys = known_keys.filter_map(|life| Some(format!("{} ({})", life.kid, life.holder.as_deref()?)));
+    let known_keys = known_keys.collect::<Vec<_>>().join(", ");
+    let known_keys =
+        if known_keys.is_empty() { "none; the first node needs no admission".to_owned() } else { known_keys };
     CommandFailure::line(format_args!(
         "the cluster has no key {trust}. Run `sealgate key list` on the node that will admit this one, and \
-         use that key. Do not rely on the database, which has {known}"
+         use that key. Do not rely on the database, which has {known_keys}"
     ))
 }
 

@@ -84,8 +84,8 @@ pub(super) fn run(arguments: ProvisionArguments, config: Config, output: &Output
 
 /// Invites the administrator. If the invitation is not accepted yet, creates another link.
 fn admin(email: &Email, name: String, access: &mut StoreAccess) -> Result<Admin, CommandFailure> {
-    let known = user(email, access)?;
-    let command = match &known {
+    let existing_user = user(email, access)?;
+    let command = match &existing_user {
         None => UserCommand::InviteUser(Box::new(Invitee {
             email: email.clone(),
             username: None,
@@ -110,7 +110,7 @@ fn admin(email: &Email, name: String, access: &mut StoreAccess) -> Result<Admin,
     let Answer::User(user) = access.ask(&Command::User(command))? else { return Err(CommandFailure::other_answer()) };
     Ok(Admin {
         email: email.as_str().to_owned(),
-        is_new: known.is_none(),
+        is_new: existing_user.is_none(),
         has_role: user.roles.contains(&Role::Admin),
         link: user.invitation_link.as_ref().map(|link| Secret::expose(&link.0).to_owned()),
         link_expires_at: user.invitation_expires_at.map(UnixTime::seconds),

@@ -26,22 +26,22 @@ pub(super) enum ReloadOutcome {
 /// Reloads the configuration of the running server, and prints the changes.
 pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
     match reload(file) {
-        ReloadOutcome::Done(reloaded) => output.result(&json!(reloaded), || told(&reloaded)),
+        ReloadOutcome::Done(reloaded) => output.result(&json!(reloaded), || describe(&reloaded)),
         ReloadOutcome::NoServer(failure) | ReloadOutcome::Failed(failure) => Err(failure),
     }
 }
 
 /// Formats the result of a reload.
-pub(super) fn told(reloaded: &Reloaded) -> String {
-    let mut told = format!("{}: reloaded\n", printable(&reloaded.config.to_string_lossy()));
+pub(super) fn describe(reloaded: &Reloaded) -> String {
+    let mut text = format!("{}: reloaded\n", printable(&reloaded.config.to_string_lossy()));
     for change in &reloaded.changed {
-        told.push_str(&printable(change));
-        told.push('\n');
+        text.push_str(&printable(change));
+        text.push('\n');
     }
     if reloaded.changed.is_empty() {
-        told.push_str("no changes\n");
+        text.push_str("no changes\n");
     }
-    told
+    text
 }
 
 /// Reloads the configuration of the running server.

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(),
     let mut steps = Vec::new();
     let mut observe = |step: LoginStep| {
         // A closed standard output is reported with the result.
-        let _ = output.sentence(&told(&step));
+        let _ = output.sentence(&describe(&step));
         steps.push(step);
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(CommandFailure::line)?;
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(),
 }
 
 /// Returns the line about a request.
-fn told(step: &LoginStep) -> String {
+fn describe(step: &LoginStep) -> String {
     let kind = match step.kind {
         LoginStepKind::Page => "page",
         LoginStepKind::Redirect => "redirect",

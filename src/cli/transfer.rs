@@ -180,9 +180,9 @@ async fn fill(
     let instance = arguments.issuer.as_deref().unwrap_or(config.issuer.as_str());
     let records = admin::import(&store, instance, &mut file).await?;
     // The import has read the file to its end, so the digest is complete.
-    let found = admin::hex(&file.get_ref().digest.clone().finalize());
-    if arguments.sha256.as_ref().is_some_and(|meant| *meant != found) {
-        return Err(ExportError::OtherFile { found });
+    let digest = admin::hex(&file.get_ref().digest.clone().finalize());
+    if arguments.sha256.as_ref().is_some_and(|meant| *meant != digest) {
+        return Err(ExportError::OtherFile { found: digest });
     }
     if arguments.old {
         store.take_back_after_restore(SystemClock.now()).await?;
@@ -206,8 +206,8 @@ impl Read for Hashing {
 
 /// Parses a SHA-256 in hexadecimal digits.
 fn digest(text: &str) -> Result<String, &'static str> {
-    let sound = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if sound { Ok(text.to_ascii_lowercase()) } else { Err("a SHA-256 has 64 hexadecimal digits") }
+    let is_valid = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_valid { Ok(text.to_ascii_lowercase()) } else { Err("a SHA-256 has 64 hexadecimal digits") }
 }
 
 /// Store under construction. It is discarded if it is dropped before [`ImportTarget::finish`].

@@ -168,8 +168,8 @@ impl<'r, 't> Section<'r, 't> {
         allowed: &str,
         read: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let found = self.take(key)?;
-        self.read_text(&found, allowed, read)
+        let value = self.take(key)?;
+        self.read_text(&value, allowed, read)
     }
 
     /// Parses a string. The key is required if `is_wanted` is true.
@@ -190,11 +190,11 @@ impl<'r, 't> Section<'r, 't> {
         allowed: &str,
         read: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let found = self.take(key);
-        if found.is_none() {
+        let value = self.take(key);
+        if value.is_none() {
             self.missing(key, allowed);
         }
-        self.read_text(&found?, allowed, read)
+        self.read_text(&value?, allowed, read)
     }
 
     /// Parses a list of strings with `read`, and omits invalid elements. Returns `None` if the key
@@ -205,9 +205,9 @@ impl<'r, 't> Section<'r, 't> {
         allowed: &str,
         mut read: impl FnMut(&str) -> Result<T, String>,
     ) -> Option<Vec<T>> {
-        let found = self.take(key)?;
-        let elements = self.elements(found, allowed)?;
-        Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
+        let value = self.take(key)?;
+        let elements = self.elements(value, allowed)?;
+        Some(elements.iter().filter_map(|value| self.read_text(value, allowed, &mut read)).collect())
     }
 
     /// Parses a list of strings that must not be empty. A single string becomes a list with one
@@ -427,15 +427,15 @@ impl<'r, 't> Section<'r, 't> {
     where
         T: TryFrom<i128> + PartialOrd + Display,
     {
-        let found = self.take(key)?;
-        let DeValue::Integer(integer) = &found.value else {
-            self.wrong_type(&found, allowed);
+        let value = self.take(key)?;
+        let DeValue::Integer(integer) = &value.value else {
+            self.wrong_type(&value, allowed);
             return None;
         };
         let number =
             integer_value(integer).and_then(|number| T::try_from(number).ok()).filter(|number| range.contains(number));
         if number.is_none() {
-            self.reading.report(found.path, Some(found.line), format!("{integer} is out of range; {allowed}"));
+            self.reading.report(value.path, Some(value.line), format!("{integer} is out of range; {allowed}"));
         }
         number
     }
@@ -504,13 +504,13 @@ impl<'r, 't> Section<'r, 't> {
 
 impl Drop for Section<'_, '_> {
     fn drop(&mut self) {
-        let known = self.read_keys.keys().copied().collect::<Vec<_>>().join(", ");
+        let read_keys = self.read_keys.keys().copied().collect::<Vec<_>>().join(", ");
         for (key, _) in std::mem::take(&mut self.entries) {
             let line = self.reading.position(key.span().start).0;
             let key: DeString<'_> = key.into_inner();
             let problem = match similar(&key, self.read_keys.keys().copied()) {
-                Some(similar) => format!("unknown key; did you mean {similar}? The keys here are {known}"),
-                None => format!("unknown key; the keys here are {known}"),
+                Some(similar) => format!("unknown key; did you mean {similar}? The keys here are {read_keys}"),
+                None => format!("unknown key; the keys here are {read_keys}"),
             };
             self.reading.report(self.join(&key), Some(line), problem);
         }

@@ -86,9 +86,9 @@ impl RotationStatus {
 
     /// Replaces the kids of untrusted keys. Returns whether they changed.
     pub fn set_untrusted(&self, kids: Vec<String>) -> bool {
-        let mut known = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner);
-        let are_others = *known != kids;
-        *known = kids;
+        let mut untrusted = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let are_others = *untrusted != kids;
+        *untrusted = kids;
         are_others
     }
 

@@ -457,8 +457,9 @@ impl Client {
     /// record gets `incarnation`.
     #[must_use]
     pub fn defined_over(&self, stored: Option<&Self>, now: UnixTime, incarnation: u32) -> Self {
-        let known = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
-        let created = |hash| known.iter().find(|secret| secret.hash == hash).map_or(now, |secret| secret.created_at);
+        let stored_secrets = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
+        let created =
+            |hash| stored_secrets.iter().find(|secret| secret.hash == hash).map_or(now, |secret| secret.created_at);
         let secret = |secret: &ClientSecret| ClientSecret { created_at: created(secret.hash), ..secret.clone() };
         Self {
             secrets: self.secrets.iter().map(secret).collect(),
@@ -573,8 +574,8 @@ mod tests {
                     assert_eq!(client.accepts_acr(acr), is_enough, "{level:?} {acr}");
                 }
             }
-            let kept = serde_json::to_string(&client).unwrap();
-            assert_eq!(serde_json::from_str::<Client>(&kept).unwrap(), client);
+            let stored = serde_json::to_string(&client).unwrap();
+            assert_eq!(serde_json::from_str::<Client>(&stored).unwrap(), client);
         }
     }
 

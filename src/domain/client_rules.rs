@@ -122,13 +122,13 @@ pub fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
 /// # Errors
 /// Returns an error if `authorization_code` is missing.
 pub fn grant_types(asked: &[GrantType]) -> Result<Vec<GrantType>, String> {
-    let known = [GrantType::AuthorizationCode, GrantType::RefreshToken];
+    let grant_types = [GrantType::AuthorizationCode, GrantType::RefreshToken];
     if !asked.contains(&GrantType::AuthorizationCode) {
         return Err(
             "a client needs the grant type authorization_code, because a refresh token starts with a code".to_owned()
         );
     }
-    Ok(known.into_iter().filter(|grant| asked.contains(grant)).collect())
+    Ok(grant_types.into_iter().filter(|grant| asked.contains(grant)).collect())
 }
 
 /// Returns `asked`, or the default authentication method of a client of this type.

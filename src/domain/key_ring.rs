@@ -198,9 +198,9 @@ impl KeyRing {
         if let Some(other) = of_holder.find(|key| key.is_scheduled(now) && key.kid != kid) {
             return Err(KeyFault::Scheduled { kid: other.kid.clone(), at: other.activate_at.unwrap_or(now) });
         }
-        let known = key.published_at.plus(times.publish);
-        let at = at.unwrap_or(if early { now } else { known }).max(now);
-        if at < known && !early {
+        let known_at = key.published_at.plus(times.publish);
+        let at = at.unwrap_or(if early { now } else { known_at }).max(now);
+        if at < known_at && !early {
             let published = at.since(key.published_at).as_secs();
             return Err(KeyFault::Early { published, publish: times.publish });
         }

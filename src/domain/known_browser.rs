@@ -37,8 +37,8 @@ pub struct Marks(Vec<Secret>);
 impl Marks {
     /// Parses a cookie's value. Ignores invalid marks.
     pub fn parse(value: &str) -> Self {
-        let sound = |text: &&str| text.len() == MARK_LENGTH;
-        Self(value.split('.').take(MAX_MARKS).filter(sound).map(Secret::new).collect())
+        let is_valid = |text: &&str| text.len() == MARK_LENGTH;
+        Self(value.split('.').take(MAX_MARKS).filter(is_valid).map(Secret::new).collect())
     }
 
     /// Returns whether there are no marks.

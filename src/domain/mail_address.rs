@@ -45,8 +45,8 @@ impl MailAddress {
                 && !label.ends_with('-')
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         };
-        let sound = domain.len() <= MAX_DOMAIN_LENGTH && domain.split('.').all(label);
-        sound.then(|| Self { local: local.to_owned(), domain })
+        let is_valid = domain.len() <= MAX_DOMAIN_LENGTH && domain.split('.').all(label);
+        is_valid.then(|| Self { local: local.to_owned(), domain })
     }
 
     /// Returns the local part.

@@ -107,10 +107,10 @@ pub fn is_phone_number(text: &str) -> bool {
 pub fn visible_part(text: &str) -> String {
     let is_visible_at =
         |at, letter: char| is_visible(letter.encode_utf8(&mut [0; 4])) || is_joiner_in_place(text, at, letter);
-    let kept: String =
+    let visible: String =
         text.char_indices().filter(|(at, letter)| is_visible_at(*at, *letter)).map(|(_, letter)| letter).collect();
     // The removal may have left a joiner where it is not permitted.
-    if is_visible(&kept) { kept } else { kept.replace(['\u{200c}', '\u{200d}'], "") }
+    if is_visible(&visible) { visible } else { visible.replace(['\u{200c}', '\u{200d}'], "") }
 }
 
 /// Returns whether a text is the https URL of an image. The server never fetches it.

@@ -132,8 +132,8 @@ impl UnknownScope {
     fn from_value(value: &str) -> Self {
         // The permitted characters of RFC 6749 §3.3 exclude quotation mark and backslash, so an
         // error can repeat the value.
-        let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-        Self((value.len() <= Self::MAX_VALUE_LENGTH && value.bytes().all(sound)).then(|| value.to_owned()))
+        let is_valid = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+        Self((value.len() <= Self::MAX_VALUE_LENGTH && value.bytes().all(is_valid)).then(|| value.to_owned()))
     }
 
     /// Returns the value if an error response may contain it without escaping.

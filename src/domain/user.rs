@@ -60,12 +60,12 @@ impl Email {
     /// 254 bytes.
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.split_once('@')?;
-        let sound = !local.is_empty()
+        let is_valid = !local.is_empty()
             && !domain.is_empty()
             && !domain.contains('@')
             && text.len() <= 254
             && !text.chars().any(|char| char.is_whitespace() || char.is_control());
-        sound.then(|| Self(text.to_owned()))
+        is_valid.then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {

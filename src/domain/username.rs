@@ -25,12 +25,12 @@ impl Username {
     pub fn parse(text: &str) -> Option<Self> {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
         let (first, last) = (text.bytes().next()?, text.bytes().next_back()?);
-        let sound = text.len() <= MAX_LENGTH
+        let is_valid = text.len() <= MAX_LENGTH
             && text.bytes().all(allowed)
             && first.is_ascii_lowercase()
             && last.is_ascii_alphanumeric()
             && Uuid::try_parse(text).is_err();
-        sound.then(|| Self(text.to_owned()))
+        is_valid.then(|| Self(text.to_owned()))
     }
 
     /// Parses a username that a user typed. Converts only ASCII letters to lower case.

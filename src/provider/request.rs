@@ -41,8 +41,8 @@ pub(super) static PAGES: PageHost = PageHost {
 /// host. After a POST, the link leads to the GET page.
 fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     let query = ctx.head.uri.query().unwrap_or_default();
-    let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
-    let pairs: Vec<&str> = kept.collect();
+    let other_pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
+    let pairs: Vec<&str> = other_pairs.collect();
     let separator = if pairs.is_empty() { "" } else { "&" };
     format!("?{}{separator}lang={language}", pairs.join("&"))
 }

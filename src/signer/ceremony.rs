@@ -137,15 +137,19 @@ pub fn init_token(hsm: &config::Hsm, so_pin: &Path) -> Result<bool, SignerOpenEr
 
 fn refuse_existing(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) -> Result<(), SignerOpenError> {
     let existing = key::token_keys(session, None).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-    let taken: Vec<Vec<u8>> = existing
+    let conflicting_ids: Vec<Vec<u8>> = existing
         .into_iter()
         .filter(|key| (key.report.label == hsm.key_label && !further) || key.id == id)
         .map(|key| key.id)
         .collect();
-    if taken.is_empty() {
+    if conflicting_ids.is_empty() {
         return Ok(());
     }
-    Err(SignerOpenError::KeyExists { token: hsm.token_label.clone(), label: hsm.key_label.clone(), ids: taken })
+    Err(SignerOpenError::KeyExists {
+        token: hsm.token_label.clone(),
+        label: hsm.key_label.clone(),
+        ids: conflicting_ids,
+    })
 }
 
 /// Generates a signing key pair. The session must be writable.

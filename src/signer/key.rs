@@ -253,10 +253,10 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
         Attribute::Label(key.report.label.as_bytes().to_vec()),
         Attribute::Id(key.id.clone()),
     ];
-    let found = session.find_objects(&template)?;
+    let handles = session.find_objects(&template)?;
     let name = || format!("key \"{}\" (CKA_ID {})", key.report.label, hex(&key.id));
-    let [handle] = found[..] else {
-        return Err(match found.len() {
+    let [handle] = handles[..] else {
+        return Err(match handles.len() {
             0 => TokenFault::new(ErrorClass::Login, format!("{} is no longer in the token", name())),
             count => TokenFault::new(ErrorClass::Device, format!("the token has {} {count} times", name())),
         });

@@ -233,11 +233,11 @@ fn open_token(
     pin: &AuthPin,
 ) -> Result<(LoginSession, Vec<SigningKey>), SignerOpenError> {
     let login = LoginSession::open(module, &hsm.token_label, None, pin)?;
-    let found = key::signing_keys(&login.session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
-    for key in &found {
+    let keys = key::signing_keys(&login.session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
+    for key in &keys {
         key::test_signature(&login.session, key).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     }
-    Ok((login, found))
+    Ok((login, keys))
 }
 
 /// Starts all threads. Returns a channel without messages, which is disconnected when the last

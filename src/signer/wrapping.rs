@@ -150,8 +150,8 @@ pub(super) fn make_tested(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Re
 
 /// Returns the ids of the wrapping keys in the token.
 pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, SignerOpenError> {
-    let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-    Ok(found.into_iter().map(|(_, id)| id).collect())
+    let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+    Ok(keys.into_iter().map(|(_, id)| id).collect())
 }
 
 /// Decrypts the stored data key that belongs to a wrapping key in the token. If there is none,
@@ -168,11 +168,11 @@ pub fn data_key(
     fresh: FreshRandom,
 ) -> Result<Option<DataKey>, SignerOpenError> {
     with_session(hsm, |session| {
-        let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        if let Some(known) = open_known(session, hsm, &found, kept)? {
+        let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        if let Some(known) = open_known(session, hsm, &keys, kept)? {
             return Ok(Some(known));
         }
-        match found.as_slice() {
+        match keys.as_slice() {
             [] => Ok(None),
             [(handle, id)] => wrap(session, hsm, *handle, id, fresh).map(Some),
             several => {
@@ -190,9 +190,9 @@ pub fn data_key(
 /// As [`data_key`].
 pub fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, SignerOpenError> {
     with_session(hsm, |session| {
-        let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        let opened = open_known(session, hsm, &found, kept)?;
-        Ok(opened.map_or_else(|| KeptKey::NotOurs(found.into_iter().map(|(_, id)| id).collect()), KeptKey::Opened))
+        let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        let opened = open_known(session, hsm, &keys, kept)?;
+        Ok(opened.map_or_else(|| KeptKey::NotOurs(keys.into_iter().map(|(_, id)| id).collect()), KeptKey::Opened))
     })
 }
 
@@ -203,9 +203,9 @@ pub fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, 
 /// signer.
 pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<WrappedKey, SignerOpenError> {
     with_session(hsm, |session| {
-        let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        let [(handle, id)] = &found[..] else {
-            return Err(refused(hsm, format!("it exists {} times; exactly one is required", found.len())));
+        let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        let [(handle, id)] = &keys[..] else {
+            return Err(refused(hsm, format!("it exists {} times; exactly one is required", keys.len())));
         };
         let wrapped = wrap(session, hsm, *handle, id, received)?.to_keep;
         wrapped.ok_or_else(|| refused(hsm, "it returned no wrapped data key".to_owned()))
@@ -289,16 +289,16 @@ fn unwrap(
 /// Returns the wrapping keys in the token with their ids.
 fn wrapping_keys(session: &Session, hsm: &config::Hsm) -> Result<Vec<(ObjectHandle, String)>, TokenFault> {
     let template = [Attribute::Class(ObjectClass::SECRET_KEY), Attribute::Label(label(hsm).into_bytes())];
-    let mut found = Vec::new();
+    let mut keys = Vec::new();
     for handle in session.find_objects(&template)? {
         let attributes = session.get_attributes(handle, &[AttributeType::Id])?;
         let id = attributes.iter().find_map(|attribute| match attribute {
             Attribute::Id(id) => Some(hex(id)),
             _ => None,
         });
-        found.push((handle, id.unwrap_or_default()));
+        keys.push((handle, id.unwrap_or_default()));
     }
-    Ok(found)
+    Ok(keys)
 }
 
 fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle, SignerOpenError> {

@@ -61,8 +61,8 @@ impl Store {
         let key = table::certificate_part(part);
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         let sealed = sealing.sealer.seal(&key, nonce, plain)?;
-        let found = self.engine.get(&key).await.map_err(StoreError::from)?;
-        let expect = found.map_or_else(|| Expect::Absent(key.clone()), |bytes| Expect::Value(key.clone(), bytes));
+        let stored = self.engine.get(&key).await.map_err(StoreError::from)?;
+        let expect = stored.map_or_else(|| Expect::Absent(key.clone()), |bytes| Expect::Value(key.clone(), bytes));
         let put = vec![(key, record::encode(&sealed)?)];
         let changes = fence.around(Changes { expect: vec![expect], put, ..Changes::default() });
         match self.commit(changes).await? {

@@ -281,11 +281,11 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As [`Engine::get`].
     async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, EngineError> {
-        let mut found = Vec::with_capacity(keys.len());
+        let mut values = Vec::with_capacity(keys.len());
         for key in keys {
-            found.push(self.get(key).await?);
+            values.push(self.get(key).await?);
         }
-        Ok(found)
+        Ok(values)
     }
 
     /// Returns up to `limit` records whose keys start with `prefix` and are greater than `after`,

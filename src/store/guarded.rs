@@ -123,8 +123,8 @@ impl Store {
             }
         };
         let keys = [table::session(session), table::user(subject)];
-        let mut found = self.engine.get_many(&keys).await?.into_iter();
-        let [session, user] = [found.next().flatten(), found.next().flatten()];
+        let mut records = self.engine.get_many(&keys).await?.into_iter();
+        let [session, user] = [records.next().flatten(), records.next().flatten()];
         let (Some(session), Some(user)) = (session, user) else { return Err(StoreError::SignedOut) };
         let session: Loaded<Session> = record::decode(&keys[0], session)?;
         let user: Loaded<User> = record::decode(&keys[1], user)?;

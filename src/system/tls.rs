@@ -128,8 +128,8 @@ pub fn install() -> Result<(), String> {
 
 /// Returns the number of key exchanges since the previous call, for each peer and group.
 pub(crate) fn take_key_exchanges() -> impl Iterator<Item = (TlsPeer, KeyExchangeGroup, u64)> {
-    let taken = |counted: &CountedGroup| (counted.peer, counted.group, counted.completed().swap(0, Ordering::Relaxed));
-    WITH_CLIENTS.iter().chain(&WITH_SERVERS).map(taken)
+    let take = |counted: &CountedGroup| (counted.peer, counted.group, counted.completed().swap(0, Ordering::Relaxed));
+    WITH_CLIENTS.iter().chain(&WITH_SERVERS).map(take)
 }
 
 impl CountedGroup {

@@ -96,8 +96,8 @@ fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut UsersFile)) -> UsersFile {
 }
 
 fn domain(text: &str) -> Result<String, &'static str> {
-    let sound = Email::parse(&format!("x@{text}")).is_some() && !text.starts_with('.');
-    if sound { Ok(text.to_owned()) } else { Err("write a domain such as example.org") }
+    let is_valid = Email::parse(&format!("x@{text}")).is_some() && !text.starts_with('.');
+    if is_valid { Ok(text.to_owned()) } else { Err("write a domain such as example.org") }
 }
 
 /// Maximum number of users in one file. A single commit of the store writes them.

@@ -238,12 +238,12 @@ fn refuse_other_issuer(arguments: &InitArguments, config: &Config, place: &Place
 /// Returns the names of the applications that an existing configuration does not have.
 fn missing_apps(arguments: &InitArguments, config: &Config, place: &Place) -> Vec<String> {
     let is_missing = |asked: &&Protected| !config.apps.iter().any(|app| app.host == asked.host);
-    let told = |asked: &Protected| {
+    let describe = |asked: &Protected| {
         let Protected { host, upstream } = asked;
         let command = place.command(&format!("app add {host}={upstream}"));
         format!("{} has no application with the host {host}: {command}", place.config.display())
     };
-    arguments.protect.iter().filter(is_missing).map(told).collect()
+    arguments.protect.iter().filter(is_missing).map(describe).collect()
 }
 
 /// Creates the files that a new SoftHSM token needs.

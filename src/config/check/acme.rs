@@ -54,8 +54,9 @@ pub(super) fn acme(
         address::certificate_name(&text.to_ascii_lowercase())
     });
     let profile = section.text("profile", "write the name of a profile, such as \"shortlived\"", |text| {
-        let sound = (1..=MAX_PROFILE_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        sound.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is not the name of a profile"))
+        let is_valid =
+            (1..=MAX_PROFILE_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_valid.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is not the name of a profile"))
     });
     let challenges = [("tls-alpn-01", AcmeChallenge::TlsAlpn01), ("http-01", AcmeChallenge::Http01)];
     let challenge = section.choice("challenge", &challenges).unwrap_or(AcmeChallenge::TlsAlpn01);

@@ -139,8 +139,8 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     }
     let (name, port) = split_port(text);
     host_name(name)?;
-    let sound = |port: &str| port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port);
-    if port.is_some_and(|port| !sound(port)) {
+    let is_valid = |port: &str| port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port);
+    if port.is_some_and(|port| !is_valid(port)) {
         return Err(format!("{text:?} has an invalid port; write a port from 1 to 65535, or none"));
     }
     Ok(text.to_owned())
@@ -153,14 +153,14 @@ pub(super) fn host_name(text: &str) -> Result<(), String> {
         return Err(format!("{text:?} is not the form that browsers send; write \"{host}\""));
     }
     let Host::Domain(domain) = host else { return Ok(()) };
-    let sound = |part: &str| {
+    let is_valid = |part: &str| {
         !part.is_empty()
             && part.len() <= MAX_HOST_PART_LENGTH
             && !part.starts_with('-')
             && !part.ends_with('-')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
-    if domain.len() > MAX_HOST_LENGTH || !domain.split('.').all(sound) { Err(problem()) } else { Ok(()) }
+    if domain.len() > MAX_HOST_LENGTH || !domain.split('.').all(is_valid) { Err(problem()) } else { Ok(()) }
 }
 
 /// Parses the public origin of an application, which must have the issuer's scheme.
@@ -272,8 +272,8 @@ pub(super) fn route_path(text: &str) -> Result<String, String> {
     if text.contains('*') {
         return problem("has a *, which is not a wildcard; end the path with / to cover every path below it");
     }
-    let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()+,=:@".contains(&byte);
-    if !text.bytes().all(sound) {
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()+,=:@".contains(&byte);
+    if !text.bytes().all(is_valid) {
         return problem("has a character that a route cannot have; write letters, digits and -._~!$&'()+,=:@/");
     }
     Ok(text.to_owned())
@@ -307,8 +307,8 @@ pub(super) fn web_origin(text: &str) -> Result<String, String> {
 /// Parses a word without blanks and quotation marks, so that it can be part of a challenge (RFC
 /// 9110 §11.6).
 pub(super) fn word(text: &str) -> Result<String, String> {
-    let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-    if text.is_empty() || text.len() > 128 || !text.bytes().all(sound) {
+    let is_valid = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    if text.is_empty() || text.len() > 128 || !text.bytes().all(is_valid) {
         return Err(format!(
             "{text:?} has invalid characters or an invalid length; write 1 to 128 visible ASCII characters \
              without quotation marks"

@@ -410,8 +410,8 @@ fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
 fn person(text: &str, trusted: &[String]) -> Option<RulePerson> {
     match text.split_once(':') {
         Some((issuer, sub)) if trusted.iter().any(|known| known == issuer) => {
-            let sound = !sub.is_empty() && sub.bytes().all(|byte| byte.is_ascii_graphic());
-            sound.then(|| RulePerson::Foreign(text.to_owned()))
+            let is_valid = !sub.is_empty() && sub.bytes().all(|byte| byte.is_ascii_graphic());
+            is_valid.then(|| RulePerson::Foreign(text.to_owned()))
         }
         _ => RulePerson::parse(text),
     }

@@ -69,8 +69,8 @@ fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>
     let default_scope = section.text("default_scope", words, |text| client_rules::default_scope(text, scope));
     let known = [GrantType::AuthorizationCode, GrantType::RefreshToken];
     let grant_types = section.texts("grant_types", "write [\"authorization_code\"]", |text| {
-        let found = known.into_iter().find(|grant| grant.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is not known; write \"authorization_code\" or \"refresh_token\""))
+        let grant_type = known.into_iter().find(|grant| grant.as_str() == text);
+        grant_type.ok_or_else(|| format!("{text:?} is not known; write \"authorization_code\" or \"refresh_token\""))
     });
     let grant_types = client_rules::grant_types(&grant_types.unwrap_or_else(|| known.into()));
     let grant_types = grant_types.unwrap_or_else(|problem| {

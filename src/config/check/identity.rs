@@ -23,8 +23,8 @@ const VALUES: &str = "write, for example, { Remote-User = \"username\", Remote-E
 pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
     let chosen = app.text("preset", "write the name of an application", |text| {
         preset::by_name(text).ok_or_else(|| {
-            let known: Vec<_> = PRESETS.iter().map(|preset| format!("{:?}", preset.name)).collect();
-            format!("{text:?} is not a preset; write one of {}, or identity_headers", known.join(", "))
+            let presets: Vec<_> = PRESETS.iter().map(|preset| format!("{:?}", preset.name)).collect();
+            format!("{text:?} is not a preset; write one of {}, or identity_headers", presets.join(", "))
         })
     });
     let defaults = chosen.unwrap_or_default();

@@ -37,10 +37,10 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     let from = section.required_text("from", written, |text| mailbox(text, written));
     let reply_to = section.text("reply_to", written, |text| mailbox(text, written));
     let username = section.text("username", "write the user name for the mail server", |text| {
-        let sound = !text.is_empty() && text.len() <= MAX_USERNAME_LENGTH && !text.chars().any(char::is_control);
+        let is_valid = !text.is_empty() && text.len() <= MAX_USERNAME_LENGTH && !text.chars().any(char::is_control);
         let problem =
             || format!("is not a valid user name; write 1 to {MAX_USERNAME_LENGTH} bytes without control characters");
-        sound.then(|| text.to_owned()).ok_or_else(problem)
+        is_valid.then(|| text.to_owned()).ok_or_else(problem)
     });
     let password_file = section.text("password_file", "write the path of the file with the password", |text| {
         files.secret_file(text, "the password for the mail server")

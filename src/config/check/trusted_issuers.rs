@@ -90,11 +90,11 @@ fn trusted_issuer(
 }
 
 fn algorithms(section: &mut Section<'_, '_>) -> Vec<Algorithm> {
-    let known = Algorithm::ALL.map(|(name, _)| name).join(", ");
-    let allowed = format!("write a list of {known}");
+    let names = Algorithm::ALL.map(|(name, _)| name).join(", ");
+    let allowed = format!("write a list of {names}");
     let listed = section.some_texts("algorithms", &allowed, |text| {
-        let known = Algorithm::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm);
-        known.ok_or_else(|| match text {
+        let algorithm = Algorithm::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm);
+        algorithm.ok_or_else(|| match text {
             "none" => "\"none\" means no signature: anyone could forge such a token; leave it out".to_owned(),
             _ if text.starts_with("HS") => {
                 format!("{text:?} needs a shared secret; {allowed}, which use a public key")

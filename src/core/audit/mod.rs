@@ -286,8 +286,8 @@ impl Queue {
     /// further events.
     fn count(&mut self, event: AuditEvent) {
         let is_identical = |known: &&mut AuditRecord| {
-            let known = &known.event;
-            (known.kind, known.subject, &known.client, known.address, &known.detail)
+            let stored_event = &known.event;
+            (stored_event.kind, stored_event.subject, &stored_event.client, stored_event.address, &stored_event.detail)
                 == (event.kind, event.subject, &event.client, event.address, &event.detail)
         };
         if let Some(known) = self.unauthenticated.iter_mut().find(is_identical) {

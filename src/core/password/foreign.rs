@@ -199,12 +199,12 @@ fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<
         }
     }
     let (Some(salt), Some(hash), None) = (fields.next(), fields.next(), fields.next()) else { return Err(malformed) };
-    let sound = (1..=16).contains(&salt.len())
+    let is_valid = (1..=16).contains(&salt.len())
         && hash.len() == letters
         && salt.bytes().chain(hash.bytes()).all(is_crypt_letter)
         // The library would parse such a salt as the number of rounds.
         && !salt.starts_with("rounds=");
-    if !sound {
+    if !is_valid {
         return Err(malformed);
     }
     let longest = (MAX_SHA_CRYPT_BYTES / rounds as usize).min(MAX_SHA_CRYPT_PASSWORD_LENGTH);
@@ -443,8 +443,8 @@ mod tests {
             (ARGON2, "v=19", "v=16"),
         ] {
             let altered = text.replacen(good, bad, 1);
-            let sound = bad.is_empty();
-            assert_eq!(import_hash(&altered).is_ok(), sound, "{altered}");
+            let is_valid = bad.is_empty();
+            assert_eq!(import_hash(&altered).is_ok(), is_valid, "{altered}");
         }
     }
 

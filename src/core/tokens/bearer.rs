@@ -132,16 +132,16 @@ async fn look_up(
         return Ok(None);
     };
     let registered = clients::may_be_registered(&client).then_some(&client);
-    let found = store.token_standing(grant, registered, subject, &claims.jti).await?;
-    let grant_is_active = found.grant.is_some_and(|grant| grant.is_active());
+    let standing = store.token_standing(grant, registered, subject, &claims.jti).await?;
+    let grant_is_active = standing.grant.is_some_and(|grant| grant.is_active());
     let registered = match registered {
-        Some(_) => found.client.map(|client| clients::as_configured(config, client)),
+        Some(_) => standing.client.map(|client| clients::as_configured(config, client)),
         None => clients::configured(config, &client),
     };
     let registered = registered.filter(Client::is_enabled);
-    let user = found.user.filter(User::is_enabled);
+    let user = standing.user.filter(User::is_enabled);
     let (Some(user), Some(registered), true) = (user, registered, grant_is_active) else { return Ok(None) };
-    if found.is_revoked {
+    if standing.is_revoked {
         return Ok(None);
     }
     let vouched_for = registered.is_vouched_for();

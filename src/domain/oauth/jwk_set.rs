@@ -154,8 +154,8 @@ fn rsa(n: &[u8], e: &[u8]) -> Option<Numbers> {
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)))?;
     // At the minimum length the highest bit must be set, or the modulus has fewer than 2048 bits.
     let full = n.len() > *MODULUS.start() || n.first().is_some_and(|first| *first >= 0x80);
-    let sound = MODULUS.contains(&n.len()) && full && EXPONENT.contains(&exponent) && exponent % 2 == 1;
-    sound.then(|| Numbers::Rsa { n: n.to_vec(), e: e.to_vec() })
+    let is_valid = MODULUS.contains(&n.len()) && full && EXPONENT.contains(&exponent) && exponent % 2 == 1;
+    is_valid.then(|| Numbers::Rsa { n: n.to_vec(), e: e.to_vec() })
 }
 
 fn without_zeros(number: &[u8]) -> &[u8] {

@@ -145,13 +145,13 @@ pub enum ProofStep {
 /// no access.
 pub fn required_level(interaction: &Interaction, client: &Client, terms: &UserRequirements) -> AssuranceLevel {
     let policy = terms.policy.in_force(terms.factors.has_any);
-    let named = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
+    let named_level = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
     if client.id.as_str() == OWN_CLIENT {
         // A user whose factors do not suffice must be able to sign in to add a better one.
-        let asked = policy.max(named.unwrap_or(AssuranceLevel::One));
+        let asked = policy.max(named_level.unwrap_or(AssuranceLevel::One));
         return if terms.factors.has_any { asked.min(terms.factors.reachable) } else { policy };
     }
-    policy.max(client.level.unwrap_or(AssuranceLevel::One)).max(named.unwrap_or(AssuranceLevel::One))
+    policy.max(client.level.unwrap_or(AssuranceLevel::One)).max(named_level.unwrap_or(AssuranceLevel::One))
 }
 
 /// Returns the lowest level of `acr_values`, because each of its levels suffices.

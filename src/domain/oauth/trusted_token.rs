@@ -356,8 +356,8 @@ fn prefixed(value: &Value, prefix: &str) -> BTreeSet<String> {
         Value::Array(list) => list.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let sound = |group: &&str| !group.is_empty() && !group.chars().any(char::is_control);
-    list.iter().filter_map(Value::as_str).filter(sound).map(|group| format!("{prefix}{group}")).collect()
+    let is_valid = |group: &&str| !group.is_empty() && !group.chars().any(char::is_control);
+    list.iter().filter_map(Value::as_str).filter(is_valid).map(|group| format!("{prefix}{group}")).collect()
 }
 
 fn email(claims: &Map<String, Value>, names: &ClaimNames) -> Option<Email> {

@@ -155,15 +155,15 @@ impl CredentialRecord {
 /// Returns the transports to store. Checks only the format of each name, because new transports may
 /// be defined.
 pub(super) fn transports(named: Vec<String>) -> Vec<String> {
-    let mut kept: Vec<String> = Vec::new();
+    let mut transports: Vec<String> = Vec::new();
     for name in named {
-        let sound = (1..=MAX_TRANSPORT_LENGTH).contains(&name.len())
+        let is_valid = (1..=MAX_TRANSPORT_LENGTH).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-        if sound && !kept.contains(&name) && kept.len() < MAX_TRANSPORTS {
-            kept.push(name);
+        if is_valid && !transports.contains(&name) && transports.len() < MAX_TRANSPORTS {
+            transports.push(name);
         }
     }
-    kept
+    transports
 }
 
 #[cfg(test)]

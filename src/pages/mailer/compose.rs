@@ -113,8 +113,8 @@ pub fn compose(message: &MailMessage, sender: &Sender<'_>, id: MailId) -> Result
 /// Returns the only link of a message, below the configured issuer.
 fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError> {
     let with_token = |path: &str, token: &str| {
-        let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if token.is_empty() || !token.bytes().all(sound) {
+        let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if token.is_empty() || !token.bytes().all(is_valid) {
             return Err(ComposeError::Token);
         }
         Ok(Some(format!("{}{path}?token={token}", issuer.as_str())))
@@ -175,8 +175,8 @@ fn mailbox(mailbox: &Mailbox) -> Option<HeaderMailbox> {
 /// Returns the whole message in ASCII. `None` if a value is invalid in its header field.
 pub(super) fn bytes(composed: &Composed, from: &Mailbox, reply_to: Option<&Mailbox>, to: Address) -> Option<Vec<u8>> {
     let id = composed.message_id.strip_prefix('<')?.strip_suffix('>')?;
-    let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
-    if !id.bytes().all(sound) || !is_visible(&composed.subject) {
+    let is_valid = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
+    if !id.bytes().all(is_valid) || !is_visible(&composed.subject) {
         return None;
     }
     let date = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(composed.at.seconds()))?;

@@ -111,10 +111,10 @@ impl MailRoute {
 
     async fn connect(&self) -> Result<TcpStream, String> {
         let server = self.server();
-        let found = lookup_host((self.host.as_str(), self.port)).await;
-        let found = found.map_err(|error| format!("{server} cannot be found ({error}); correct mail.host"))?;
+        let addresses = lookup_host((self.host.as_str(), self.port)).await;
+        let addresses = addresses.map_err(|error| format!("{server} cannot be found ({error}); correct mail.host"))?;
         let mut last = "it has no address".to_owned();
-        for address in found {
+        for address in addresses {
             // Cleartext must stay on this machine, even if the resolver returns another address.
             if self.tls == MailTls::None && !address.ip().is_loopback() {
                 last = format!("{} is not on this machine, and tls is \"none\"", address.ip());
@@ -173,7 +173,7 @@ impl MailRoute {
 /// certificates of the file.
 fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
-    let mut named = Vec::new();
+    let mut certificates = Vec::new();
     let native = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(native.unwrap_or_default());
     if let Some(path) = ca_file {
@@ -181,16 +181,16 @@ fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(&error))? {
             let certificate = certificate.map_err(|error| fault(&error))?;
             roots.add(certificate.clone()).map_err(|error| fault(&error))?;
-            named.push(certificate);
+            certificates.push(certificate);
         }
     }
     let provider = sealgate_system::tls::provider();
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
     let config = config.map_err(|error| format!("TLS: {error}"))?;
-    if named.is_empty() {
+    if certificates.is_empty() {
         return Ok(config.with_root_certificates(roots).with_no_client_auth());
     }
-    let verifier = NamedOrIssued::new(roots, named, provider).map_err(|error| format!("TLS: {error}"))?;
+    let verifier = NamedOrIssued::new(roots, certificates, provider).map_err(|error| format!("TLS: {error}"))?;
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 

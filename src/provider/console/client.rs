@@ -95,8 +95,8 @@ async fn save(
     form: &Params,
 ) -> Result<Response, Failure> {
     let typed = form::read(form, Some(client.client_type))?;
-    let sound = match form::check(&typed, |uri| console_user.may_register(ctx, uri, Some(client))) {
-        Ok(sound) => sound,
+    let checked = match form::check(&typed, |uri| console_user.may_register(ctx, uri, Some(client))) {
+        Ok(checked) => checked,
         Err(faults) => {
             return Ok(page(ctx, console_user, client, &ClientForm { faults, ..typed }, &ClientNotes::default()));
         }
@@ -105,7 +105,7 @@ async fn save(
     let lapsed = AtomicBool::new(false);
     let change = |client: &mut Client| {
         let before = client.clone();
-        sound.replace(client, &own);
+        checked.replace(client, &own);
         let loses = !console_user.is_administrator() && client.withdraw_approval_if_changed(&before);
         lapsed.store(loses, Ordering::Relaxed);
     };

@@ -58,11 +58,11 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     }
     let form = console_user.form(ctx)?;
     let typed = form::read(&form, None)?;
-    let sound = match form::check(&typed, |uri| console_user.may_register(ctx, uri, None)) {
-        Ok(sound) => sound,
+    let checked = match form::check(&typed, |uri| console_user.may_register(ctx, uri, None)) {
+        Ok(checked) => checked,
         Err(faults) => return Ok(show(ctx, console_user, &ClientForm { faults, ..typed })),
     };
-    submission::once(ctx, &console_user.visitor, &form, Box::pin(add(ctx, console_user, sound))).await
+    submission::once(ctx, &console_user.visitor, &form, Box::pin(add(ctx, console_user, checked))).await
 }
 
 async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidForm) -> Result<Effect, Failure> {

@@ -83,15 +83,16 @@ pub(super) async fn take(
     let (Some(id), Some(owner)) = (query.one(visitor::FORM)?, owner(ctx, &console_user.visitor)) else {
         return Ok(None);
     };
-    let found = match ctx.sealgate.store.take_form(&owner, &SecretHash::for_secret(id.as_bytes()), ctx.now).await {
+    let stored_form = match ctx.sealgate.store.take_form(&owner, &SecretHash::for_secret(id.as_bytes()), ctx.now).await
+    {
         Err(StoreError::Sealed(error)) => {
             tracing::warn!(request_id = ctx.origin.request_id, %error, "cannot decrypt a saved form");
             None
         }
-        found => found?,
+        stored_form => stored_form?,
     };
-    let found = found.filter(|form| form.app == CONSOLE && form.target == page);
-    Ok(found.and_then(|form| Params::parse(&form.body).ok()))
+    let stored_form = stored_form.filter(|form| form.app == CONSOLE && form.target == page);
+    Ok(stored_form.and_then(|form| Params::parse(&form.body).ok()))
 }
 
 /// Returns the owner of a stored form: this user in this session and browser.

@@ -192,9 +192,9 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
     if visitor::request_for(path).1.is_some() {
         return path.to_owned();
     }
-    let known = OWN_PAGES.iter().copied().filter(|page| path == *page);
+    let own_page = OWN_PAGES.iter().copied().filter(|page| path == *page);
     let above = OWN_PAGES.iter().copied().filter(|page| path.starts_with(&format!("{page}/")));
-    known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console").to_owned()
+    own_page.chain(above).max_by_key(|page| page.len()).unwrap_or("/console").to_owned()
 }
 
 /// Returns the last segment of the request's path.
@@ -215,11 +215,11 @@ fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
         .apps
         .iter()
         .map(|app| {
-            let known = ctx.sealgate.upstreams.for_app(&app.name);
-            let servers = if known.is_empty() {
+            let state = ctx.sealgate.upstreams.for_app(&app.name);
+            let servers = if state.is_empty() {
                 app.upstreams.iter().map(|one| (configured(one), None)).collect()
             } else {
-                known.into_iter().map(|(address, alive)| (address, Some(alive))).collect()
+                state.into_iter().map(|(address, alive)| (address, Some(alive))).collect()
             };
             AppLine { name: app.called(), address: app.origin(&config.issuer), servers }
         })

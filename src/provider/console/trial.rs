@@ -113,11 +113,11 @@ async fn claims(
     let Some(loaded) = ctx.sealgate.store.code(&code.hash()).await? else { return Ok(None) };
     let code = &loaded.value;
     let verifier = CodeVerifier::parse(verifier(ctx, state).expose());
-    let sound = code.redeem(&client.id, &own_redirect_uri(ctx), verifier.as_ref(), ctx.now).is_ok();
+    let is_valid = code.redeem(&client.id, &own_redirect_uri(ctx), verifier.as_ref(), ctx.now).is_ok();
     // Accept only codes of the current user and session: another tab may have switched the account.
     let own =
         code.sign_in.subject == console_user.visitor.user.sub && code.session == console_user.visitor.session.value.id;
-    if !sound || !own || ctx.sealgate.store.use_code(&loaded).await? == Committed::Conflict {
+    if !is_valid || !own || ctx.sealgate.store.use_code(&loaded).await? == Committed::Conflict {
         return Ok(None);
     }
     let user = &console_user.visitor.user;

@@ -52,13 +52,13 @@ pub(crate) async fn undo_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
         LinkOpened::Page(link) => link,
     };
     if ctx.head.method != Method::POST {
-        let found = find(ctx, &link).await?;
+        let offer = find(ctx, &link).await?;
         let page = UndoPage {
             frame: ctx.frame(),
             action: &PAGE.address(ctx),
             csrf: &link.csrf(),
-            old: &partly_hidden(&found.undo.address),
-            new: &partly_hidden(&found.user.value.email),
+            old: &partly_hidden(&offer.undo.address),
+            new: &partly_hidden(&offer.user.value.email),
         };
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }

@@ -152,13 +152,13 @@ async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     let query = ctx.query()?;
     let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
     let store = &ctx.sealgate.store;
-    let found = store.interaction(&unbound(id), &SecretHash::for_secret(id.as_bytes())).await?;
-    let Some(found) = found.filter(|found| ctx.now < found.value.expires_at) else { return Ok(None) };
-    if store.drop_interaction(&found).await? == Committed::Conflict {
+    let stored = store.interaction(&unbound(id), &SecretHash::for_secret(id.as_bytes())).await?;
+    let Some(stored) = stored.filter(|stored| ctx.now < stored.value.expires_at) else { return Ok(None) };
+    if store.drop_interaction(&stored).await? == Committed::Conflict {
         return Err(Failure::page(Problem::NothingToDo));
     }
     let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
-    let bound = Interaction { browser: SecretHash::for_secret(browser.as_bytes()), ..found.value };
+    let bound = Interaction { browser: SecretHash::for_secret(browser.as_bytes()), ..stored.value };
     let id = Secret::from_random(&ctx.random::<16>());
     store.begin_interaction(&id.hash(), &bound).await?;
     let response = Response::see_other(&interaction::address(ctx, RESUME, id.expose(), &bound.request.client));
@@ -268,13 +268,13 @@ pub(crate) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Resu
 
 /// Removes users who are deleted or disabled from the session. Returns `None` if none remain.
 async fn with_enabled_users(ctx: &RequestContext<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
-    let mut kept = Vec::with_capacity(session.sign_ins.len());
+    let mut enabled = Vec::with_capacity(session.sign_ins.len());
     for sign_in in session.sign_ins {
         if ctx.sealgate.store.user(sign_in.subject).await?.is_some_and(|user| user.is_enabled()) {
-            kept.push(sign_in);
+            enabled.push(sign_in);
         }
     }
-    session.sign_ins = kept;
+    session.sign_ins = enabled;
     Ok((!session.sign_ins.is_empty()).then_some(session))
 }
 

@@ -210,9 +210,9 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     let user = person(ctx, code.sign_in.subject).await?;
     require_session(ctx, code).await?;
     require_consent(ctx, client, code).await?;
-    let known = client.incarnation;
+    let incarnation = client.incarnation;
     let client = ctx.sealgate.registered_client(&client.id).await?;
-    let Some(client) = client.filter(|client| client.is_enabled() && client.incarnation == known) else {
+    let Some(client) = client.filter(|client| client.is_enabled() && client.incarnation == incarnation) else {
         return Err(Refusal::invalid_grant("The client is no longer active.").into());
     };
     // The operator may have removed scopes of the client since the code was issued.

@@ -315,7 +315,7 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
     let event = |event: AuditKind, actor| {
         ctx.event(event, actor).for_subject(candidate.user.sub).with_client(&waiting.client.id).with_detail(kind)
     };
-    let mut told = FailureNotice::None;
+    let mut failure_notice = FailureNotice::None;
     let outcome = match trial {
         FactorTrial::Proven(step) => {
             if step.method == AuthenticationMethod::RecoveryCode {
@@ -328,7 +328,7 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
         FactorTrial::Wait(_) => FactorOutcome::Throttled,
         FactorTrial::Blocked => FactorOutcome::Blocked,
         FactorTrial::Wrong(notice) | FactorTrial::ClockIsOff(notice) => {
-            told = *notice;
+            failure_notice = *notice;
             if *notice == FailureNotice::Blocked {
                 ctx.sealgate.audit.note(event(AuditKind::FactorBlocked, Actor::Stranger));
             }
@@ -344,8 +344,8 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
     };
     if outcome == FactorOutcome::Failed {
         let failed = event(AuditKind::FactorFailed, Actor::Stranger);
-        let notice_context =
-            (told == FailureNotice::TellOwner).then(|| ctx.notice_context(Notice::FactorFailed, Actor::Stranger));
+        let notice_context = (failure_notice == FailureNotice::TellOwner)
+            .then(|| ctx.notice_context(Notice::FactorFailed, Actor::Stranger));
         ctx.sealgate.audit.note(AuditEvent { notice_context, ..failed });
     }
     ctx.sealgate.metrics.factor_tried(method, outcome);

@@ -170,8 +170,8 @@ pub(crate) async fn find_known_browser(
         return Ok(None);
     }
     let subject = user.map_or_else(|| Subject::from_random([0; 16]), |user| user.sub);
-    let known = ctx.sealgate.store.known_browsers(subject).await?;
-    Ok(known.find(&marks, ctx.now).cloned())
+    let browsers = ctx.sealgate.store.known_browsers(subject).await?;
+    Ok(browsers.find(&marks, ctx.now).cloned())
 }
 
 /// Records that the user has signed in from this browser, unless that was recorded recently.

@@ -39,8 +39,8 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
     let user = ctx.sealgate.store.user_by_sign_in_name(typed).await?;
-    let known = guesses::find_known_browser(ctx, user.as_ref()).await?;
-    let guesses = match Guesses::at_sign_in(ctx, typed, known.as_ref()).await {
+    let known_browser = guesses::find_known_browser(ctx, user.as_ref()).await?;
+    let guesses = match Guesses::at_sign_in(ctx, typed, known_browser.as_ref()).await {
         Ok(Ok(guesses)) => guesses,
         Err(Failure::Unavailable) => return busy(ctx, &waiting, typed),
         Err(other) => return Err(other),

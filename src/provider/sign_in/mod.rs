@@ -165,8 +165,8 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
         None => Some(begin(ctx, sign_in.clone()).await?),
     };
     let Some(cookie) = cookie else { return Ok(Proceeded::Gone) };
-    let known = guesses::find_known_browser(ctx, Some(user)).await?;
-    let marked = guesses::learn_browser(ctx, user.sub, known.as_ref()).await;
+    let known_browser = guesses::find_known_browser(ctx, Some(user)).await?;
+    let marked = guesses::learn_browser(ctx, user.sub, known_browser.as_ref()).await;
     // If the account was disabled, or a password or factor changed during the proof, all sessions
     // that existed then have ended. This session is newer, so end it here.
     if !is_still_valid(ctx, proof).await? {

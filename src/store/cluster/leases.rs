@@ -120,13 +120,13 @@ impl Lease {
         }
         self.held = None;
         let key = table::lease(self.name.as_str());
-        let found = store.engine.get(&key).await?;
+        let stored = store.engine.get(&key).await?;
         // An unreadable record is a lease with an unknown holder, which is acquired like any other.
-        let known = found.clone().and_then(|bytes| record::decode::<LeaseRecord>(&key, bytes).ok());
+        let known = stored.clone().and_then(|bytes| record::decode::<LeaseRecord>(&key, bytes).ok());
         let known = known.map(|known| known.value);
         let is_own = known.as_ref().is_some_and(|known| known.holder.as_ref() == Some(&self.holder));
         let is_free = known.as_ref().is_some_and(|known| known.holder.is_none());
-        if let Some(bytes) = &found
+        if let Some(bytes) = &stored
             && !is_own
             && !is_free
             && !self.has_lain_long_enough(bytes, now)
@@ -137,7 +137,7 @@ impl Lease {
         let (generation, renewal) = if is_own { (generation, renewal + 1) } else { (generation + 1, 0) };
         let next = LeaseRecord { holder: Some(self.holder.clone()), generation, renewal };
         let bytes = store.as_kept(&key, record::encode(&next)?)?;
-        let expect = found.map_or_else(|| Expect::Absent(key.clone()), |bytes| Expect::Value(key.clone(), bytes));
+        let expect = stored.map_or_else(|| Expect::Absent(key.clone()), |bytes| Expect::Value(key.clone(), bytes));
         let changes = Changes { expect: vec![expect], put: vec![(key.clone(), bytes.clone())], ..Changes::default() };
         if store.commit(changes).await? == Committed::Conflict {
             return Ok(None);
@@ -229,14 +229,14 @@ mod tests {
         // From here on, the holder does not renew the lease.
         assert!(other.hold(&there, at(31)).await.unwrap().is_none());
         assert!(other.hold(&there, at(40)).await.unwrap().is_none());
-        let taken = other.hold(&there, at(41)).await.unwrap().unwrap();
+        let lease = other.hold(&there, at(41)).await.unwrap().unwrap();
         assert_eq!(write(&here, &last).await, Committed::Conflict, "a holder that was stopped writes nothing");
-        assert!(!here.stands(&last).await.unwrap() && there.stands(&taken).await.unwrap());
-        assert_eq!(write(&there, &taken).await, Committed::Yes);
+        assert!(!here.stands(&last).await.unwrap() && there.stands(&lease).await.unwrap());
+        assert_eq!(write(&there, &lease).await, Committed::Yes);
         assert!(one.hold(&here, at(42)).await.unwrap().is_none());
         // Another node can acquire a released lease at once.
         other.release(&there).await;
-        assert_eq!(write(&there, &taken).await, Committed::Conflict);
+        assert_eq!(write(&there, &lease).await, Committed::Conflict);
         assert!(one.hold(&here, at(42)).await.unwrap().is_some());
         assert!(other.hold(&there, at(42)).await.unwrap().is_none());
     }

@@ -145,8 +145,8 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             read.under(table::consent(consent.subject, &consent.client), &consent)?
         }
         Table::KnownBrowsers => {
-            let known: KnownBrowsers = read.typed()?;
-            read.under(table::known_browsers(known.subject), &known)?.until(known.expires_at)
+            let browsers: KnownBrowsers = read.typed()?;
+            read.under(table::known_browsers(browsers.subject), &browsers)?.until(browsers.expires_at)
         }
         Table::Grant => {
             let grant: Grant = read.typed()?;

@@ -140,8 +140,8 @@ impl Store {
     /// Returns the events with these ids. `None` is a deleted or damaged event.
     async fn audit_events(&self, ids: &[AuditId]) -> Result<Vec<Option<AuditEvent>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::audit(*id)).collect();
-        let found = self.engine.get_many(&keys).await?;
-        let events = keys.iter().zip(ids).zip(found).map(|((key, id), bytes)| {
+        let records = self.engine.get_many(&keys).await?;
+        let events = keys.iter().zip(ids).zip(records).map(|((key, id), bytes)| {
             match bytes.map(|bytes| record::decode::<AuditEvent>(key, bytes)).transpose() {
                 Ok(event) => event.map(|event| event.value),
                 Err(error) => {
@@ -181,8 +181,8 @@ impl Store {
     /// count soon becomes outdated.
     async fn count_trail(&self) -> Result<(), StoreError> {
         let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT_VALIDITY;
-        let known = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_some_and(is_known) {
+        let counted_at = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted_at.is_some_and(is_known) {
             return Ok(());
         }
         let counted = Instant::now();
@@ -229,8 +229,10 @@ impl Store {
                 // Another node has acquired the lease and continues.
                 return Ok(removed);
             }
-            let kept = &self.trail.kept[index];
-            let _ = kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |kept| Some(kept.saturating_sub(gone)));
+            let stored_count = &self.trail.kept[index];
+            let _ = stored_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |stored_count| {
+                Some(stored_count.saturating_sub(gone))
+            });
             removed += gone;
         }
         Ok(removed)

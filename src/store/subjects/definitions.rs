@@ -105,7 +105,7 @@ impl Store {
 
     /// Deletes the clients that the file no longer defines.
     async fn plan_removals(&self, definitions: &[ClientDefinition<'_>], plan: &mut Plan) -> Result<(), StoreError> {
-        let kept: HashSet<&ClientId> = definitions.iter().map(|definition| &definition.client.id).collect();
+        let defined_ids: HashSet<&ClientId> = definitions.iter().map(|definition| &definition.client.id).collect();
         let mut after = None;
         loop {
             let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), PAGE).await?;
@@ -114,7 +114,7 @@ impl Store {
             // Ignore unreadable clients, which the start has logged.
             let clients = rows.into_iter().filter_map(|(key, bytes)| record::decode::<Client>(&key, bytes).ok());
             for loaded in clients.filter(|loaded| loaded.value.from_configuration) {
-                if !kept.contains(&loaded.value.id) {
+                if !defined_ids.contains(&loaded.value.id) {
                     plan.commit.expect.push(loaded.unchanged());
                     plan.commit.delete.push(loaded.key().clone());
                     plan.defined.removed.push(loaded.value.id);

@@ -43,8 +43,8 @@ impl Store {
 
     /// Returns the user that a credential belongs to.
     pub async fn owner_of_credential(&self, id: &CredentialId) -> Result<Option<Subject>, StoreError> {
-        let found = self.load::<Subject>(credential_key(id)).await?;
-        Ok(found.map(|found| found.value))
+        let subject = self.load::<Subject>(credential_key(id)).await?;
+        Ok(subject.map(|subject| subject.value))
     }
 
     /// Changes a user's factors. Repeats `change` on conflicts.
@@ -172,8 +172,8 @@ pub(crate) fn credential_keys(factors: &Factors) -> Vec<Key> {
 
 /// Returns the keys of the credential index entries that `next` has and `before` does not.
 fn added(before: Option<&Factors>, next: &Factors) -> Vec<Key> {
-    let known = before.map(credential_keys).unwrap_or_default();
-    credential_keys(next).into_iter().filter(|key| !known.contains(key)).collect()
+    let old_keys = before.map(credential_keys).unwrap_or_default();
+    credential_keys(next).into_iter().filter(|key| !old_keys.contains(key)).collect()
 }
 
 impl Store {

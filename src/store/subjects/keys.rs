@@ -51,11 +51,11 @@ impl Store {
                 return Ok(Err(fault));
             }
             // The stored ring has the keys of all nodes.
-            let kept = next.clone().of_node(None);
+            let stored_ring = next.clone().of_node(None);
             let changes = match &loaded {
                 Some(_) if before == next => return Ok(Ok(next)),
-                Some(loaded) => record::replace(loaded, &kept)?,
-                None => record::create(table::key_ring(), &kept)?,
+                Some(loaded) => record::replace(loaded, &stored_ring)?,
+                None => record::create(table::key_ring(), &stored_ring)?,
             };
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(Ok(next));

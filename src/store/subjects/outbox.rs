@@ -236,11 +236,11 @@ impl Store {
     /// Moves an e-mail to the undeliverable ones, and deletes the oldest of those if there are too
     /// many.
     pub async fn abandon_mail(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
-        let kept = self.engine.scan(&table::all(Table::DeadMail), None, MAX_UNDELIVERABLE).await?;
+        let dead_mails = self.engine.scan(&table::all(Table::DeadMail), None, MAX_UNDELIVERABLE).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);
         let mut changes = removal(mail);
-        if kept.len() >= MAX_UNDELIVERABLE
-            && let Some((oldest, _)) = kept.into_iter().next()
+        if dead_mails.len() >= MAX_UNDELIVERABLE
+            && let Some((oldest, _)) = dead_mails.into_iter().next()
         {
             changes.delete.push(oldest);
         }
@@ -451,15 +451,15 @@ mod tests {
         assert_eq!(due.iter().map(|mail| mail.value.created_at).collect::<Vec<_>>(), [at(50), at(100)]);
         assert_eq!(store.open_mail(&due[0].value).unwrap(), message());
 
-        let taken = store.take_mail(&due[0], at(100), LEASE).await.unwrap().unwrap();
+        let leased_mail = store.take_mail(&due[0], at(100), LEASE).await.unwrap().unwrap();
         assert!(store.take_mail(&due[0], at(100), LEASE).await.unwrap().is_none(), "somebody has it");
         assert_eq!(store.due_mail(at(159), 10).await.unwrap().len(), 1);
         let again = store.due_mail(at(160), 10).await.unwrap().pop().unwrap();
-        assert_eq!(again.value.id, taken.value.id);
+        assert_eq!(again.value.id, leased_mail.value.id);
         let again = store.take_mail(&again, at(160), LEASE).await.unwrap().unwrap();
         // The lease of the first sender has expired, so it can no longer change the e-mail.
-        let sent = SentMail::new(&taken.value, "250 ok", at(161));
-        assert_eq!(store.mail_was_sent(&taken, &sent).await.unwrap(), Committed::Conflict);
+        let sent = SentMail::new(&leased_mail.value, "250 ok", at(161));
+        assert_eq!(store.mail_was_sent(&leased_mail, &sent).await.unwrap(), Committed::Conflict);
         assert_eq!(store.mail_was_sent(&again, &sent).await.unwrap(), Committed::Yes);
         assert_eq!(store.sent_mails(None, 10).await.unwrap(), [sent]);
         let counts = store.count_outbox().await.unwrap();

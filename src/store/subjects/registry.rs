@@ -146,12 +146,12 @@ impl Store {
     ///
     /// No e-mail address is also a username.
     pub async fn user_by_lookup_key(&self, key: &SecretHash) -> Result<Option<User>, StoreError> {
-        let mut found = self.load::<Subject>(table::email(key)).await?;
-        if found.is_none() {
-            found = self.load::<Subject>(table::username(key)).await?;
+        let mut subject = self.load::<Subject>(table::email(key)).await?;
+        if subject.is_none() {
+            subject = self.load::<Subject>(table::username(key)).await?;
         }
-        match found {
-            Some(found) => self.user(found.value).await,
+        match subject {
+            Some(subject) => self.user(subject.value).await,
             None => Ok(None),
         }
     }

@@ -75,8 +75,8 @@ impl Store {
             return Ok(SubmissionState::First);
         }
         // If the other request has abandoned the submission, the caller tries again.
-        let found = self.submission(id).await?.and_then(|loaded| loaded.value.page);
-        Ok(found.map_or(SubmissionState::Running, SubmissionState::Done))
+        let page = self.submission(id).await?.and_then(|loaded| loaded.value.page);
+        Ok(page.map_or(SubmissionState::Running, SubmissionState::Done))
     }
 
     /// Stores the result of a submission that this request has begun. The secret is sealed with

@@ -78,7 +78,7 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     }
     let jwks_uri = text("jwks_uri").ok_or_else(|| format!("the metadata of {issuer} has no jwks_uri"))?;
     let loopback = |url: &Url| is_loopback_host(url.host_str().unwrap_or_default());
-    let sound = Url::parse(jwks_uri).is_ok_and(|url| {
+    let is_valid = Url::parse(jwks_uri).is_ok_and(|url| {
         // Plain HTTP and loopback addresses are accepted only for an issuer on this machine.
         let local = Url::parse(issuer).is_ok_and(|issuer| loopback(&issuer));
         let reached = match url.scheme() {
@@ -88,7 +88,7 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
         };
         reached && url.username().is_empty() && url.password().is_none()
     });
-    if sound {
+    if is_valid {
         Ok(jwks_uri.to_owned())
     } else {
         Err(format!("the metadata of {issuer} has a jwks_uri that is not https"))
