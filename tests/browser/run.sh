@@ -26,6 +26,15 @@ begin browser
 read -r port admin upstream callback away brief brief_admin mail turkish turkish_admin moving moving_admin < <(node tests/support/free_ports.mjs 12)
 # A trusted proxy lets each browser have its own client address and thus its own rate limits.
 export OPERATOR="Örnek Kurumu" MAIL_PORT="$mail" MAIL_FROM="no-reply@example.test"
+# Recipe for the login form of an application. No server listens there.
+recipe=$work/recipe.toml
+cat >"$recipe" <<'END'
+page = "/login"
+fields = { user = "{user}", password = "{password}" }
+probe = "/profile"
+success = { status = [200] }
+expired = { status = [302] }
+END
 # Prints configuration sections for providers that send mail.
 sections() {
     cat <<END
@@ -82,6 +91,15 @@ upstreams = ["http://127.0.0.1:$away"]
 [[app.route]]
 path = "/"
 access = "public"
+[[app]]
+name = "notes"
+host = "notes.localhost"
+title = "Not Defteri ve Toplantı Tutanakları"
+upstreams = ["http://127.0.0.1:$away"]
+login = { recipe = "$recipe" }
+[[app.route]]
+path = "/"
+access = "signed_in"
 END
 }
 configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections "")

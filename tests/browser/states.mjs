@@ -438,6 +438,20 @@ export const STATES = [
     name: "account-app-password-wrong", as: "first",
     show: (page) => post(page, `${ISSUER}/account/app-passwords`, {}, "#app-password-make"),
   },
+  { name: "account-app-logins", as: "first", show: at(`${ISSUER}/account/app-logins`) },
+  { name: "account-app-login-form", as: "first", show: at(`${ISSUER}/account/app-logins?app=notes`) },
+  {
+    name: "account-app-login-wrong", as: "first",
+    show: (page) => post(page, `${ISSUER}/account/app-logins?app=notes`, { "#app_username": "gulsah" }, "#app-login-save"),
+  },
+  {
+    name: "account-app-login-saved", as: "first",
+    async show(page) {
+      const fields = { "#app_username": "gulsah.karaosmanoglu@toplanti.example.test", "#app_password": "parola" };
+      await post(page, `${ISSUER}/account/app-logins?app=notes`, fields, "#app-login-save");
+      await page.waitForSelector("#app-login-open");
+    },
+  },
   { name: "home", as: "first", show: at(`${ISSUER}/`) },
   {
     name: "home-passkey-offer", as: "first",

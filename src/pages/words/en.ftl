@@ -410,7 +410,7 @@ menu-security = Security
 menu-sessions = Devices
 menu-applications = Applications
 menu-app-passwords = Application passwords
-menu-app-logins = Sign-in data for applications
+menu-app-logins = Sign-in data
 menu-sign-out = Sign out
 menu-switch = Use another account
 

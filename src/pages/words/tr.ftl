@@ -387,7 +387,7 @@ menu-security = Güvenlik
 menu-sessions = Cihazlar
 menu-applications = Uygulamalar
 menu-app-passwords = Uygulama parolaları
-menu-app-logins = Uygulama giriş bilgileri
+menu-app-logins = Giriş bilgileri
 menu-sign-out = Oturumu kapat
 menu-switch = Başka bir hesap kullan
 
