@@ -245,21 +245,32 @@ impl Gateway {
         asked: &AccessRequest<'_>,
     ) -> Result<GateOutcome, GateReply> {
         if asked.is_public() {
-            return self.judge_credential(gate, ctx, asked).await;
+            return Ok(self.judge_credential(gate, ctx, asked).await?.0);
         }
         let store = &ctx.sealgate.store;
         let basis = store.basis().map_err(|error| ctx.failed(&error))?;
-        let outcome = self.judge_credential(gate, ctx, asked).await?;
+        let (outcome, credential) = self.judge_credential(gate, ctx, asked).await?;
         store.ensure_current(&basis).map_err(|error| ctx.failed(&error))?;
-        Ok(outcome)
+        match (outcome, &gate.sessions_at_app, &credential) {
+            // An open exchange already has its cookies. Public paths get no session. A sign-in takes
+            // time, so the edge asks for another decision before it sends the request.
+            (GateOutcome::Forward(permit), Some(sessions), Credential::Browser(signed_in))
+                if !ctx.is_again() && asked.rule.access != Access::Public =>
+            {
+                let permit = Box::pin(app_login::add_session(ctx, asked, sessions, signed_in, permit)).await?;
+                Ok(GateOutcome::Forward(permit))
+            }
+            (outcome, ..) => Ok(outcome),
+        }
     }
 
+    /// Returns the outcome and the credential on which it is based.
     async fn judge_credential(
         &self,
         gate: &AppGate,
         ctx: &AppRequest<'_>,
         asked: &AccessRequest<'_>,
-    ) -> Result<GateOutcome, GateReply> {
+    ) -> Result<(GateOutcome, Credential), GateReply> {
         let credential = self.credential(gate, ctx, asked).await?;
         let permit = match policy::decide(asked, &credential) {
             Ok(permit) => {
@@ -276,7 +287,7 @@ impl Gateway {
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
                 Body::Read(body) => return Err(Box::pin(keep_form(ctx, asked, &credential, refused, body)).await),
-                _ => return Ok(GateOutcome::ReadForm),
+                _ => return Ok((GateOutcome::ReadForm, Credential::Nobody)),
             },
             Err(refused) => return Err(Box::pin(refuse(ctx, asked, &credential, refused)).await),
         };
@@ -284,23 +295,17 @@ impl Gateway {
             let shown = Box::pin(sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential)).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
-        let permit = match (&gate.sessions_at_app, &credential) {
-            // An open exchange already has its cookies. Public paths get no session.
-            (Some(sessions), Credential::Browser(signed_in))
-                if !ctx.is_again() && asked.rule.access != Access::Public =>
-            {
-                Box::pin(app_login::add_session(ctx, asked, sessions, signed_in, permit)).await?
-            }
-            _ => permit,
-        };
         // An open exchange already has its assertion. A failure of the PKCS#11 token must not end
         // the exchange.
         let asserted = gate.app.identity.assertion && !ctx.is_again() && asked.rule.access != Access::Public;
-        let Some(who) = credential.who().filter(|_| asserted) else { return Ok(GateOutcome::Forward(permit)) };
+        let Some(who) = credential.who().filter(|_| asserted) else {
+            return Ok((GateOutcome::Forward(permit), credential));
+        };
         let about = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now);
         let made = Box::pin(about).await;
         let unsigned = || GateReply::new("unsigned", Failure::Unavailable.into_response(ctx));
-        Ok(GateOutcome::Forward(permit.with_assertion(&made.ok_or_else(unsigned)?)))
+        let permit = permit.with_assertion(&made.ok_or_else(unsigned)?);
+        Ok((GateOutcome::Forward(permit), credential))
     }
 
     async fn credential(
