@@ -94,10 +94,10 @@ impl CookieJar {
         (!header.is_empty()).then_some(header)
     }
 
-    /// Returns the value of a cookie that a request of this path sends.
-    pub fn value(&self, name: &str, path: &str, now: UnixTime) -> Option<&str> {
-        let named = self.sent(path, now).filter(|cookie| cookie.name == name);
-        named.max_by_key(|cookie| cookie.path.len()).map(|cookie| cookie.value.as_str())
+    /// Returns the values and paths of the cookies with this name that a request of this path sends.
+    pub fn named(&self, name: &str, path: &str, now: UnixTime) -> impl Iterator<Item = (&str, &str)> {
+        let named = self.sent(path, now).filter(move |cookie| cookie.name == name);
+        named.map(|cookie| (cookie.value.as_str(), cookie.path.as_str()))
     }
 
     /// Stores the cookies in which `after` differs from `before`, from which it was copied.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use toml::Value;
@@ -205,27 +205,36 @@ impl LoginRecipe {
         &self.page
     }
 
-    /// Returns whether a response may be that of an ended session, from its head alone.
+    /// Returns whether a response with this head may be that of an ended session, and if so, whether
+    /// it is typical of one.
     ///
     /// `location` is the header's value. `is_page` is true if the body may be HTML or JSON, which
-    /// the patterns for bodies describe.
-    pub fn may_be_expired(&self, status: u16, location: Option<&str>, is_page: bool) -> bool {
-        self.expired.iter().any(|matcher| matcher.matches_head(status, location, is_page))
+    /// the patterns for bodies describe. A matcher with such a pattern is not typical, because its
+    /// body is not compared here. Neither is 403, which users without permission also receive.
+    pub fn may_be_expired(&self, status: u16, location: Option<&str>, is_page: bool) -> Option<bool> {
+        let matching = self.expired.iter().filter(|matcher| matcher.matches_head(status, location, is_page));
+        matching.map(|matcher| matcher.body.is_none() && status != 403).max()
     }
 
-    /// Returns whether a request for this path and query is the application's own sign-out: it has
-    /// the path of `logout` and all its constant parameters.
+    /// Returns whether a request with this method, path and query is the application's own sign-out:
+    /// it has the path of `logout` and all its constant parameters. If the sign-out is a form, only
+    /// POST requests are.
     ///
-    /// A sign-out at the path of the login page is not recognized, because signed-out users are
-    /// redirected there.
-    pub fn is_sign_out(&self, path: &str, query: Option<&str>) -> bool {
-        let Some(logout) = &self.logout else { return false };
+    /// A sign-out at the path of the login page or of the probe is not recognized, because signed-out
+    /// users are redirected to the former, and the latter is an ordinary page.
+    pub fn is_sign_out(&self, method: &Method, path: &str, query: Option<&str>) -> bool {
+        let Some(logout) = self.logout.as_ref().filter(|logout| logout.post.is_none() || *method == Method::POST)
+        else {
+            return false;
+        };
         let (own_path, own_query) = logout.path.split_once('?').unwrap_or((&logout.path, ""));
-        let (page, page_query) = self.page.split_once('?').unwrap_or((&self.page, ""));
         let constants = || own_query.split('&').filter(|pair| !pair.is_empty() && !pair.contains("{token}"));
-        let has = |wanted: &str| query.is_some_and(|query| query.split('&').any(|pair| pair == wanted));
-        let is_login_page = own_path == page && constants().all(|pair| page_query.split('&').any(|own| own == pair));
-        path == own_path && !is_login_page && constants().all(has)
+        let has = |query: &str| constants().all(|wanted| query.split('&').any(|pair| pair == wanted));
+        let is_page = [&self.page, &self.probe].iter().any(|page| {
+            let (path, query) = page.split_once('?').unwrap_or((page, ""));
+            path == own_path && has(query)
+        });
+        path == own_path && !is_page && has(query.unwrap_or_default())
     }
 
     /// Returns how to sign out, if the recipe describes it.
@@ -443,8 +452,14 @@ path = "/wp-login.php?action=logout&_wpnonce={token}"
         assert!(failure.matches(200, None, "<div id='login_error'>"));
         assert!(!failure.matches(302, None, "login_error") && !failure.matches(200, None, "welcome"));
         assert!(denied.matches(302, Some("/a/denied"), "") && !denied.matches(302, None, "/denied"));
-        assert!(recipe.may_be_expired(302, Some("/wp-login.php?reauth=1"), false));
-        assert!(!recipe.may_be_expired(302, Some("/wp-admin/"), true) && !recipe.may_be_expired(200, None, true));
+        assert_eq!(recipe.may_be_expired(302, Some("/wp-login.php?reauth=1"), false), Some(true));
+        assert_eq!(recipe.may_be_expired(302, Some("/wp-admin/"), true), None);
+        assert_eq!(recipe.may_be_expired(200, None, true), None);
+        let by_body =
+            RECIPE.replace("location = 'wp-login\\.php' }", "body = 'login' }").replace("[302]", "[200, 403]");
+        let by_body = LoginRecipe::parse(&by_body).unwrap();
+        assert_eq!(by_body.may_be_expired(200, None, true), Some(false));
+        assert_eq!(by_body.may_be_expired(200, None, false), None);
     }
 
     #[test]
@@ -459,12 +474,18 @@ path = "/wp-login.php?action=logout&_wpnonce={token}"
             ("/other.php?action=logout", false),
         ] {
             let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-            assert_eq!(recipe.is_sign_out(path, query), is_sign_out, "{target}");
+            assert_eq!(recipe.is_sign_out(&Method::GET, path, query), is_sign_out, "{target}");
+        }
+        // A form is sent with POST.
+        let form = RECIPE.replace("[logout]", "[logout]\nmethod = \"POST\"");
+        let form = LoginRecipe::parse(&form).unwrap();
+        for (method, is_sign_out) in [(Method::GET, false), (Method::POST, true)] {
+            assert_eq!(form.is_sign_out(&method, "/wp-login.php", Some("action=logout")), is_sign_out);
         }
         // Signed-out users are redirected to the login page.
         let logout = "?action=logout&_wpnonce={token}\"";
         let at_page = RECIPE.replace(logout, "?x=1&_wpnonce={token}\"");
-        assert!(!LoginRecipe::parse(&at_page).unwrap().is_sign_out("/wp-login.php", Some("x=1")));
+        assert!(!LoginRecipe::parse(&at_page).unwrap().is_sign_out(&Method::GET, "/wp-login.php", Some("x=1")));
     }
 
     #[test]

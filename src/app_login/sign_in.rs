@@ -85,6 +85,8 @@ pub struct LoginFault {
     /// Whether the sign-in may be tried again with the same password, after a pause. False if the
     /// application answered the password without an error of its own.
     pub may_retry: bool,
+    /// Whether the application may have received the password.
+    pub is_password_sent: bool,
 }
 
 /// Kind of a request.
@@ -276,7 +278,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
 
     /// Creates a fault. Once the password was sent, the application may have counted the attempt.
     fn fault(&self, line: impl Into<String>) -> LoginFault {
-        LoginFault { line: line.into(), may_retry: !self.is_sent }
+        LoginFault { line: line.into(), may_retry: !self.is_sent, is_password_sent: self.is_sent }
     }
 
     fn url(&self, path: &str) -> Result<Url, LoginFault> {
@@ -361,7 +363,8 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         fields: Vec<String>,
     ) -> Result<Page, LoginFault> {
         let (name, path) = (format!("{method} {}", shown_path(&url)), shown_path(&url));
-        let retry = |line: String| LoginFault { line, may_retry: true };
+        let is_password_sent = self.is_sent;
+        let retry = |line: String| LoginFault { line, may_retry: true, is_password_sent };
         let timeout = self.deadline.saturating_duration_since(Instant::now()).min(STEP_TIMEOUT);
         if timeout.is_zero() {
             return Err(retry(format!("the sign-in took more than {} seconds", TOTAL_TIMEOUT.as_secs())));
@@ -370,7 +373,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         let request = LoginRequest { method: method.clone(), url: url.clone(), headers, body, timeout };
         let response = self.exchange.exchange(request).await.map_err(|error| {
             // The application may have counted the attempt although its answer did not arrive.
-            LoginFault { line: format!("{name}: {error}"), may_retry: kind != LoginStepKind::Form }
+            LoginFault { line: format!("{name}: {error}"), may_retry: kind != LoginStepKind::Form, is_password_sent }
         })?;
         let (parts, body) = response.into_parts();
         let body = Zeroizing::new(body);
@@ -398,7 +401,9 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         let page = Page { url, status, location, charset: text(CONTENT_TYPE).and_then(charset), body };
         let is_failure = self.is_sent && page.matches(&self.recipe.failure);
         if (status >= 500 || status == 429) && !is_failure {
-            return Err(retry(format!("{name}: the application answered with the status {status}")));
+            let fault = retry(format!("{name}: the application answered with the status {status}"));
+            // The application may send 429 because it has received too many wrong passwords.
+            return Err(LoginFault { may_retry: status != 429 || !self.is_sent, ..fault });
         }
         Ok(page)
     }
@@ -408,6 +413,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         let value = |text: &[u8]| HeaderValue::from_bytes(text).map_err(|_| self.fault("a header cannot be sent"));
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8"));
+        headers.extend(target.forwarded());
         headers.extend(self.recipe.headers.clone());
         headers.insert(HOST, value(target.authority().as_bytes())?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

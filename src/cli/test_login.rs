@@ -22,8 +22,9 @@ pub(super) struct TestLoginArguments {
     /// User name at the application
     #[arg(long, value_name = "NAME")]
     username: String,
-    /// Public host of the application, for the Host header [default: that of the upstream]
-    #[arg(long)]
+    /// Public host of the application, for the Host header, or its URL if that is not https [default:
+    /// the upstream's host]
+    #[arg(long, value_name = "HOST|URL")]
     host: Option<String>,
     /// CA of the upstream's certificate, PEM, if this machine does not trust it
     #[arg(long, value_name = "FILE")]
@@ -35,7 +36,11 @@ pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(),
     let in_file = |error: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| in_file(&error))?;
     let recipe = LoginRecipe::parse(&text).map_err(|error| in_file(&error))?;
-    let target = LoginTarget::new(upstream, host.as_deref()).map_err(CommandFailure::line)?;
+    let target = LoginTarget::new(upstream).and_then(|target| match host {
+        Some(host) => target.with_public(host, true),
+        None => Ok(target),
+    });
+    let target = target.map_err(CommandFailure::line)?;
     let password = password::read()?;
     let web = WebExchange::new(upstream_ca.as_deref()).map_err(CommandFailure::line)?;
     let login = AppLogin { recipe: &recipe, target: &target, user: username, password: &password };

@@ -366,6 +366,9 @@ pub struct Route {
     pub caching: Caching,
     /// Whether clients may authenticate with an application password.
     pub app_passwords: bool,
+    /// Whether bearer tokens that neither Sealgate nor a trusted issuer has issued belong to the
+    /// application. They are forwarded and do not count as credentials.
+    pub application_tokens: bool,
     /// Characters that the application reads as data in these paths, not as separators.
     pub path_characters: PathCharacters,
 }
@@ -426,6 +429,7 @@ impl Route {
             caching: Caching::Private,
             allow_get_body: false,
             app_passwords: false,
+            application_tokens: false,
             path_characters: PathCharacters::default(),
         }
     }
@@ -448,6 +452,7 @@ impl Route {
             caching,
             allow_get_body,
             app_passwords,
+            application_tokens,
             // Determines which paths are valid, not which users have access.
             path_characters: _,
         } = self;
@@ -464,6 +469,7 @@ impl Route {
             && caching == &other.caching
             && allow_get_body == &other.allow_get_body
             && app_passwords == &other.app_passwords
+            && application_tokens == &other.application_tokens
     }
 }
 

@@ -48,7 +48,7 @@ pub use self::request_id::RequestIds;
 pub use crate::origin::{Origin, Reauthorization};
 pub use crate::proxy::transport_security::Redirect;
 pub use crate::rewrite::{AnswerRewrite, Rewrite};
-pub use crate::upstream_session::{SessionState, UpstreamSession};
+pub use crate::upstream_session::{EndSign, SessionState, UpstreamSession};
 pub use upstream::Resolver;
 
 /// Application logic behind the edge: decides on each request, and answers those that are not

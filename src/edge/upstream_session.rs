@@ -23,11 +23,20 @@ pub trait UpstreamSession: fmt::Debug + Send + Sync {
 
     /// Returns whether the head of a response suggests that the session has ended at the
     /// application.
-    fn may_have_ended(&self, status: StatusCode, response: &HeaderMap) -> bool;
+    fn end_sign(&self, status: StatusCode, response: &HeaderMap) -> Option<EndSign>;
 
     /// Asks the application whether the session of this sign-in has ended. If so, signs the user in
     /// again.
-    async fn renew(&self, sign_in: u64) -> SessionState;
+    async fn renew(&self, sign_in: u64, sign: EndSign) -> SessionState;
+}
+
+/// Sign that a session has ended at the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndSign {
+    /// The response is typical of an ended session, such as a redirect to the login page.
+    Clear,
+    /// Other responses may have the same head, such as any page with the status 200.
+    Vague,
 }
 
 /// State of a session at an application.

@@ -1,5 +1,6 @@
 //! Requests to an application in which the gateway signs users in by the application's login form.
 
+use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{Method, StatusCode};
 
 use crate::decide::GateReply;
@@ -13,7 +14,7 @@ use sealgate_edge::navigation;
 use sealgate_pages::{AppLoginPage, AppLoginProblem, Problem, html};
 
 /// Seconds after which a client may repeat a request that waited for a sign-in.
-const RETRY_AFTER: &str = "5";
+const RETRY_SECONDS: &str = "5";
 
 /// Adds the user's session at the application to the permit. Signs the user in first if necessary.
 pub(super) async fn add_session(
@@ -26,11 +27,12 @@ pub(super) async fn add_session(
     if let Some(refused) = refuse_other_origin(ctx) {
         return Err(refused);
     }
-    if sessions.is_sign_out(asked.path_and_query) {
+    if sessions.is_sign_out(&ctx.head.method, asked.path_and_query) {
         let status = if ctx.head.method == Method::GET { StatusCode::FOUND } else { StatusCode::SEE_OTHER };
         return Err(GateReply::new("app_sign_out", Response::redirect(status, "/.sealgate/logout")));
     }
-    match sessions.open(ctx.sealgate, signed_in, ctx.now).await {
+    let (address, user_agent) = (ctx.origin.address_text(), ctx.head.headers.get(USER_AGENT));
+    match sessions.open(ctx.sealgate, signed_in, &address, user_agent, ctx.now).await {
         Ok(session) => Ok(permit.with_session(SharedSession(session))),
         Err(refusal) => Err(refuse(ctx, &refusal)),
     }
@@ -57,7 +59,7 @@ fn refuse(ctx: &AppRequest<'_>, refusal: &LoginRefusal) -> GateReply {
         LoginRefusal::Failed | LoginRefusal::Late => {
             let told = Refusal::new(ErrorCode::TemporarilyUnavailable, "The sign-in to the application failed.");
             let answer = ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &told, Problem::Upstream);
-            return GateReply::new(refusal.as_str(), answer.with(http::header::RETRY_AFTER, RETRY_AFTER));
+            return GateReply::new(refusal.as_str(), answer.with(RETRY_AFTER, RETRY_SECONDS));
         }
         LoginRefusal::NoCredential => AppLoginProblem::Missing,
         LoginRefusal::WrongPassword if ctx.app.takes_user_credentials() => AppLoginProblem::Refused,

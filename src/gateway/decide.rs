@@ -29,7 +29,7 @@ use crate::request::{AppRequest, Sessions};
 use crate::route::{NoRule, Routes};
 use crate::session::{SessionCache, SessionUses};
 use crate::sign_in::login::{First, SignInRequest};
-use crate::upstream_session::UpstreamSessions;
+use crate::upstream_session::{CurrentSessions, UpstreamSessions};
 use crate::{app_login, app_password, cors, credential, destination, own, policy, resource, sign_in};
 use sealgate_config::{Access, App, Config, host_name, request_fields};
 use sealgate_core::state::Sealgate;
@@ -50,6 +50,8 @@ pub struct Gateway {
     /// Cached sessions. Each configuration has its own cache, because the keys contain the index of
     /// the application.
     session_cache: SessionCache,
+    /// Sessions at applications under the last configuration.
+    sessions_at_apps: Arc<CurrentSessions>,
     assertions: Arc<Assertions>,
 }
 
@@ -91,12 +93,16 @@ impl Gateway {
     /// Creates the gateway for this configuration.
     pub fn new(config: &Config) -> Self {
         let session_cache = SessionCache::default();
+        let gates = gates(config, &[]);
+        let sessions_at_apps = Arc::<CurrentSessions>::default();
+        sessions_at_apps.replace(gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()));
         Self {
-            gates: gates(config, &[]),
+            gates,
             hosts: Hosts::from_apps(&config.apps),
             uses: Arc::default(),
             password_uses: Arc::default(),
             session_cache,
+            sessions_at_apps,
             assertions: Arc::default(),
         }
     }
@@ -109,15 +115,10 @@ impl Gateway {
         let password_uses = Arc::clone(&self.password_uses);
         let hosts = Hosts::from_apps(&config.apps);
         let gates = gates(config, &self.gates);
-        for old in &self.gates {
-            let stays = |sessions| {
-                gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()).any(|new| Arc::ptr_eq(new, sessions))
-            };
-            if let Some(ended) = old.sessions_at_app.as_ref().filter(|sessions| !stays(sessions)) {
-                ended.end_all();
-            }
-        }
-        Self { gates, hosts, uses, password_uses, session_cache: SessionCache::default(), assertions }
+        let sessions_at_apps = Arc::clone(&self.sessions_at_apps);
+        sessions_at_apps.replace(gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()));
+        let session_cache = SessionCache::default();
+        Self { gates, hosts, uses, password_uses, session_cache, sessions_at_apps, assertions }
     }
 
     /// Returns the index of the application for a `Host` header.
@@ -181,7 +182,7 @@ impl Gateway {
     /// Ends sessions at applications whose browser session has ended. The caller must call this
     /// function every few seconds.
     pub async fn end_sessions_at_apps(&self, sealgate: &Sealgate) {
-        for sessions in self.gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()) {
+        for sessions in self.sessions_at_apps.all() {
             sessions.end_orphans(sealgate).await;
         }
     }
@@ -329,6 +330,12 @@ impl Gateway {
         let token = match Presented::read(&ctx.head.headers) {
             Presented::Nothing if access == Access::Bearer => return Ok(Credential::Nobody),
             Presented::Nothing => return self.browser(ctx, asked.index, &asked.cors).await,
+            Presented::Bearer(token) if asked.rule.application_tokens && !is_known_token(ctx, token) => {
+                return self.browser(ctx, asked.index, &asked.cors).await;
+            }
+            Presented::Malformed if asked.rule.application_tokens && !credential::is_repeated(&ctx.head.headers) => {
+                return self.browser(ctx, asked.index, &asked.cors).await;
+            }
             Presented::Malformed => return Err(refuse_token(ctx)),
             Presented::Bearer(token) => token,
         };
@@ -361,15 +368,21 @@ impl Gateway {
     }
 }
 
+/// Returns whether this issuer or an issuer that the application trusts has issued the token.
+fn is_known_token(ctx: &AppRequest<'_>, token: &str) -> bool {
+    ctx.sealgate.issuer.is_own_access_token(token)
+        || ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers).is_some()
+}
+
 /// Creates the gateways of the applications. Sessions at an application of `old` remain if they fit
 /// the new configuration.
 fn gates(config: &Config, old: &[AppGate]) -> Vec<AppGate> {
     let remaining = |app: &App| {
         let mut remaining = old.iter().filter_map(|gate| gate.sessions_at_app.as_ref());
-        remaining.find(|sessions| sessions.fits(app)).map(Arc::clone)
+        remaining.find(|sessions| sessions.fits(app, &config.issuer)).map(Arc::clone)
     };
     let gate = |app: &App| AppGate {
-        sessions_at_app: remaining(app).or_else(|| UpstreamSessions::of_app(app)),
+        sessions_at_app: remaining(app).or_else(|| UpstreamSessions::of_app(app, &config.issuer)),
         routes: Routes::from_app(app),
         scopes: resource::scopes(&app.routes).into_iter().map(str::to_owned).collect(),
         takes_app_passwords: app.takes_app_passwords(),

@@ -121,11 +121,8 @@ impl Gateway {
             return refused(error(StatusCode::FORBIDDEN, &refusal), relays_redirects);
         }
         if let Some(gate) = gate.filter(|gate| gate.sessions_at_app.is_some()) {
-            tracing::error!(
-                app = gate.app.name,
-                "an application with `login` must be behind Sealgate, not behind \
-                another proxy with forward authentication"
-            );
+            // The proxy would have to add the application's cookies.
+            tracing::info!(app = gate.app.name, reason = "login_form", "refused");
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The application cannot be used through this proxy.");
             return refused(error(StatusCode::FORBIDDEN, &refusal), relays_redirects);
         }

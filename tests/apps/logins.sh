@@ -66,8 +66,8 @@ signed_in="signed in as anna"
 refused="the application reports a wrong user name or password"
 try 0 "$PASSWORD" "$signed_in" django-admin "$django"
 try 1 "wrong" "$refused" django-admin "$django"
-try 0 "$PASSWORD" "$signed_in" django-admin "$django" --host admin.example.test
-try 1 "$PASSWORD" "no form with the password field" django-admin "$django" --host other.example.test
+try 0 "$PASSWORD" "$signed_in" django-admin "$django" --host http://admin.example.test
+try 1 "$PASSWORD" "no form with the password field" django-admin "$django" --host http://other.example.test
 try 0 "$PASSWORD" "$signed_in" dokuwiki "$wiki"
 try 1 "wrong" "$refused" dokuwiki "$wiki"
 echo "recipes: ok"

@@ -387,6 +387,19 @@ fn application_passwords_identify_users_but_satisfy_no_sign_in_requirement() {
 }
 
 #[test]
+fn tokens_of_the_application_need_a_session_and_are_forwarded() {
+    let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
+    assert!(route("application_tokens = true").application_tokens && !route("").application_tokens);
+    let text = with_rule("application_tokens = true");
+    for access in ["public", "bearer"] {
+        let fault = fault(&text.replace("access = \"signed_in\"", &format!("access = \"{access}\"")));
+        starts(&fault, "app[0].route[0].application_tokens: requires access = \"signed_in\"");
+    }
+    let stripped = text.replace("[[app.route]]", "authorization = \"strip\"\n[[app.route]]");
+    starts(&fault(&stripped), "app[0].authorization: removes the application's own tokens");
+}
+
+#[test]
 fn title_and_description_are_visible_text_on_one_line() {
     let app = |lines: &str| with_app("host = ", &format!("{lines}\nhost = "));
     let wiki = parse(&app("title = \"Bilgi Bankası\"\ndescription = \"What we know\"")).apps.remove(0);

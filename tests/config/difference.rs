@@ -248,6 +248,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let new = new.lines().map(altered).collect::<Vec<_>>().join("\n");
     let words = [
         ("app_passwords = true", "app_passwords = false"),
+        ("application_tokens = true", "application_tokens = false"),
         ("\"https://id.example.com\"", "\"https://other.example.com\""),
         ("token_label = \"sealgate\"", "token_label = \"other\""),
         ("key_label = \"sealgate\"", "key_label = \"other\""),

@@ -186,3 +186,46 @@ async fn a_user_with_too_many_groups_for_a_header_is_refused() {
     browser.fetch("https://wiki.test/").await.assert_refused(500, "server_error");
     browser.visit("https://wiki.test/").await.assert_page(500);
 }
+
+const WITH_TOKENS: &str = r#"
+    [[app]]
+    name = "board"
+    host = "board.test"
+    upstreams = ["http://127.0.0.1:8081"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    application_tokens = true
+    [[app.route]]
+    path = "/strict/"
+    access = "signed_in"
+"#;
+
+#[tokio::test]
+async fn the_applications_own_tokens_are_forwarded_next_to_a_session() {
+    let world = World::with(WITH_TOKENS).await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://board.test/", ANNA).await.arrived();
+    // A JWT of the application, an opaque token, and one in characters that RFC 6750 does not allow.
+    for token in ["Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJib2FyZCJ9.", "bearer opaque", "Bearer a b;c"] {
+        let fields = [("authorization", token)];
+        let reply = browser.send("GET", "https://board.test/api", &fields, "").await;
+        reply.arrived();
+        assert_eq!(reply.header("authorization"), Some(token));
+        assert_eq!(reply.header("x-forwarded-email"), Some(ANNA));
+        browser.send("GET", "https://board.test/strict/", &fields, "").await.assert_refused(401, "invalid_token");
+        // Without a session the token opens nothing.
+        world.call("GET", "https://board.test/api", &fields).await.assert_refused(401, "login_required");
+    }
+    // A token of ours decides, and is not forwarded. A forged one is refused.
+    let token = format!("Bearer {}", world.access_token("openid").await);
+    let reply = world.call("GET", "https://board.test/api", &[("authorization", &token)]).await;
+    reply.arrived();
+    assert_eq!(reply.header("authorization"), None);
+    let forged = format!("{}.AAAA", token.rsplit_once('.').unwrap().0);
+    let refused = browser.send("GET", "https://board.test/api", &[("authorization", &forged)], "").await;
+    refused.assert_refused(401, "invalid_token");
+    // Two headers are ambiguous.
+    let two = [("authorization", "Bearer a"), ("authorization", "Bearer b")];
+    assert_eq!(browser.send("GET", "https://board.test/api", &two, "").await.answered_with() / 100, 4);
+}

@@ -64,7 +64,7 @@ async fn run<F: Fn(&LoginRequest) -> Result<Reply, String> + Sync>(
     answer: F,
 ) -> (LoginOutcome, Vec<String>, Vec<LoginStep>) {
     let recipe = LoginRecipe::parse(recipe).unwrap();
-    let target = LoginTarget::new("http://127.0.0.1:81", Some("app.test")).unwrap();
+    let target = LoginTarget::new("http://127.0.0.1:81").unwrap().with_public("app.test", true).unwrap();
     let password = Secret::new("s3cr&t ü");
     let login = AppLogin { recipe: &recipe, target: &target, user, password: &password };
     let app = App { answer, received: Mutex::default() };

@@ -16,7 +16,7 @@ use super::{address, tls};
 use crate::app::split_port;
 use crate::disk::Files;
 use crate::file::Section;
-use crate::{Access, App, Caching, IssuerUrl, PathCharacters, Route, RulePerson, Upstream};
+use crate::{Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RulePerson, Upstream};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::profile::is_line;
@@ -122,6 +122,12 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
     let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
     let routes = routes(&mut section, &trusted_issuers, &acr);
+    let has_application_tokens = routes.iter().flatten().any(|route| route.application_tokens);
+    if has_application_tokens && identity.authorization != AuthorizationHeader::Pass {
+        let problem =
+            "removes the application's own tokens, so application_tokens has no effect; leave one of them out";
+        section.fault("authorization", problem);
+    }
     Some(App {
         name: name?,
         title,
@@ -295,6 +301,11 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
              or leave it out",
         );
     }
+    let application_tokens = section.flag("application_tokens", false);
+    if application_tokens && access.is_some_and(|access| access != Access::SignedIn) {
+        let problem = "requires access = \"signed_in\", because the session decides; change access, or leave it out";
+        section.fault("application_tokens", problem);
+    }
     let inherits = own_acr.is_none() && access != Some(Access::Public);
     let acr = own_acr.unwrap_or_else(|| if inherits { of_app.to_vec() } else { Vec::new() });
     if app_passwords && (max_age.is_some() || !acr.is_empty()) {
@@ -349,6 +360,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         caching: caching.unwrap_or_default(),
         allow_get_body,
         app_passwords,
+        application_tokens,
         path_characters,
     })
 }

@@ -44,7 +44,7 @@ impl PasswordError {
     }
 }
 
-/// QueueKey in which a job is queued.
+/// Key of the queue in which a job is queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueKey {
     /// Clients that attackers cannot impersonate. Their jobs come first; rate limits bound their

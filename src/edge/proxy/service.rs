@@ -161,12 +161,11 @@ impl Proxy {
     /// tokens.
     async fn ensure_session(session: &Session, response: &ResponseHeader, exchange: &mut Exchange) -> Result<()> {
         let Some(held) = exchange.forward.as_ref().and_then(|forward| forward.session.clone()) else { return Ok(()) };
-        if exchange.has_renewed_session || !held.may_have_ended(response.status, &response.headers) {
-            return Ok(());
-        }
+        let sign = held.end_sign(response.status, &response.headers).filter(|_| !exchange.has_renewed_session);
+        let Some(sign) = sign else { return Ok(()) };
         // The upstream has answered. It must not seem silent while the session is renewed.
         exchange.end_silence();
-        match held.renew(exchange.sign_in).await {
+        match held.renew(exchange.sign_in, sign).await {
             SessionState::Open => {
                 if let Some(server) = &exchange.server {
                     exchange.begin_silence(server.read_timeout);
@@ -176,7 +175,7 @@ impl Proxy {
             SessionState::Ended => Err(refused(503, SESSION_ENDED)),
             SessionState::Renewed => {
                 exchange.has_renewed_session = true;
-                let is_safe = matches!(session.req_header().method, Method::GET | Method::HEAD);
+                let is_safe = matches!(session.req_header().method, Method::GET | Method::HEAD | Method::OPTIONS);
                 if !is_safe || exchange.has_body || session.is_upgrade_req() {
                     return Err(refused(409, SESSION_RENEWED));
                 }
@@ -582,13 +581,13 @@ impl ProxyHttp for Proxy {
             )
             .into_up());
         }
-        // The response may have taken long, and access may have ended since.
-        if exchange.validity(session, &self.snapshots, LONG_LIVED_AGE).await == Validity::Ended {
-            return Err(refused(401, ACCESS_ENDED));
-        }
         let is_last = switches || !response.status.is_informational();
         if is_last {
             Box::pin(Self::ensure_session(session, response, exchange)).await?;
+        }
+        // The response may have taken long, and access may have ended since.
+        if exchange.validity(session, &self.snapshots, LONG_LIVED_AGE).await == Validity::Ended {
+            return Err(refused(401, ACCESS_ENDED));
         }
         let status = response.status;
         let is_chunked = is_chunked(response)?;

@@ -1,41 +1,42 @@
 //! Requests of the gateway to an application: sign-in, probe and sign-out.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::OnceLock;
 
+use http::HeaderValue;
 use sealgate_app_login::{AppLogin, CookieJar, LoginFault, LoginOutcome, LoginTarget, probe, sign_in, sign_out};
-use sealgate_config::{App, AppLoginConfig, LoginAccount, Upstream, UpstreamTls, read_login_password};
+use sealgate_config::{App, AppLoginConfig, IssuerUrl, LoginAccount, Upstream, UpstreamTls, read_login_password};
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
-use sealgate_store::Store;
+use sealgate_store::{Store, StoreError};
 use sealgate_system::login_exchange::WebExchange;
 use sealgate_system::metrics::Metrics;
 use tokio::sync::Semaphore;
 
-use super::{LONG_PAUSE, LoginRefusal, PAUSE, RecentFailure};
+use super::LoginRefusal;
+use super::recent_sign_ins::{FailureKind, RecentSignIns};
 
-/// Maximum number of concurrent sign-ins, probes and sign-outs at an application.
+/// Maximum numbers of concurrent sign-ins and of concurrent sign-outs at an application.
 const CONCURRENT: usize = 4;
 
-/// Maximum number of accounts with a recent failure.
-const MAX_FAILURES: usize = 10_000;
+/// Maximum number of concurrent probes. Further ones are left out.
+const CONCURRENT_PROBES: usize = 16;
 
 /// Client for one application under one configuration.
 pub(super) struct AppClient {
     pub(super) app: String,
     pub(super) login: AppLoginConfig,
-    /// Value of `Host`, if it is the public host.
-    host: Option<String>,
+    /// Public origin, and whether its host is in `Host`.
+    public: (String, bool),
     upstreams: Vec<Upstream>,
     tls: UpstreamTls,
     targets: Vec<LoginTarget>,
     web: OnceLock<Result<WebExchange, String>>,
-    turns: Semaphore,
-    /// Recent failures by account: by user, or under `None` for the service account.
-    failures: Mutex<HashMap<Option<Subject>, (SecretHash, RecentFailure)>>,
+    sign_ins: Semaphore,
+    probes: Semaphore,
+    sign_outs: Semaphore,
+    recent: RecentSignIns,
 }
 
 /// Name and password with which to sign in.
@@ -46,6 +47,19 @@ pub(super) struct Account {
     pub(super) changed_at: Option<UnixTime>,
 }
 
+/// Address and `User-Agent` of the user's browser.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct BrowserFacts {
+    pub(super) address: String,
+    pub(super) user_agent: Option<HeaderValue>,
+}
+
+impl BrowserFacts {
+    fn set_in(&self, target: &LoginTarget) -> LoginTarget {
+        target.clone().for_browser(&self.address, self.user_agent.as_ref())
+    }
+}
+
 impl Account {
     /// Returns a hash of name and password, to recognize a changed account.
     fn fingerprint(&self) -> SecretHash {
@@ -54,33 +68,37 @@ impl Account {
 }
 
 impl AppClient {
-    pub(super) fn new(app: &App) -> Option<Self> {
+    pub(super) fn new(app: &App, issuer: &IssuerUrl) -> Option<Self> {
         let login = app.login.clone()?;
-        let host = app.preserve_host.then(|| app.host.clone());
+        let public = (app.origin(issuer), app.preserve_host);
         let urls = app.upstreams.iter().filter_map(|upstream| match upstream {
             Upstream::Url(url) => Some(url.as_str()),
             Upstream::Socket(_) => None,
         });
         // The configuration has checked both.
-        let targets = urls.filter_map(|url| LoginTarget::new(url, host.as_deref()).ok()).collect();
+        let targets = urls
+            .filter_map(|url| LoginTarget::new(url).and_then(|target| target.with_public(&public.0, public.1)).ok())
+            .collect();
         Some(Self {
             app: app.name.clone(),
             login,
-            host,
+            public,
             upstreams: app.upstreams.clone(),
             tls: app.upstream_tls.clone(),
             targets,
             web: OnceLock::new(),
-            turns: Semaphore::new(CONCURRENT),
-            failures: Mutex::default(),
+            sign_ins: Semaphore::new(CONCURRENT),
+            probes: Semaphore::new(CONCURRENT_PROBES),
+            sign_outs: Semaphore::new(CONCURRENT),
+            recent: RecentSignIns::default(),
         })
     }
 
-    pub(super) fn fits(&self, app: &App) -> bool {
-        let host = app.preserve_host.then_some(&app.host);
+    pub(super) fn fits(&self, app: &App, issuer: &IssuerUrl) -> bool {
         app.name == self.app
             && app.login.as_ref() == Some(&self.login)
-            && (host, &app.upstreams, &app.upstream_tls) == (self.host.as_ref(), &self.upstreams, &self.tls)
+            && (app.origin(issuer), app.preserve_host) == self.public
+            && (&app.upstreams, &app.upstream_tls) == (&self.upstreams, &self.tls)
     }
 
     /// Returns the account of a user at the application.
@@ -117,49 +135,69 @@ impl AppClient {
         metrics: &Metrics,
         user: Subject,
         account: &Account,
+        browser: &BrowserFacts,
         now: UnixTime,
-    ) -> Result<CookieJar, LoginRefusal> {
+    ) -> Result<(CookieJar, usize), LoginRefusal> {
         let key = account.changed_at.map(|_| user);
         let fingerprint = account.fingerprint();
-        self.ensure_no_recent_failure(key, &fingerprint)?;
-        let outcome = self.try_each_upstream(account, now).await;
-        let failure = match outcome {
+        self.recent.ensure_no_pause(key, &fingerprint)?;
+        let (outcome, upstream) = self.try_each_upstream(account, browser, now).await;
+        let (kind, outcome) = match outcome {
             LoginOutcome::SignedIn(jar) => {
                 metrics.signed_in_to_app(&self.app, "signed_in");
-                self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+                self.recent.note_success(key, fingerprint);
                 tracing::info!(app = self.app, subject = %user, "signed in to the application");
-                return Ok(jar);
+                return Ok((jar, upstream));
             }
             LoginOutcome::WrongPassword => {
-                metrics.signed_in_to_app(&self.app, "wrong_password");
-                tracing::warn!(
-                    app = self.app,
-                    subject = %user,
-                    "the application refused the stored user name or password; it is not used again until it is changed"
-                );
-                if let Some(changed_at) = account.changed_at
-                    && let Err(error) = store.refuse_app_credential(user, &self.app, changed_at).await
-                {
-                    tracing::warn!(app = self.app, %error, "cannot store that the application refused a password");
-                }
-                RecentFailure { until: None, is_wrong_password: true }
+                tracing::warn!(app = self.app, subject = %user, "the application refused the user name or password");
+                (FailureKind::WrongPassword, "wrong_password")
             }
-            LoginOutcome::Failed(LoginFault { line, may_retry }) => {
-                metrics.signed_in_to_app(&self.app, "failed");
+            LoginOutcome::Failed(LoginFault { line, may_retry, .. }) => {
                 tracing::warn!(app = self.app, subject = %user, "the sign-in to the application failed: {line}");
-                let pause = if may_retry { PAUSE } else { LONG_PAUSE };
-                RecentFailure { until: Some(Instant::now() + pause), is_wrong_password: false }
+                (if may_retry { FailureKind::Error } else { FailureKind::Unclear }, "failed")
             }
         };
-        self.note_failure(key, fingerprint, failure);
-        Err(if failure.is_wrong_password { LoginRefusal::WrongPassword } else { LoginRefusal::Failed })
+        metrics.signed_in_to_app(&self.app, outcome);
+        if self.recent.note_failure(key, fingerprint, kind)
+            && let Some(changed_at) = account.changed_at
+            && let Err(error) = store.refuse_app_credential(user, &self.app, changed_at).await
+        {
+            tracing::warn!(app = self.app, %error, "cannot store that the application refused a password");
+        }
+        Err(if kind == FailureKind::WrongPassword { LoginRefusal::WrongPassword } else { LoginRefusal::Failed })
+    }
+
+    /// Returns whether the user's stored password is the one that was stored at this time. Always
+    /// true with a service account.
+    pub(super) async fn has_password_of(
+        &self,
+        store: &Store,
+        user: Subject,
+        changed_at: Option<UnixTime>,
+    ) -> Result<bool, StoreError> {
+        match self.login.account {
+            LoginAccount::OfUser => {
+                let stored = store.app_credentials(user).await?;
+                let own = stored.credentials.iter().find(|stored| stored.app == self.app);
+                Ok(own.map(|own| own.changed_at) == changed_at)
+            }
+            LoginAccount::Service { .. } => Ok(true),
+        }
     }
 
     /// Returns whether the session is open at the application, and its cookies afterwards. Returns
     /// `None` if the application does not tell.
-    pub(super) async fn probe(&self, jar: CookieJar, now: UnixTime) -> Option<(bool, CookieJar)> {
-        let target = self.targets.first()?;
-        let _turn = self.turns.acquire().await.ok()?;
+    pub(super) async fn probe(
+        &self,
+        jar: CookieJar,
+        upstream: usize,
+        browser: &BrowserFacts,
+        now: UnixTime,
+    ) -> Option<(bool, CookieJar)> {
+        let target = &browser.set_in(self.targets.get(upstream)?);
+        // Waiting for other probes would delay each page of the application.
+        let _turn = self.probes.try_acquire().ok()?;
         let web = self.web().ok()?;
         match probe(&self.login.recipe.recipe, target, jar, web, now).await {
             Ok(state) => Some(state),
@@ -170,28 +208,34 @@ impl AppClient {
         }
     }
 
-    pub(super) async fn sign_out(&self, jar: CookieJar, now: UnixTime) {
-        let Some(target) = self.targets.first() else { return };
-        let Ok(_turn) = self.turns.acquire().await else { return };
+    pub(super) async fn sign_out(&self, jar: CookieJar, upstream: usize, browser: &BrowserFacts, now: UnixTime) {
+        let Some(target) = self.targets.get(upstream).map(|target| browser.set_in(target)) else { return };
+        let Ok(_turn) = self.sign_outs.acquire().await else { return };
         let Ok(web) = self.web() else { return };
-        if let Err(fault) = sign_out(&self.login.recipe.recipe, target, jar, web, now).await {
+        if let Err(fault) = sign_out(&self.login.recipe.recipe, &target, jar, web, now).await {
             tracing::info!(app = self.app, "cannot sign out of the application: {}", fault.line);
         }
     }
 
-    async fn try_each_upstream(&self, account: &Account, now: UnixTime) -> LoginOutcome {
-        let Ok(_turn) = self.turns.acquire().await else { return failed("the server stops") };
+    /// Returns the outcome and the index of the upstream.
+    async fn try_each_upstream(
+        &self,
+        account: &Account,
+        browser: &BrowserFacts,
+        now: UnixTime,
+    ) -> (LoginOutcome, usize) {
+        let Ok(_turn) = self.sign_ins.acquire().await else { return (failed("the server stops"), 0) };
         let web = match self.web() {
             Ok(web) => web,
-            Err(error) => return failed(error),
+            Err(error) => return (failed(error), 0),
         };
-        let mut last = failed("the application has no upstream");
-        for target in &self.targets {
-            let recipe = &self.login.recipe.recipe;
+        let mut last = (failed("the application has no upstream"), 0);
+        for (index, target) in self.targets.iter().enumerate() {
+            let (recipe, target) = (&self.login.recipe.recipe, &browser.set_in(target));
             let login = AppLogin { recipe, target, user: &account.username, password: &account.password };
             let mut observe = |step| tracing::debug!(app = self.app, ?step, "sign-in to the application");
-            last = sign_in(login, web, now, &mut observe).await;
-            if !matches!(&last, LoginOutcome::Failed(fault) if fault.may_retry) {
+            last = (sign_in(login, web, now, &mut observe).await, index);
+            if !matches!(&last.0, LoginOutcome::Failed(fault) if fault.may_retry && !fault.is_password_sent) {
                 break;
             }
         }
@@ -201,33 +245,8 @@ impl AppClient {
     fn web(&self) -> Result<&WebExchange, &str> {
         self.web.get_or_init(|| WebExchange::new(self.tls.ca.as_deref())).as_ref().map_err(String::as_str)
     }
-
-    fn ensure_no_recent_failure(&self, key: Option<Subject>, fingerprint: &SecretHash) -> Result<(), LoginRefusal> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let failure = failures.get(&key).filter(|(of, _)| of == fingerprint).map(|(_, failure)| failure);
-        let Some(failure) = failure else { return Ok(()) };
-        match failure {
-            RecentFailure { is_wrong_password: true, .. } => Err(LoginRefusal::WrongPassword),
-            RecentFailure { until, .. } if until.is_none_or(|until| Instant::now() < until) => {
-                Err(LoginRefusal::Failed)
-            }
-            RecentFailure { .. } => Ok(()),
-        }
-    }
-
-    fn note_failure(&self, key: Option<Subject>, fingerprint: SecretHash, failure: RecentFailure) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if failures.len() >= MAX_FAILURES {
-            let now = Instant::now();
-            failures.retain(|_, (_, failure)| failure.until.is_none_or(|until| now < until));
-        }
-        // If there are still too many, the application is down, and all other limits apply.
-        if failures.len() < MAX_FAILURES {
-            failures.insert(key, (fingerprint, failure));
-        }
-    }
 }
 
 fn failed(line: &str) -> LoginOutcome {
-    LoginOutcome::Failed(LoginFault { line: line.to_owned(), may_retry: true })
+    LoginOutcome::Failed(LoginFault { line: line.to_owned(), may_retry: true, is_password_sent: false })
 }

@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use http::header::LOCATION;
+use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sealgate_app_login::CookieJar;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::cookie;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
-use sealgate_edge::{SessionState, UpstreamSession};
+use sealgate_edge::{EndSign, SessionState, UpstreamSession};
 use sealgate_store::Store;
 use sealgate_system::clock::Clock;
 use sealgate_system::metrics::Metrics;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
-use super::client::AppClient;
-use super::{CHECK_INTERVAL, LoginRefusal, PROBE_INTERVAL, WAIT};
+use super::client::{AppClient, BrowserFacts};
+use super::{CHECK_INTERVAL, LoginRefusal, PROBE_INTERVAL, PROBE_WAIT, UNANSWERED_PAUSE, WAIT};
 
 /// Session of one browser session at one application.
 pub(crate) struct UserSession {
@@ -41,6 +41,10 @@ pub(crate) struct UserSession {
 
 #[derive(Default)]
 struct State {
+    /// Browser of the user's last request.
+    browser: BrowserFacts,
+    /// Index of the upstream at which the user was signed in.
+    upstream: usize,
     /// Number of sign-ins so far.
     sign_in: u64,
     /// `None` before the first sign-in and after a failed one.
@@ -51,8 +55,8 @@ struct State {
     access_counter: u64,
     /// The user's access counter and the time when the browser session was last checked.
     checked: Option<(u64, Instant)>,
-    /// Time of the last probe that found the session open.
-    probed_at: Option<Instant>,
+    /// Time until which the session counts as open without another probe.
+    no_probe_until: Option<Instant>,
     is_ended: bool,
 }
 
@@ -77,6 +81,14 @@ impl UserSession {
 
     pub(super) fn note_use(&self, now: UnixTime) {
         self.last_use.store(now.seconds(), Ordering::Relaxed);
+    }
+
+    /// Notes the user's browser, for requests to the application on the user's behalf.
+    pub(super) fn set_client(&self, address: &str, user_agent: Option<&HeaderValue>) {
+        let mut state = self.state();
+        if state.browser.address != address || state.browser.user_agent.as_ref() != user_agent {
+            state.browser = BrowserFacts { address: address.to_owned(), user_agent: user_agent.cloned() };
+        }
     }
 
     pub(super) fn last_use(&self) -> u64 {
@@ -106,25 +118,25 @@ impl UserSession {
             }
         }
         let sign_in = self.state().sign_in;
-        self.in_own_task(sign_in, false).await.map(drop)
+        self.in_own_task(sign_in, None).await.map(drop)
     }
 
     /// Ends the session at the application. Later requests cannot use it.
     pub(super) async fn end(&self) {
-        let jar = {
+        let (jar, upstream, browser) = {
             let mut state = self.state();
             state.is_ended = true;
-            state.jar.take()
+            (state.jar.take(), state.upstream, state.browser.clone())
         };
         if let Some(jar) = jar {
-            self.client.sign_out(jar, self.clock.now()).await;
+            self.client.sign_out(jar, upstream, &browser, self.clock.now()).await;
         }
     }
 
     /// Runs [`Self::refresh`] in a task of its own, and waits for it up to [`WAIT`].
-    async fn in_own_task(self: &Arc<Self>, seen: u64, may_have_ended: bool) -> Result<SessionState, LoginRefusal> {
+    async fn in_own_task(self: &Arc<Self>, seen: u64, sign: Option<EndSign>) -> Result<SessionState, LoginRefusal> {
         let session = Arc::clone(self);
-        let task = tokio::spawn(async move { session.refresh(seen, may_have_ended).await });
+        let task = tokio::spawn(async move { session.refresh(seen, sign).await });
         match timeout(WAIT, task).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(LoginRefusal::Failed),
@@ -133,71 +145,89 @@ impl UserSession {
     }
 
     /// Signs the user in if necessary. `seen` is the number of the sign-in that the caller knows,
-    /// and `may_have_ended` is true if a response suggests that the session of this sign-in has
-    /// ended.
-    async fn refresh(self: Arc<Self>, seen: u64, may_have_ended: bool) -> Result<SessionState, LoginRefusal> {
+    /// and `sign` the sign that the session of this sign-in has ended.
+    async fn refresh(self: Arc<Self>, seen: u64, sign: Option<EndSign>) -> Result<SessionState, LoginRefusal> {
         let _turn = self.turn.lock().await;
         let counter = self.store.access_counter(self.user);
-        let (jar, sign_in, probed_at, known) = {
+        let (jar, sign_in, changed_at, known, is_probe_due) = {
             let state = self.state();
             if state.is_ended {
                 return Err(LoginRefusal::Failed);
             }
-            (state.jar.clone(), state.sign_in, state.probed_at, state.access_counter == counter)
+            let is_probe_due = match sign {
+                None => false,
+                Some(EndSign::Clear) => true,
+                Some(EndSign::Vague) => state.no_probe_until.is_none_or(|until| Instant::now() >= until),
+            };
+            let known = state.access_counter == counter;
+            (state.jar.clone(), state.sign_in, state.password_changed_at, known, is_probe_due)
         };
-        // Another request has renewed the session meanwhile.
-        if sign_in > seen && jar.is_some() && known {
-            return Ok(SessionState::Renewed);
-        }
-        let account = self.client.account(&self.store, self.user).await;
-        let is_same =
-            |state: &State| account.as_ref().is_ok_and(|account| account.changed_at == state.password_changed_at);
         if let Some(jar) = jar {
-            let mut old = None;
-            if !is_same(&self.state()) {
-                // The password was changed or removed.
-                old = self.state().jar.take();
-            } else if !may_have_ended || probed_at.is_some_and(|at| at.elapsed() < PROBE_INTERVAL) {
+            // After a change of the user's access, the password may have been changed or removed.
+            let is_current = known
+                || self
+                    .client
+                    .has_password_of(&self.store, self.user, changed_at)
+                    .await
+                    .map_err(LoginRefusal::Store)?;
+            if is_current {
                 self.state().access_counter = counter;
-                return Ok(SessionState::Open);
-            } else if self.is_open(jar).await {
-                return Ok(SessionState::Open);
+                if sign_in > seen {
+                    // Another request has renewed the session meanwhile.
+                    return Ok(SessionState::Renewed);
+                }
+                if !is_probe_due || self.is_open(jar).await {
+                    return Ok(SessionState::Open);
+                }
+            } else {
+                let upstream = self.state().upstream;
+                self.sign_out_later(jar, upstream);
             }
-            if let Some(old) = old {
-                let (client, now) = (Arc::clone(&self.client), self.clock.now());
-                tokio::spawn(async move { client.sign_out(old, now).await });
-            }
+            self.state().jar = None;
         }
-        self.state().jar = None;
-        let account = account?;
-        let jar = self.client.sign_in(&self.store, &self.metrics, self.user, &account, self.clock.now()).await?;
+        let account = self.client.account(&self.store, self.user).await?;
+        let (browser, now) = (self.state().browser.clone(), self.clock.now());
+        let signed_in = self.client.sign_in(&self.store, &self.metrics, self.user, &account, &browser, now).await;
+        let (jar, upstream) = signed_in?;
         let mut state = self.state();
         if state.is_ended {
             // The browser session ended meanwhile.
-            let (client, now) = (Arc::clone(&self.client), self.clock.now());
-            tokio::spawn(async move { client.sign_out(jar, now).await });
+            drop(state);
+            self.sign_out_later(jar, upstream);
             return Err(LoginRefusal::Failed);
         }
         state.sign_in += 1;
         state.jar = Some(jar);
+        state.upstream = upstream;
         state.password_changed_at = account.changed_at;
         state.access_counter = counter;
         // The sign-in ended with a probe.
-        state.probed_at = Some(Instant::now());
+        state.no_probe_until = Some(Instant::now() + PROBE_INTERVAL);
         Ok(SessionState::Renewed)
     }
 
-    /// Asks the application whether the session is open. If it does not tell, the session counts as
-    /// open, so that its user sees the application's response.
+    fn sign_out_later(&self, jar: CookieJar, upstream: usize) {
+        let (client, browser, now) = (Arc::clone(&self.client), self.state().browser.clone(), self.clock.now());
+        tokio::spawn(async move { client.sign_out(jar, upstream, &browser, now).await });
+    }
+
+    /// Asks the application whether the session is open. If it does not answer in time, the session
+    /// counts as open, so that its user sees the application's response.
     async fn is_open(&self, jar: CookieJar) -> bool {
-        let before = jar.clone();
-        let Some((is_open, after)) = self.client.probe(jar, self.clock.now()).await else { return true };
-        if is_open {
-            let mut state = self.state();
-            state.probed_at = Some(Instant::now());
-            if let Some(jar) = &mut state.jar {
-                jar.merge(&before, after, self.clock.now());
-            }
+        let (before, upstream, browser) = {
+            let state = self.state();
+            (jar.clone(), state.upstream, state.browser.clone())
+        };
+        let probe = timeout(PROBE_WAIT, self.client.probe(jar, upstream, &browser, self.clock.now())).await;
+        let (pause, state) = match probe {
+            Ok(Some(state)) => (PROBE_INTERVAL, Some(state)),
+            Ok(None) | Err(_) => (UNANSWERED_PAUSE, None),
+        };
+        let mut own = self.state();
+        own.no_probe_until = Some(Instant::now() + pause);
+        let Some((is_open, after)) = state else { return true };
+        if let (true, Some(jar)) = (is_open, &mut own.jar) {
+            jar.merge(&before, after, self.clock.now());
         }
         is_open
     }
@@ -208,18 +238,24 @@ impl UserSession {
 
     /// Returns the `Set-Cookie` fields for cookies that the browser may receive and does not have.
     fn browser_cookies(&self, jar: &CookieJar, path: &str, request: &HeaderMap) -> Vec<HeaderValue> {
-        let now = self.clock.now();
+        let (now, secure) = (self.clock.now(), if self.is_secure { "; Secure" } else { "" });
         let names = self.client.login.browser_cookies.iter();
-        let missing = names.filter_map(|name| {
-            let value = jar.value(name, path, now)?;
-            if cookie::find(request, name) == Some(value) {
+        let cookies = names.flat_map(|name| jar.named(name, path, now).map(move |cookie| (name, cookie)));
+        let missing = cookies.filter_map(|(name, (value, path))| {
+            let pair = format!("{name}={value}");
+            if has_cookie(request, &pair) {
                 return None;
             }
-            let secure = if self.is_secure { "; Secure" } else { "" };
-            HeaderValue::try_from(format!("{name}={value}; Path=/; SameSite=Lax{secure}")).ok()
+            HeaderValue::try_from(format!("{pair}; Path={path}; SameSite=Lax{secure}")).ok()
         });
         missing.collect()
     }
+}
+
+/// Returns whether the request has this cookie with this value.
+fn has_cookie(request: &HeaderMap, pair: &str) -> bool {
+    let fields = request.get_all(COOKIE).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
+    fields.map(cookie::trimmed).any(|own| own == pair.as_bytes())
 }
 
 /// Shows no cookies.
@@ -252,7 +288,7 @@ impl UpstreamSession for SharedSession {
         }
         let Some(jar) = &mut state.jar else { return Vec::new() };
         let now = self.0.clock.now();
-        for line in response.get_all(http::header::SET_COOKIE) {
+        for line in response.get_all(SET_COOKIE) {
             if let Ok(line) = std::str::from_utf8(line.as_bytes()) {
                 jar.store(line, path, now);
             }
@@ -260,25 +296,29 @@ impl UpstreamSession for SharedSession {
         self.0.browser_cookies(jar, path, request)
     }
 
-    fn may_have_ended(&self, status: StatusCode, response: &HeaderMap) -> bool {
+    fn end_sign(&self, status: StatusCode, response: &HeaderMap) -> Option<EndSign> {
         let text = |name| response.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let content_type = text(http::header::CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+        let content_type = text(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
         let is_page = ["text/html", "application/xhtml", "application/json"]
             .iter()
             .any(|kind| content_type.trim_start().starts_with(kind));
-        self.0.client.login.recipe.recipe.may_be_expired(status.as_u16(), text(LOCATION), is_page)
+        let recipe = &self.0.client.login.recipe.recipe;
+        let is_typical = recipe.may_be_expired(status.as_u16(), text(LOCATION), is_page)?;
+        Some(if is_typical { EndSign::Clear } else { EndSign::Vague })
     }
 
-    async fn renew(&self, sign_in: u64) -> SessionState {
+    async fn renew(&self, sign_in: u64, sign: EndSign) -> SessionState {
         {
             let state = self.0.state();
             if state.sign_in > sign_in && state.jar.is_some() {
                 return SessionState::Renewed;
             }
         }
-        match self.0.in_own_task(sign_in, true).await {
+        match self.0.in_own_task(sign_in, Some(sign)).await {
             Ok(state) => state,
-            Err(_) => SessionState::Ended,
+            // The application's response may be right, and its request may have taken effect.
+            Err(LoginRefusal::Late | LoginRefusal::Store(_)) => SessionState::Open,
+            Err(LoginRefusal::NoCredential | LoginRefusal::WrongPassword | LoginRefusal::Failed) => SessionState::Ended,
         }
     }
 }

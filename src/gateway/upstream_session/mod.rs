@@ -7,23 +7,24 @@
 //!
 //! - One sign-in at a time for each session. Requests wait for it, up to [`WAIT`].
 //! - A sign-in runs in a task of its own, because the client that caused it may disconnect.
-//! - A password that the application refused is not sent again until it is changed. After other
-//!   errors, no sign-in of the account starts for [`PAUSE`] or [`LONG_PAUSE`].
+//! - After an error, no sign-in of the account starts for a while: see `recent_sign_ins`.
 
 mod client;
 mod held;
+mod recent_sign_ins;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::uri::PathAndQuery;
-use sealgate_config::App;
+use http::{HeaderValue, Method};
+use sealgate_config::{App, IssuerUrl};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::User;
+use sealgate_domain::user::{Subject, User};
 use sealgate_store::StoreError;
 use tokio::task::JoinSet;
 
@@ -34,15 +35,14 @@ pub(crate) use held::{SharedSession, UserSession};
 /// Maximum time that a request waits for a sign-in.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Pause after a sign-in that failed before the password was sent.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Maximum time that a request waits for a probe.
+const PROBE_WAIT: Duration = Duration::from_secs(3);
 
-/// Pause after a sign-in that failed after the password was sent. The application may have counted
-/// it as a wrong password.
-const LONG_PAUSE: Duration = Duration::from_mins(5);
+/// Pause after a probe that the application did not answer.
+const UNANSWERED_PAUSE: Duration = Duration::from_secs(30);
 
-/// Minimum interval between probes of one session.
-const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum interval between probes of one session that are caused by vague signs.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum number of sessions of one application. If there are more, the one that was unused for
 /// the longest time is ended.
@@ -80,38 +80,46 @@ impl LoginRefusal {
     }
 }
 
+/// Sessions by browser session and user. A browser session can belong to several users in turn, each
+/// of whom has a session of their own.
+type SessionMap = HashMap<(SessionId, Subject), Arc<UserSession>>;
+
 /// All sessions at one application.
 pub(crate) struct UpstreamSessions {
     client: Arc<AppClient>,
-    sessions: Mutex<HashMap<SessionId, Arc<UserSession>>>,
+    /// `None` after [`Self::end_all`].
+    sessions: Mutex<Option<SessionMap>>,
 }
 
 impl UpstreamSessions {
     /// Creates the sessions of an application. Returns `None` if it needs none.
-    pub(crate) fn of_app(app: &App) -> Option<Arc<Self>> {
-        let client = AppClient::new(app)?;
-        Some(Arc::new(Self { client: Arc::new(client), sessions: Mutex::default() }))
+    pub(crate) fn of_app(app: &App, issuer: &IssuerUrl) -> Option<Arc<Self>> {
+        let client = AppClient::new(app, issuer)?;
+        Some(Arc::new(Self { client: Arc::new(client), sessions: Mutex::new(Some(HashMap::new())) }))
     }
 
     /// Returns whether the sessions remain usable with this configuration of the application.
-    pub(crate) fn fits(&self, app: &App) -> bool {
-        self.client.fits(app)
+    pub(crate) fn fits(&self, app: &App, issuer: &IssuerUrl) -> bool {
+        self.client.fits(app, issuer)
     }
 
-    /// Returns whether a request for this target signs out of the application.
-    pub(crate) fn is_sign_out(&self, target: &PathAndQuery) -> bool {
-        self.client.login.recipe.recipe.is_sign_out(target.path(), target.query())
+    /// Returns whether a request with this method for this target signs out of the application.
+    pub(crate) fn is_sign_out(&self, method: &Method, target: &PathAndQuery) -> bool {
+        self.client.login.recipe.recipe.is_sign_out(method, target.path(), target.query())
     }
 
     /// Returns the session of this browser session, after the user was signed in to the
-    /// application.
+    /// application. `address` and `user_agent` are those of the user's browser.
     pub(crate) async fn open(
         &self,
         sealgate: &Sealgate,
         signed_in: &SignedIn,
+        address: &str,
+        user_agent: Option<&HeaderValue>,
         now: UnixTime,
     ) -> Result<Arc<UserSession>, LoginRefusal> {
-        let (held, evicted) = self.find_or_insert(sealgate, signed_in, now);
+        let (held, evicted) = self.find_or_insert(sealgate, signed_in, now).ok_or(LoginRefusal::Failed)?;
+        held.set_client(address, user_agent);
         if let Some(evicted) = evicted {
             tokio::spawn(async move { evicted.end().await });
         }
@@ -126,15 +134,17 @@ impl UpstreamSessions {
     pub(crate) async fn end_orphans(&self, sealgate: &Sealgate) {
         let due: Vec<_> = {
             let sessions = self.sessions();
-            sessions.iter().filter(|(_, held)| held.is_check_due()).map(|(id, held)| (*id, Arc::clone(held))).collect()
+            let all = sessions.iter().flatten();
+            all.filter(|(_, held)| held.is_check_due()).map(|(key, held)| (*key, Arc::clone(held))).collect()
         };
         for batch in due.chunks(CONCURRENT) {
             let mut checks = JoinSet::new();
-            for (id, held) in batch {
-                let (id, held, store, now) = (*id, Arc::clone(held), Arc::clone(&sealgate.store), sealgate.clock.now());
+            for (key, held) in batch {
+                let (key, held, store, now) =
+                    (*key, Arc::clone(held), Arc::clone(&sealgate.store), sealgate.clock.now());
                 checks.spawn(async move {
                     let counter = store.access_counter(held.user());
-                    let (session, user) = store.session_and_user(id, held.user()).await.ok()?;
+                    let (session, user) = store.session_and_user(key.0, held.user()).await.ok()?;
                     let is_live = session.is_some_and(|session| {
                         session.value.is_live(now) && session.value.sign_in_of(held.user()).is_some()
                     });
@@ -142,11 +152,11 @@ impl UpstreamSessions {
                         held.set_checked(counter);
                         return None;
                     }
-                    Some(id)
+                    Some(key)
                 });
             }
-            for id in checks.join_all().await.into_iter().flatten() {
-                let ended = self.sessions().remove(&id);
+            for key in checks.join_all().await.into_iter().flatten() {
+                let ended = self.sessions().as_mut().and_then(|sessions| sessions.remove(&key));
                 if let Some(held) = ended {
                     tokio::spawn(async move { held.end().await });
                 }
@@ -154,55 +164,68 @@ impl UpstreamSessions {
         }
     }
 
-    /// Ends all sessions, because the application's configuration has changed.
+    /// Ends all sessions, because the application's configuration has changed. Requests under the
+    /// earlier configuration cannot begin others.
     pub(crate) fn end_all(&self) {
-        let all = std::mem::take(&mut *self.sessions());
+        let all = self.sessions().take();
         tokio::spawn(async move {
-            for held in all.into_values() {
+            for held in all.into_iter().flat_map(HashMap::into_values) {
                 held.end().await;
             }
         });
     }
 
-    /// Returns the session, and the one that it replaces if there are too many.
+    /// Returns the session, and the one that it replaces if there are too many. Returns `None` after
+    /// [`Self::end_all`].
     fn find_or_insert(
         &self,
         sealgate: &Sealgate,
         signed_in: &SignedIn,
         now: UnixTime,
-    ) -> (Arc<UserSession>, Option<Arc<UserSession>>) {
+    ) -> Option<(Arc<UserSession>, Option<Arc<UserSession>>)> {
         let mut sessions = self.sessions();
-        // A browser session can belong to several users in turn. The session at the application
-        // belongs to one.
-        let known = sessions.get(&signed_in.session).filter(|held| held.user() == signed_in.user.sub);
-        if let Some(known) = known {
+        let sessions = sessions.as_mut()?;
+        let key = (signed_in.session, signed_in.user.sub);
+        if let Some(known) = sessions.get(&key) {
             known.note_use(now);
-            return (Arc::clone(known), None);
+            return Some((Arc::clone(known), None));
         }
         let held = Arc::new(UserSession::new(Arc::clone(&self.client), sealgate, signed_in.user.sub, now));
-        let mut evicted = sessions.insert(signed_in.session, Arc::clone(&held));
-        if sessions.len() > MAX_SESSIONS {
-            let oldest = sessions.iter().min_by_key(|(_, held)| held.last_use()).map(|(id, _)| *id);
-            evicted = oldest.and_then(|id| sessions.remove(&id));
-        }
-        (held, evicted)
+        sessions.insert(key, Arc::clone(&held));
+        let is_full = sessions.len() > MAX_SESSIONS;
+        let oldest = sessions.iter().filter(|_| is_full).min_by_key(|(_, held)| held.last_use());
+        let evicted = oldest.map(|(key, _)| *key).and_then(|key| sessions.remove(&key));
+        Some((held, evicted))
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<UserSession>>> {
+    fn sessions(&self) -> MutexGuard<'_, Option<SessionMap>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sessions at all applications under the last configuration, for the task that ends them.
+#[derive(Debug, Default)]
+pub(crate) struct CurrentSessions(Mutex<Vec<Arc<UpstreamSessions>>>);
+
+impl CurrentSessions {
+    /// Sets the sessions of a new configuration, and ends those of applications that it changes.
+    pub(crate) fn replace<'a>(&self, new: impl Iterator<Item = &'a Arc<UpstreamSessions>>) {
+        let new: Vec<_> = new.map(Arc::clone).collect();
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for old in current.iter().filter(|old| !new.iter().any(|new| Arc::ptr_eq(new, old))) {
+            old.end_all();
+        }
+        *current = new;
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<UpstreamSessions>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Shows the number of sessions only.
 impl fmt::Debug for UpstreamSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UpstreamSessions({})", self.sessions().len())
+        write!(f, "UpstreamSessions({})", self.sessions().as_ref().map_or(0, HashMap::len))
     }
-}
-
-/// A failed sign-in of an account.
-#[derive(Debug, Clone, Copy)]
-struct RecentFailure {
-    until: Option<Instant>,
-    is_wrong_password: bool,
 }

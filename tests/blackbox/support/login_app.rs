@@ -35,6 +35,8 @@ struct State {
     saved: Vec<String>,
     /// Whether the application answers with 500.
     is_broken: bool,
+    /// Whether the probe's page is answered late.
+    probe_hangs: bool,
 }
 
 /// A running application.
@@ -82,6 +84,10 @@ impl LoginApp {
 
     pub(crate) fn set_broken(&self, is_broken: bool) {
         self.state.lock().unwrap().is_broken = is_broken;
+    }
+
+    pub(crate) fn set_probe_hangs(&self, hangs: bool) {
+        self.state.lock().unwrap().probe_hangs = hangs;
     }
 
     pub(crate) fn sign_ins(&self) -> usize {
@@ -138,6 +144,9 @@ impl LoginApp {
         if line == "GET /slow" {
             thread::sleep(Duration::from_millis(300));
         }
+        if line == "GET /me" && self.state.lock().unwrap().probe_hangs {
+            thread::sleep(Duration::from_secs(8));
+        }
         let mut state = self.state.lock().unwrap();
         state.requests.push(format!("{line} [{cookies}]"));
         if state.is_broken {
@@ -176,6 +185,7 @@ impl LoginApp {
                 reply("302 Found", &["Location: /me", &cookies[0], &cookies[1]], "")
             }
             (line, None) if line.starts_with("GET /leave") => reply("302 Found", &["Location: /login"], ""),
+            ("POST /save", None) => reply("302 Found", &["Location: /login"], ""),
             (line, None) if line.starts_with("GET /redirecting") => reply("302 Found", &["Location: /login"], ""),
             (_, None) => form("", number()),
             ("GET /me", Some((user, sid))) => {
