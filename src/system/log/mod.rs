@@ -96,7 +96,9 @@ fn is_of_tls(target: &str) -> bool {
 }
 
 fn is_ours(target: &str) -> bool {
-    target.strip_prefix("sealgate").is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    target
+        .strip_prefix("sealgate")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('_'))
 }
 
 fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>) -> Result<(), String> {
