@@ -34,7 +34,7 @@ use sealgate_system::metrics::Measurements;
 
 /// Maximum number of connections. Further ones wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 16;
-/// Timeout for the check at a start whether another server listens on an existing socket.
+/// Timeout for the check at startup whether another server listens on an existing socket.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time that commands in progress may take after a stop was requested.
 const STOP_TIMEOUT: Duration = Duration::from_secs(4);

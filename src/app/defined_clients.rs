@@ -1,4 +1,4 @@
-//! Clients of the configuration file: stored at a start and at each reload.
+//! Clients of the configuration file: stored at startup and at each reload.
 
 use sealgate_config::DefinedClient;
 use sealgate_core::state::{NotServing, Sealgate};

@@ -1,4 +1,4 @@
-//! Check at a start whether existing security keys and passkeys work under this issuer.
+//! Check at startup whether existing security keys and passkeys work under this issuer.
 //!
 //! Each key is bound to its host (WebAuthn's RP ID). The binding cannot be changed.
 

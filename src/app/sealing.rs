@@ -1,4 +1,4 @@
-//! Loading of the data key from the store through the token at a start, and receiving it on a new
+//! Loading of the data key from the store through the token at startup, and receiving it on a new
 //! node.
 //!
 //! On a new node, all inputs come from the database. The node authenticates its own request by its

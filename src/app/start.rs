@@ -144,7 +144,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     Ok(server.run(signal).map_err(line)?)
 }
 
-/// Gives the sealer to the store. Without a sealer, features that need it are off or prevent the start.
+/// Gives the sealer to the store. Without a sealer, features that need it are off or prevent startup.
 async fn attach_sealer(mut sealgate: Sealgate, sealer: Result<Sealer, Unsealed>) -> Result<Sealgate, NotServing> {
     let line = |error: String| vec![error];
     match sealer {

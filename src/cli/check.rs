@@ -1,4 +1,4 @@
-//! `sealgate check`: reports the errors that would prevent a start.
+//! `sealgate check`: reports the errors that would prevent startup.
 
 use std::path::Path;
 
@@ -175,7 +175,7 @@ fn ids_are_free(access: &StoreAccess) -> Result<(), CommandFailure> {
     }
 }
 
-/// Returns the reason why a start could not encrypt secrets, if there is one. A running server has
+/// Returns the reason why a server could not encrypt secrets, if there is one. A running server has
 /// already decrypted the data key.
 fn data_key_opens(access: &StoreAccess) -> Result<Option<String>, CommandFailure> {
     if access.is_served() {

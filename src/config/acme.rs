@@ -64,7 +64,7 @@ pub(crate) fn read_mac_key(file: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
     let url_safe: Zeroizing<String> = Zeroizing::new(text.trim_end_matches('=').replace('+', "-").replace('/', "_"));
     let key = BASE64_URL_SAFE_NO_PAD.decode(url_safe.as_bytes()).map(Zeroizing::new).ok();
     key.filter(|key| key.len() >= MIN_MAC_KEY_BYTES).ok_or_else(|| {
-        fault("contains no MAC key; write the key as the authority shows it, in base64url, at least 16 bytes")
+        fault("contains no MAC key; use the key as the authority shows it, in base64url, at least 16 bytes")
     })
 }
 

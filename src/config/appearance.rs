@@ -110,7 +110,7 @@ fn readable(text: &str, grounds: &[Colour], pages: &str, better: &str) -> Result
     if contrast < AA {
         return Err(format!(
             "{text} is hard to read on {pages} pages: its contrast with {ground} is {contrast:.1}, and WCAG \
-             AA requires {AA}; write a {better} colour"
+             AA requires {AA}; use a {better} colour"
         ));
     }
     Ok(colour)
@@ -146,7 +146,7 @@ impl Logo {
         } else if is_svg {
             Picture::Svg
         } else {
-            return Err("is neither a PNG nor an SVG file; write one of these".to_owned());
+            return Err("is neither a PNG nor an SVG file; use one of these".to_owned());
         };
         Ok(Self { picture, bytes: content.into() })
     }
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn an_unreadable_colour_is_refused_with_a_remedy() {
-        assert!(light("#ffcc00").unwrap_err().ends_with("write a darker colour"));
-        assert!(dark("#0a5c53").unwrap_err().ends_with("write a lighter colour"));
+        assert!(light("#ffcc00").unwrap_err().ends_with("use a darker colour"));
+        assert!(dark("#0a5c53").unwrap_err().ends_with("use a lighter colour"));
         for wrong in ["red", "#fff", "#12345g", "#1234567", "12345678", "#ğ2345", ""] {
             assert!(light(wrong).unwrap_err().contains("is not a colour"), "{wrong}");
         }

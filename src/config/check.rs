@@ -260,8 +260,7 @@ fn server(
         shutdown_timeout: section.seconds("shutdown_timeout_seconds", 30, 0..=HOUR),
     };
     if server.max_connections_per_peer > server.max_connections {
-        let problem =
-            format!("is larger than the limit of all peers together; write at most {}", server.max_connections);
+        let problem = format!("is larger than the limit of all peers together; set at most {}", server.max_connections);
         section.fault("max_connections_per_peer", &problem);
     }
     (server, certificates)
@@ -308,7 +307,7 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
     let shortest = tokens.access_token.as_secs();
     let keep = section.seconds("keep_seconds", shortest + MAX_CLOCK_DIFFERENCE, 1..=30 * DAY);
     if keep < tokens.access_token {
-        let problem = format!("is shorter than tokens.access_token_seconds; write at least {shortest}");
+        let problem = format!("is shorter than tokens.access_token_seconds; set at least {shortest}");
         section.fault("keep_seconds", &problem);
     }
     let rotate = section.optional_seconds("rotate_seconds", 1..=3660 * DAY);
@@ -316,7 +315,7 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
     let soonest = publish + keep;
     if rotate.is_some_and(|rotate| rotate < soonest) {
         let problem = format!(
-            "is shorter than publish_seconds and keep_seconds together; write at least {}, or less there",
+            "is shorter than publish_seconds and keep_seconds together; set at least {}, or less there",
             soonest.as_secs()
         );
         section.fault("rotate_seconds", &problem);
@@ -336,7 +335,7 @@ fn sessions(mut section: Section<'_, '_>) -> SessionsConfig {
         max_forms: section.number("max_forms", 1000, 0..=100_000),
     };
     if sessions.idle > sessions.absolute {
-        let problem = format!("is longer than absolute_seconds; write at most {}", sessions.absolute.as_secs());
+        let problem = format!("is longer than absolute_seconds; set at most {}", sessions.absolute.as_secs());
         section.fault("idle_seconds", &problem);
     }
     sessions

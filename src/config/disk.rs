@@ -65,7 +65,7 @@ impl Files {
     /// Makes a path absolute, and expands the placeholder for the credential directory.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
-            return Err("is not a path; write an absolute path, or one relative to this file's directory".into());
+            return Err("is not a path; use an absolute path, or one relative to this file's directory".into());
         }
         match (&self.checks, text.strip_prefix(CREDENTIALS_VARIABLE)) {
             (FileChecks::Yes { credentials: Some(directory) }, Some(name)) => Ok(directory.join(name)),
@@ -166,7 +166,7 @@ impl Files {
         let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
         match fs::metadata(&path) {
             Ok(metadata) if !metadata.is_dir() => Err(format!(
-                "{} is not a directory; write the path of a directory (it is created if absent)",
+                "{} is not a directory; use the path of a directory (it is created if absent)",
                 path.display()
             )),
             _ => Ok(path),
@@ -178,7 +178,7 @@ impl Files {
         let length = path.as_os_str().len();
         if length > MAX_SOCKET_PATH_LENGTH {
             return Err(format!(
-                "{} has {length} bytes; a Unix socket's path has at most {MAX_SOCKET_PATH_LENGTH}, write a shorter one",
+                "{} has {length} bytes; a Unix socket's path has at most {MAX_SOCKET_PATH_LENGTH}; use a shorter one",
                 path.display()
             ));
         }
@@ -187,7 +187,7 @@ impl Files {
             // The server replaces a socket that a killed process left behind. It must not delete
             // any other file.
             Ok(metadata) if !metadata.file_type().is_socket() => {
-                Err(format!("{} exists and is not a socket; write another path", path.display()))
+                Err(format!("{} exists and is not a socket; use another path", path.display()))
             }
             _ => Ok(path),
         }
@@ -202,9 +202,9 @@ impl Files {
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         let certificates: Vec<_> = CertificateDer::pem_slice_iter(&content)
             .collect::<Result<_, _>>()
-            .map_err(|error| format!("{name} is damaged ({error}); write a PEM file with the chain, leaf first"))?;
+            .map_err(|error| format!("{name} is damaged ({error}); use a PEM file with the chain, leaf first"))?;
         if certificates.is_empty() {
-            return Err(format!("{name} contains no certificate; write a PEM file with the chain, leaf first"));
+            return Err(format!("{name} contains no certificate; use a PEM file with the chain, leaf first"));
         }
         Ok(Chain { path, certificates })
     }
@@ -231,7 +231,7 @@ impl Files {
         let size = readable(&path)?.len();
         let name = path.display();
         if size > MAX_LOGO_BYTES {
-            return Err(format!("{name} has {size} bytes; a logo has at most {MAX_LOGO_BYTES}, write a smaller one"));
+            return Err(format!("{name} has {size} bytes; a logo has at most {MAX_LOGO_BYTES}; use a smaller one"));
         }
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
@@ -249,7 +249,7 @@ impl Files {
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         match jwk_set::read(&content) {
             Ok(keys) if keys.is_empty() => Err(format!(
-                "{name} contains no usable key; write a JWK set with public RSA (2048 to 8192 bits), P-256 \
+                "{name} contains no usable key; use a JWK set with public RSA (2048 to 8192 bits), P-256 \
                  or Ed25519 keys"
             )),
             Ok(_) => Ok(path),
@@ -275,7 +275,7 @@ impl Files {
         let content =
             fs::read(&path).map(Zeroizing::new).map_err(|error| format!("{name} cannot be read ({error})"))?;
         let key = PrivateKeyDer::from_pem_slice(&content).map_err(|error| {
-            format!("{name} contains no usable private key ({error}); write a PEM file without a passphrase")
+            format!("{name} contains no usable private key ({error}); use a PEM file without a passphrase")
         })?;
         Ok(PrivateKey { path, key: Some(key) })
     }
@@ -330,19 +330,18 @@ pub(super) enum Mismatch {
 pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mismatch> {
     let Some(secret) = &key.key else { return Ok(()) };
     let name = key.path.display();
-    let secret = any_supported_type(secret).map_err(|error| {
-        Mismatch::Key(format!("{name} cannot be used ({error}); write an RSA, ECDSA or Ed25519 key"))
-    })?;
+    let secret = any_supported_type(secret)
+        .map_err(|error| Mismatch::Key(format!("{name} cannot be used ({error}); use an RSA, ECDSA or Ed25519 key")))?;
     match CertifiedKey::new(chain.certificates.clone(), secret).keys_match() {
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(()),
         Err(Error::InconsistentKeys(_)) => {
             let certificate = chain.path.display();
             Err(Mismatch::Key(format!(
-                "{name} is not the key of the first certificate in {certificate}; write the matching key"
+                "{name} is not the key of the first certificate in {certificate}; use the matching key"
             )))
         }
         Err(error) => Err(Mismatch::Certificate(format!(
-            "{} cannot be used ({error}); write an X.509 version 3 chain, leaf first",
+            "{} cannot be used ({error}); use an X.509 version 3 chain, leaf first",
             chain.path.display()
         ))),
     }

@@ -404,7 +404,7 @@ impl<'r, 't> Section<'r, 't> {
     pub(super) fn require_both(&self, one: &'static str, other: &'static str) {
         for (key, other) in [(one, other), (other, one)] {
             if self.has(key) && !self.has(other) {
-                self.fault(key, &format!("requires {other}; write both, or leave both out"));
+                self.fault(key, &format!("requires {other}; set both, or leave both out"));
             }
         }
     }

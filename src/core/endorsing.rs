@@ -1,6 +1,6 @@
 //! Endorsement of signing keys in a cluster whose nodes have separate PKCS#11 tokens.
 //!
-//! This node endorses the keys of other nodes in the key ring. At a start it does not serve until
+//! This node endorses the keys of other nodes in the key ring. At startup it does not serve until
 //! the other nodes accept its own key. [`sealgate_domain::key_ring`] defines the signed content.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl From<NotEndorsed> for NotServing {
     fn from(fault: NotEndorsed) -> Self {
         match fault {
             NotEndorsed::Store(error) => error.into(),
-            // The token device has worked since the start, so it is absent or overloaded only
+            // The token device has worked since startup, so it is absent or overloaded only
             // temporarily.
             NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], is_transient: true },
             NotEndorsed::Ring(_) => vec![fault.to_string()].into(),
@@ -135,7 +135,7 @@ async fn change(store: &Store, change: impl Fn(&mut KeyRing) + Send + Sync) -> R
     Ok(changed.await??)
 }
 
-/// Publishes this node's key at a start, and waits until all serving nodes accept it. Afterwards no
+/// Publishes this node's key at startup, and waits until all serving nodes accept it. Afterwards no
 /// node rejects tokens of this node.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! State of a running node, which all request handlers share, and errors at a start.
+//! State of a running node, which all request handlers share, and errors at startup.
 
 use std::io;
 use std::sync::Arc;
@@ -205,7 +205,7 @@ async fn settle_ring(
     }))
 }
 
-/// Reads the vendor attestations of the published keys. Blocking I/O: call it only at a start.
+/// Reads the vendor attestations of the published keys. Blocking I/O: call it only at startup.
 fn read_attestations(config: &Config, signer: &dyn Signer) -> Attestations {
     let attestations = Attestations::new(config.hsm.attestation.clone());
     attestations.read(&published(signer));
@@ -255,7 +255,7 @@ impl Sealgate {
 
     /// Returns this state with another configuration.
     ///
-    /// Parts created at the start are unchanged: the store, the signer, the password threads, the
+    /// Parts created at startup are unchanged: the store, the signer, the password threads, the
     /// lifetime of access tokens. Their settings must be equal in both configurations: see
     /// [`sealgate_config::Difference`].
     #[must_use]

@@ -37,7 +37,7 @@ use trust::UpstreamTrust;
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum time that a start waits for name lookups. Slower lookups continue in the background.
+/// Maximum time that startup waits for name lookups. Slower lookups continue in the background.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Servers of one application, with the limits on its concurrent requests.

@@ -2,7 +2,7 @@
 //!
 //! A record keeps its version until it is written again. A reader converts an older record with the
 //! [`missing`] steps, and a writer uses the current version. Therefore the number of records does
-//! not affect the duration of a start, and two versions of the program can read the same store.
+//! not affect the duration of startup, and two versions of the program can read the same store.
 //!
 //! A step is added here only if an older program would misread or lose data. Opening a store raises
 //! its format, so that older programs refuse the store. A step changes one record and writes no

@@ -60,7 +60,7 @@ use crate::format::FormatRange;
 /// Number of threads for connections. They are separate, so that commits complete even if the
 /// caller's runtime stops.
 const THREADS: usize = 2;
-/// Maximum time that a start waits for a primary, because a failover may be in progress.
+/// Maximum time that startup waits for a primary, because a failover may be in progress.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time that closing the engine waits for its writers.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -375,7 +375,7 @@ async fn a_slow_disk_and_a_slow_or_failing_token_are_reported() {
     shim.fail(Call::Sign, DEVICE_ERROR, 1);
     granted(&instance, &secret, &browser).await;
     let failed = doctor(&instance, &[]);
-    failed.has("token", "warning", "signatures failed since the start");
+    failed.has("token", "warning", "signatures failed since startup");
     assert_eq!(failed.found["problems"], 0, "{}", failed.found);
 
     shim.vanish(DEVICE_REMOVED);

@@ -54,7 +54,7 @@ fn mail_test_reports_errors_and_remedies() {
         ),
         (
             Illness::answering("RCPT", "451 4.3.0 grey"),
-            "the mail server did not take the mail now: 451 4.3.0 grey",
+            "the mail server did not accept the message now: 451 4.3.0 grey",
             "try again",
         ),
     ] {

@@ -366,7 +366,7 @@ fn caching_can_only_be_set_where_users_sign_in() {
     let problem = fault(&limits("max_requests = 50\nmax_requests_per_client = 51"));
     starts(
         &problem,
-        "app[0].max_requests_per_client: is larger than the limit of all clients together; write at most 50",
+        "app[0].max_requests_per_client: is larger than the limit of all clients together; set at most 50",
     );
 }
 
@@ -513,16 +513,16 @@ fn a_rule_inherits_the_levels_of_its_application() {
         &fault,
         "app[0].route[0].app_passwords: an application password has no level, and this rule inherits the application's acr; ",
     );
-    assert!(fault.contains("write acr = []"), "{fault}");
+    assert!(fault.contains("set acr = []"), "{fault}");
     assert!(parse(&with_acr("acr = [\"2\"]", "app_passwords = true\nacr = []")).apps[0].takes_app_passwords());
 }
 
 #[test]
 fn a_level_is_listed_once_regardless_of_its_name() {
     for (list, told) in [
-        ("[\"2\", \"2\"]", "acr[1]: \"2\" is repeated in this list; write it once"),
+        ("[\"2\", \"2\"]", "acr[1]: \"2\" is repeated in this list; list it once"),
         ("[\"phr\", \"3\"]", "acr[1]: \"3\" is the same level as \"phr\", which is in this list already"),
-        ("[\"urn:x\", \"2\", \"urn:x\"]", "acr[2]: \"urn:x\" is repeated in this list; write it once"),
+        ("[\"urn:x\", \"2\", \"urn:x\"]", "acr[2]: \"urn:x\" is repeated in this list; list it once"),
         ("[2]", "acr[0]: is an integer; write a list of levels, such as [\"2\"]"),
         ("\"2\"", "acr: is a string; write a list of levels, such as [\"2\"]"),
     ] {
@@ -559,9 +559,9 @@ fn rules_of_one_path_may_differ_by_network() {
     for other in ["", "networks = [\"10.1.0.0/16\"]", "networks = [\"192.0.2.7\"]"] {
         assert_eq!(parse(&rules(office, other)).apps[0].routes.len(), 3, "{other}");
     }
-    let again = "app[0].route[2].path: \"/n/\" has another rule from 2001:db8::/32; write one rule for";
+    let again = "app[0].route[2].path: \"/n/\" has another rule from 2001:db8::/32; use one rule for";
     starts(&fault(&rules(office, "networks = [\"2001:db8::/32\"]")), again);
-    starts(&fault(&rules("", "")), "app[0].route[2].path: \"/n/\" has another rule; write one rule for");
+    starts(&fault(&rules("", "")), "app[0].route[2].path: \"/n/\" has another rule; use one rule for");
     starts(&fault(&rules(office, "networks = []")), "app[0].route[2].networks: is empty");
     starts(&fault(&rules(office, "networks = [\"10.0.0.1/8\"]")), "app[0].route[2].networks[0]: ");
     let all = "app[0].route[2].networks[0]: 0.0.0.0/0 is every address, so the rule has no condition; leave";

@@ -135,7 +135,7 @@ fn a_secret_in_place_of_its_hash_is_refused_and_not_printed() {
 fn two_clients_have_different_ids() {
     let one = client("");
     let text = format!("{one}{}", one.strip_prefix(REQUIRED).unwrap());
-    assert!(fault(&text).starts_with("client[1].id: \"wiki\" is the ID of another [[client]]; write a different ID"));
+    assert!(fault(&text).starts_with("client[1].id: \"wiki\" is the ID of another [[client]]; use a different ID"));
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn a_rate_limit_is_a_number_up_to_a_million_or_none() {
 #[test]
 fn sign_in_cannot_be_idle_for_longer_than_it_lasts() {
     let text = format!("{REQUIRED}\n[sessions]\nidle_seconds = 7200\nabsolute_seconds = 3600");
-    starts(&fault(&text), "sessions.idle_seconds: is longer than absolute_seconds; write at most 3600 (line 10)");
+    starts(&fault(&text), "sessions.idle_seconds: is longer than absolute_seconds; set at most 3600 (line 10)");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn the_limit_per_peer_cannot_exceed_the_total_limit() {
     assert_eq!(parse(&text).server.max_connections_per_peer, 100);
     starts(
         &fault(&format!("{text}\nserver.max_connections_per_peer = 101")),
-        "server.max_connections_per_peer: is larger than the limit of all peers together; write at most 100",
+        "server.max_connections_per_peer: is larger than the limit of all peers together; set at most 100",
     );
 }
 
@@ -294,10 +294,7 @@ fn established_key_names_are_accepted() {
 fn invalid_colours_are_errors_with_a_remedy() {
     let accent = |lines: &str| format!("{REQUIRED}\n[pages]\n{lines}");
     let problem = fault(&accent("accent = \"#ffcc00\""));
-    assert!(
-        problem.contains("is hard to read on light pages") && problem.contains("write a darker colour"),
-        "{problem}"
-    );
+    assert!(problem.contains("is hard to read on light pages") && problem.contains("use a darker colour"), "{problem}");
     let problem = fault(&accent("accent = \"#0a5c53\"\naccent_dark = \"#0a5c53\""));
     assert!(problem.contains("is hard to read on dark pages"), "{problem}");
     let problem = fault(&accent("accent_dark = \"#7fd6c6\""));
@@ -315,10 +312,7 @@ fn a_rotation_interval_covers_publication_and_retirement() {
     };
     assert_eq!(parse(&keys(1000)).keys.rotate, Some(Duration::from_secs(1000)));
     let fault = fault(&keys(999));
-    starts(
-        &fault,
-        "keys.rotate_seconds: is shorter than publish_seconds and keep_seconds together; write at least 1000",
-    );
+    starts(&fault, "keys.rotate_seconds: is shorter than publish_seconds and keep_seconds together; set at least 1000");
     assert_eq!(parse(REQUIRED).keys.rotate, None, "nothing happens by itself");
 }
 

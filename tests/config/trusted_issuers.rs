@@ -65,10 +65,7 @@ fn unsafe_settings_of_a_trusted_issuer_are_refused() {
         ("emails_are_verified = true", "trusted_issuer[0].emails_are_verified: requires email_claim"),
         ("clock_skew_seconds = 301", "trusted_issuer[0].clock_skew_seconds: 301 is out of range; "),
         ("token_bytes = 16385", "trusted_issuer[0].token_bytes: 16385 is out of range; "),
-        (
-            "stale_seconds = 3599",
-            "trusted_issuer[0].stale_seconds: is shorter than refresh_seconds; write at least 3600",
-        ),
+        ("stale_seconds = 3599", "trusted_issuer[0].stale_seconds: is shorter than refresh_seconds; set at least 3600"),
         ("jwk = \"x\"", "trusted_issuer[0].jwk: unknown key; "),
     ] {
         starts(&fault(&text(line)), start);

@@ -33,7 +33,7 @@ async fn a_cached_foreign_token_ends_with_its_expiry_and_its_key() {
 async fn a_new_key_is_fetched_at_once_and_invented_keys_cause_one_fetch() {
     let begun = Instant::now();
     let corp = Corp::new("throttle_seconds = 2").await;
-    // One read at the start, and one for each elapsed throttle interval, even on a slow machine.
+    // One read at startup, and one for each elapsed throttle interval, even on a slow machine.
     let most_readings = || 1 + usize::try_from(begun.elapsed().as_secs() / 2).unwrap();
     let next = Key::rsa("k2");
     corp.publisher.answers(Answer::keys(&[&corp.key, &next]));

@@ -62,7 +62,7 @@ async fn an_interrupted_factor_reset_is_completed() {
 #[tokio::test]
 async fn an_interrupted_revocation_is_completed() {
     let (provider, _) = interrupted(|user| UserCommand::Revoke(user.into())).await;
-    assert_eq!(open_revocations(&provider).await, 0, "completed work is not repeated at each start");
+    assert_eq!(open_revocations(&provider).await, 0, "completed work is not repeated at each startup");
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn a_damaged_record_does_not_block_other_revocations() {
     assert_eq!(provider.engine.scan(b"O", None, 9).await.unwrap(), [(damaged, b"?".to_vec())]);
 }
 
-/// A session that cannot be read opens nothing, and does not prevent a start.
+/// A session that cannot be read opens nothing, and does not prevent startup.
 #[tokio::test]
 async fn a_damaged_session_does_not_prevent_the_start() {
     let (provider, meddler) = Provider::meddled().await;

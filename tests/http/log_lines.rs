@@ -43,7 +43,7 @@ impl Lines {
         (lines, guard)
     }
 
-    /// Asserts that nothing was logged since the start.
+    /// Asserts that nothing was logged since startup.
     #[track_caller]
     fn assert_none(&self) {
         let text = || String::from_utf8(self.0.lock().unwrap().clone()).unwrap();

@@ -80,7 +80,7 @@ async fn a_client_is_kept_while_it_is_approved() {
     provider.wait(86_400);
     assert_eq!(sweep(&provider).await.clients, []);
     store.change_client(&id(&own), |client| client.approval = None).await.unwrap();
-    // The client expired while it was approved. The check at the start finds it.
+    // The client expired while it was approved. The check at startup finds it.
     let provider = provider.restarted_with(HOUR).await;
     assert_eq!(sweep(&provider).await.clients, [id(&own)]);
 }

@@ -170,7 +170,10 @@ async fn the_mail_password_is_sent_only_to_the_verified_server() {
     // The password changes without a restart. Then the password file is missing.
     write_secret(&file, "hunter22");
     let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
-    assert!(line.contains("does not take mail.username and the password (535 5.7.8 authentication failed)"), "{line}");
+    assert!(
+        line.contains("does not accept mail.username and the password (535 5.7.8 authentication failed)"),
+        "{line}"
+    );
     fs::remove_file(&file).unwrap();
     let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
     assert!(line.contains("mail.password_file: ") && line.contains("cannot be read"), "{line}");
@@ -280,7 +283,7 @@ async fn an_endless_reply_is_cut_off() {
     let server = MailServer::speaking(Speaks::StartTls);
     server.is_now(Illness { endless: Some("EHLO"), ..Illness::default() });
     let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
-    assert!(line.contains("broke off before TLS (no reply of SMTP)"), "{line}");
+    assert!(line.contains("closed the connection before TLS (no reply of SMTP)"), "{line}");
 }
 
 #[tokio::test]

@@ -175,7 +175,7 @@ fn a_refused_login_is_never_retried() {
             shim.fail(Call::Login, code, FOREVER);
             let error = Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap_err();
             assert!(matches!(error, SignerOpenError::Pin { .. }), "{code:#x}: {error}");
-            assert_eq!(shim.calls(Call::Login), before + 1, "{code:#x} at the start");
+            assert_eq!(shim.calls(Call::Login), before + 1, "{code:#x} at startup");
             shim.heal();
 
             let (signer, counts) = open(&hsm, Timing { probe_interval: Duration::from_millis(20), ..brisk() });

@@ -103,7 +103,7 @@ impl Relay {
         self.shared.stopped.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of connections opened since the start.
+    /// Returns the number of connections opened since startup.
     pub(crate) fn connected(&self) -> usize {
         self.shared.connected.load(Ordering::SeqCst)
     }

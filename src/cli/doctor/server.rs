@@ -130,7 +130,7 @@ fn running(status: &ServerStatus, file: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Judges the signatures since the start of the server. Does not use the token itself, because
+/// Judges the signatures since the server started. Does not use the token itself, because
 /// attempts with a wrong PIN could lock it.
 pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
     let Some(work) = state.work() else {
@@ -145,7 +145,7 @@ pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
     if signatures_failed.saturating_mul(SIGNATURES_PER_FAILURE) > *signatures {
         findings.push(Finding::warning(
             Topic::Token,
-            format!("{signatures_failed} signatures failed since the start, {signatures} succeeded: see the log"),
+            format!("{signatures_failed} signatures failed since startup, {signatures} succeeded: see the log"),
         ));
     }
     if *signature_milliseconds > SLOW_SIGNATURE_MILLISECONDS {
@@ -159,8 +159,8 @@ pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let message = match signatures {
-            0 => "it is ready; no signature since the start".to_owned(),
-            _ => format!("{signatures} signatures since the start, {signature_milliseconds} ms on average"),
+            0 => "it is ready; no signature since startup".to_owned(),
+            _ => format!("{signatures} signatures since startup, {signature_milliseconds} ms on average"),
         };
         findings.push(Finding::ok(Topic::Token, message));
     }

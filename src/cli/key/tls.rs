@@ -67,7 +67,7 @@ pub(super) fn list(config: &Config) -> Result<OutputTable<'static>, CommandFailu
     Ok(OutputTable { name: "tls_keys", rows: keys.into_iter().map(row).collect(), columns: columns.to_vec() })
 }
 
-/// Returns why a start would refuse the TLS keys in the token that the configuration names.
+/// Returns the reasons why a server would not start with the TLS keys that the configuration names.
 pub(super) fn faults(config: &Config) -> Vec<String> {
     let mut faults = Vec::new();
     for certificate in &config.server.tls {

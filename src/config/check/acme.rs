@@ -61,7 +61,7 @@ pub(super) fn acme(
     let challenges = [("tls-alpn-01", AcmeChallenge::TlsAlpn01), ("http-01", AcmeChallenge::Http01)];
     let challenge = section.choice("challenge", &challenges).unwrap_or(AcmeChallenge::TlsAlpn01);
     if challenge == AcmeChallenge::Http01 && server.redirect_listen.is_empty() {
-        section.fault("challenge", "is \"http-01\", which is answered at port 80; write server.redirect_listen too");
+        section.fault("challenge", "is \"http-01\", which is answered at port 80; set server.redirect_listen too");
     }
     let requires = server.client_certificates.as_ref().is_some_and(|clients| clients.demand == Presence::Required);
     if challenge == AcmeChallenge::TlsAlpn01 && requires {

@@ -60,7 +60,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let name = section.required_text("name", "write a name of a-z, 0-9, - and _", |text| {
         let name = address::app_name(text)?;
         if taken.names.contains(&name) {
-            return Err(format!("{text:?} is another application's name; write a different name"));
+            return Err(format!("{text:?} is another application's name; use a different name"));
         }
         taken.names.push(name.clone());
         Ok(name)
@@ -112,7 +112,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let max_requests = section.number("max_requests", 1024, 1..=1_000_000);
     let max_requests_per_client = section.number("max_requests_per_client", max_requests.min(128), 1..=1_000_000);
     if max_requests_per_client > max_requests {
-        let problem = format!("is larger than the limit of all clients together; write at most {max_requests}");
+        let problem = format!("is larger than the limit of all clients together; set at most {max_requests}");
         section.fault("max_requests_per_client", &problem);
     }
     let reads_bodies_whole = section.flag("reads_bodies_whole", false);
@@ -165,7 +165,7 @@ fn upstreams(section: &mut Section<'_, '_>, own: &Own<'_>, files: &Files) -> Vec
             None => address::upstream(text, own.listen)?,
         };
         if upstreams.contains(&upstream) {
-            return Err(format!("{text:?} is repeated in this list; write each server once"));
+            return Err(format!("{text:?} is repeated in this list; list each server once"));
         }
         upstreams.push(upstream);
         Ok(())
@@ -178,7 +178,7 @@ fn upstreams(section: &mut Section<'_, '_>, own: &Own<'_>, files: &Files) -> Vec
 fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     let path = files.socket(files.path(text)?)?;
     if own.socket == Some(&path) {
-        return Err(format!("{} is Sealgate's own socket; write the application's socket", path.display()));
+        return Err(format!("{} is Sealgate's own socket; use the application's socket", path.display()));
     }
     Ok(path)
 }
@@ -203,7 +203,7 @@ fn overlap(one: &str, other: &str) -> bool {
 fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Option<Vec<Route>> {
     let sections = app.sections("route");
     if sections.is_empty() {
-        app.missing("route", "write at least one [[app.route]]; requests that match no route are refused");
+        app.missing("route", "add at least one [[app.route]]; requests that match no route are refused");
     }
     let mut taken = TakenRules::default();
     let routes: Vec<_> = sections.into_iter().map(|section| route(section, trusted, acr, &mut taken)).collect();
@@ -235,7 +235,7 @@ impl TakenRules {
                 let from = network.map_or_else(String::new, |network| format!(" from {network}"));
                 problem.get_or_insert_with(|| {
                     format!(
-                        "{path:?} has another rule{for_method}{from}; write one rule for each path, method and network"
+                        "{path:?} has another rule{for_method}{from}; use one rule for each path, method and network"
                     )
                 });
             }
@@ -254,7 +254,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;
         if path.starts_with(OWN_PATH) || path == RESOURCE_METADATA {
-            return Err(format!("{text:?} is reserved for Sealgate; write a path of the application"));
+            return Err(format!("{text:?} is reserved for Sealgate; use a path of the application"));
         }
         Ok(path)
     });
@@ -311,7 +311,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
     if app_passwords && (max_age.is_some() || !acr.is_empty()) {
         let problem = if inherits && max_age.is_none() {
             "an application password has no level, and this rule inherits the application's acr; leave it \
-             out, or write acr = []"
+             out, or set acr = []"
         } else {
             "an application password has no level and no sign-in time; leave it out, or leave acr and \
              max_age_seconds out"
@@ -323,7 +323,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         let before = *taken.characters.entry(path.clone()).or_insert(path_characters);
         if before != path_characters {
             let problem =
-                format!("another rule of {path:?} has a different value; write the same for all methods of a path");
+                format!("another rule of {path:?} has a different value; set the same value for all methods of a path");
             section.fault("path_characters", &problem);
         }
     }
@@ -380,7 +380,7 @@ fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>>
         };
         match classes.iter().find(same) {
             Some(known) if *known == class => {
-                return Err(format!("{text:?} is repeated in this list; write it once"));
+                return Err(format!("{text:?} is repeated in this list; list it once"));
             }
             Some(known) => {
                 return Err(format!("{text:?} is the same level as {known:?}, which is in this list already"));

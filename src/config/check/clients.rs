@@ -39,7 +39,7 @@ fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>
         let id = ClientId::try_from(text.to_owned()).map_err(|rule| format!("{text:?} is not a client ID; {rule}"))?;
         client_rules::check_id(&id)?;
         if taken.contains(&id) {
-            return Err(format!("{text:?} is the ID of another [[client]]; write a different ID"));
+            return Err(format!("{text:?} is the ID of another [[client]]; use a different ID"));
         }
         taken.push(id.clone());
         Ok(id)

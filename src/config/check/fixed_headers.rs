@@ -81,7 +81,7 @@ fn check_names(app: &mut Section<'_, '_>, key: &'static str, mut names: Vec<&Hea
         app.fault(key, &format!("sets {:?} a second time; write each header once", name.as_str()));
     }
     if names.len() > MAX_HEADERS {
-        app.fault(key, &format!("has {} headers; write at most {MAX_HEADERS}", names.len()));
+        app.fault(key, &format!("has {} headers; set at most {MAX_HEADERS}", names.len()));
     }
 }
 

@@ -87,7 +87,7 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
         Ok((header, value))
     });
     if taken.len() > MAX_HEADERS {
-        app.fault("identity_headers", &format!("has {} headers; write at most {MAX_HEADERS}", taken.len()));
+        app.fault("identity_headers", &format!("has {} headers; set at most {MAX_HEADERS}", taken.len()));
     }
     // The TOML table is unordered. Sort it, so that equal configurations compare as equal.
     headers.map(|mut headers| {

@@ -39,7 +39,7 @@ pub(super) fn login(
     let browser_cookies = section.texts("browser_cookies", "write a list such as [\"csrftoken\"]", cookie_name);
     let browser_cookies = browser_cookies.unwrap_or_default();
     if browser_cookies.len() > MAX_BROWSER_COOKIES {
-        let problem = format!("has {} names; write at most {MAX_BROWSER_COOKIES}", browser_cookies.len());
+        let problem = format!("has {} names; set at most {MAX_BROWSER_COOKIES}", browser_cookies.len());
         section.fault("browser_cookies", &problem);
     }
     drop(section);

@@ -89,9 +89,7 @@ fn mailbox(text: &str, written: &str) -> Result<Mailbox, String> {
     };
     let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
     if !name.is_empty() && !is_line(name, MAX_NAME_LENGTH) {
-        return Err(format!(
-            "{text:?} has an invalid display name; write at most {MAX_NAME_LENGTH} visible characters"
-        ));
+        return Err(format!("{text:?} has an invalid display name; set at most {MAX_NAME_LENGTH} visible characters"));
     }
     let address = Email::parse(address).and_then(|email| MailAddress::from_email(&email));
     let address = address.ok_or_else(|| format!("{text:?} is not an address that mail servers accept; {written}"))?;

@@ -78,7 +78,7 @@ pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], orde
     for CertificateChain { chain, path, .. } in read() {
         if !hosts.iter().any(|host| chain.is_for(host)) {
             let problem = format!(
-                "{} is not valid for any of {}; write a certificate for one of them",
+                "{} is not valid for any of {}; use a certificate for one of them",
                 chain.path.display(),
                 hosts.join(", ")
             );

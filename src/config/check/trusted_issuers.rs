@@ -40,7 +40,7 @@ fn trusted_issuer(
     let name = section.required_text("name", "write a short name of a-z, 0-9, - and _", |text| {
         let name = short_name(text)?;
         if taken.names.contains(&name) {
-            return Err(format!("{text:?} is another trusted issuer's name; write a different name"));
+            return Err(format!("{text:?} is another trusted issuer's name; use a different name"));
         }
         if taken.names.len() == MAX_TRUSTED_ISSUERS {
             return Err(format!("there are more than {MAX_TRUSTED_ISSUERS} trusted issuers; remove some"));
@@ -56,7 +56,7 @@ fn trusted_issuer(
             ));
         }
         if taken.issuers.iter().any(|known| known == text) {
-            return Err(format!("{text:?} is another trusted issuer's URL; write each issuer once"));
+            return Err(format!("{text:?} is another trusted issuer's URL; list each issuer once"));
         }
         taken.issuers.push(text.to_owned());
         Ok(text.to_owned())
@@ -79,7 +79,7 @@ fn trusted_issuer(
     let throttle = section.seconds("throttle_seconds", 30, 1..=HOUR);
     let stale = section.seconds("stale_seconds", DAY, 1..=7 * DAY);
     if stale < refresh {
-        let problem = format!("is shorter than refresh_seconds; write at least {}", refresh.as_secs());
+        let problem = format!("is shorter than refresh_seconds; set at least {}", refresh.as_secs());
         section.fault("stale_seconds", &problem);
     }
     let keys = if discovered { KeySource::Discovered } else { keys? };
@@ -110,13 +110,13 @@ fn claims(section: &mut Section<'_, '_>, name: Option<&str>) -> ClaimNames {
     let groups = section.text("groups_claim", allowed, address::name);
     let prefix = section.text("group_prefix", "write the prefix of its groups", prefix);
     if section.has("group_prefix") && !section.has("groups_claim") {
-        section.fault("group_prefix", "requires groups_claim, the claim with the groups; write both");
+        section.fault("group_prefix", "requires groups_claim, the claim with the groups; set both");
     }
     let scope = section.text("scope_claim", allowed, address::name);
     let email = section.text("email_claim", allowed, address::name);
     let emails_are_verified = section.flag("emails_are_verified", false);
     if emails_are_verified && !section.has("email_claim") {
-        section.fault("emails_are_verified", "requires email_claim, the claim with the e-mail address; write both");
+        section.fault("emails_are_verified", "requires email_claim, the claim with the e-mail address; set both");
     }
     let acr = section.text("acr_claim", allowed, address::name);
     let group_prefix = prefix.unwrap_or_else(|| format!("{}:", name.unwrap_or_default()));
@@ -125,7 +125,7 @@ fn claims(section: &mut Section<'_, '_>, name: Option<&str>) -> ClaimNames {
 
 fn prefix(text: &str) -> Result<String, String> {
     if text.len() > 64 || text.chars().any(char::is_control) {
-        return Err(format!("{text:?} is not a valid prefix; write at most 64 bytes without control characters"));
+        return Err(format!("{text:?} is not a valid prefix; use at most 64 bytes without control characters"));
     }
     Ok(text.to_owned())
 }
@@ -135,7 +135,7 @@ fn short_name(text: &str) -> Result<String, String> {
     let name = address::app_name(text)
         .map_err(|_| format!("{text:?} is not a valid name; write 1 to 63 of a-z, 0-9, - and _"))?;
     // `urn:uuid:…` is also a form of a UUID, so it would mean a local user.
-    if name == "urn" { Err("\"urn\" is reserved; write another name".to_owned()) } else { Ok(name) }
+    if name == "urn" { Err("\"urn\" is reserved; use another name".to_owned()) } else { Ok(name) }
 }
 
 /// Parses the URL of an issuer or of its key set. The URL is not normalised, because issuers are

@@ -32,7 +32,7 @@ pub enum KeyFault {
     OfAnother { kid: String, holder: String },
     /// The first key of a new node waits until verifiers know it.
     #[error(
-        "the key {kid} of this node signs from {at}, once verifiers have fetched it; the start waits until \
+        "the key {kid} of this node signs from {at}, once verifiers have fetched it; startup waits until \
          then. To sign immediately, although verifiers with a cached key set refuse its tokens, run on a \
          serving node: `sealgate key activate --early {kid}`"
     )]

@@ -73,11 +73,11 @@ impl MailHeader {
 /// Reason why a message cannot be rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeError {
-    #[error("this kind is looked up, and not sent")]
+    #[error("a message of this kind is only stored and never sent")]
     NotSent,
-    #[error("the link's token is none")]
+    #[error("the token of the link is empty or has characters that a token cannot have")]
     Token,
-    #[error("the verification code is none")]
+    #[error("the verification code is empty or has characters other than digits")]
     Code,
 }
 

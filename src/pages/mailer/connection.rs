@@ -132,10 +132,13 @@ impl MailRoute {
     /// Reads the greeting and sends EHLO and STARTTLS in clear (RFC 3207). Discards the replies.
     async fn ask_for_tls(&self, socket: &mut TcpStream) -> Result<(), String> {
         let server = self.server();
-        let lost = |error: io::Error| format!("{server} broke off before TLS ({error}){}", self.hint());
+        let lost = |error: io::Error| format!("{server} closed the connection before TLS ({error}){}", self.hint());
         let (code, _) = reply(socket).await.map_err(lost)?;
         if code != *b"220" {
-            return Err(format!("{server} takes nobody now (it greets with {})", String::from_utf8_lossy(&code)));
+            return Err(format!(
+                "{server} accepts no connections now (its greeting is {})",
+                String::from_utf8_lossy(&code)
+            ));
         }
         socket.write_all(format!("EHLO {}\r\n", self.hello_text).as_bytes()).await.map_err(lost)?;
         let (code, words) = reply(socket).await.map_err(lost)?;

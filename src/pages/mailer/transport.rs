@@ -38,10 +38,10 @@ pub enum SendError {
     #[error("the mail server refused the mail: {0}")]
     Refused(String),
     /// The server did not accept the message now, or its answer was lost.
-    #[error("the mail server did not take the mail now: {0}")]
+    #[error("the mail server did not accept the message now: {0}")]
     Later(String),
     /// The server refuses this message, and its reply does not show whether it accepts others.
-    #[error("the mail server takes no mail from us, or not this one: {0}")]
+    #[error("the mail server does not accept this message, or no message from this server: {0}")]
     Unclear(String),
     /// The server accepts no messages: it is unreachable, not trusted, or refuses the sign-in. The
     /// message is not the cause.
@@ -150,13 +150,13 @@ impl Transport {
         let answer = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
         answer.map_err(|error| match error.status() {
             Some(_) => self.relay(&format!(
-                "does not take mail.username and the password ({}); correct them, or ask who runs it",
+                "does not accept mail.username and the password ({}); correct them, or ask the operator of the mail server",
                 reply(&error)
             )),
             None if error.is_client() => {
                 self.relay("does not offer to sign in with a password (PLAIN or LOGIN); leave out mail.username and mail.password_file, or use another port")
             }
-            None => self.relay(&format!("broke off at the sign-in ({})", reply(&error))),
+            None => self.relay(&format!("closed the connection during the sign-in ({})", reply(&error))),
         })?;
         Ok(connection)
     }
@@ -183,9 +183,9 @@ impl Transport {
         let wants_sign_in = matches!(code, 530 | 534 | 535 | 538);
         match blame(step, code, &words(error)) {
             Blame::Us if step == Step::Sender && code >= 500 && !wants_sign_in => self.relay(&format!(
-                "does not let us send from mail.from ({answer}); write an address that it knows as ours"
+                "does not accept the sender mail.from ({answer}); use an address that it accepts from this account"
             )),
-            Blame::Us => self.relay(&format!("takes nothing from us ({answer})")),
+            Blame::Us => self.relay(&format!("accepts no mail from this server ({answer})")),
             Blame::Mail => SendError::Refused(answer),
             Blame::Unclear => SendError::Unclear(answer),
             Blame::Nobody => SendError::Later(answer),

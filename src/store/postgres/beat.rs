@@ -252,7 +252,7 @@ impl HeartbeatTask {
         }
     }
 
-    /// Enters the cluster if this process is a node. To be called once, at the start, because a
+    /// Enters the cluster if this process is a node. To be called once, at startup, because a
     /// later call could displace another process.
     ///
     /// # Errors

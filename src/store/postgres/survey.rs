@@ -1,4 +1,4 @@
-//! Diagnosis of a database, for `sealgate check` and for warnings at the start.
+//! Diagnosis of a database, for `sealgate check` and for warnings at startup.
 
 use std::time::{Duration, Instant};
 

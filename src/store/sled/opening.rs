@@ -234,7 +234,7 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
 /// Deletes unfinished snapshots.
 ///
 /// If a process is killed while sled writes a snapshot, `snap.….generating` remains. sled would use
-/// it as the newest snapshot, and report corruption at each start. Without it, sled reads the last
+/// it as the newest snapshot, and report corruption at each startup. Without it, sled reads the last
 /// complete snapshot and the log.
 fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {

@@ -177,7 +177,7 @@ impl Store {
 
     /// Counts the audit log if the count is unknown or outdated.
     ///
-    /// This is not done at the start, which it would delay. Other nodes also add records, so a
+    /// This is not done at startup, which it would delay. Other nodes also add records, so a
     /// count soon becomes outdated.
     async fn count_trail(&self) -> Result<(), StoreError> {
         let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT_VALIDITY;

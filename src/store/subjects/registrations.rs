@@ -107,7 +107,7 @@ impl Store {
     /// none.
     ///
     /// Clients of an older program have no deadline, because that program did not record whether
-    /// they were used. To be called at the start, before this process serves. Other nodes may be
+    /// they were used. To be called at startup, before this process serves. Other nodes may be
     /// serving.
     pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
         let (mut count, mut after, mut conflicts) = (0, None::<Key>, 0);

@@ -110,7 +110,7 @@ impl Store {
     /// process serves. Returns their number.
     ///
     /// Another node may be executing a revocation that is not due yet, so that node or garbage
-    /// collection completes it. A damaged record does not prevent the start: it is logged, and
+    /// collection completes it. A damaged record does not prevent startup: it is logged, and
     /// garbage collection retries it.
     ///
     /// # Errors

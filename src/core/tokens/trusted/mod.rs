@@ -67,7 +67,7 @@ impl Weighter<[u8; 32], Entry> for Size {
 }
 
 impl TrustedIssuers {
-    /// Prepares the issuers, and reads key files. Blocking I/O: call it only at a start.
+    /// Prepares the issuers, and reads key files. Blocking I/O: call it only at startup.
     ///
     /// # Errors
     /// One line for each file without usable keys.
