@@ -105,7 +105,14 @@ impl AppClient {
     pub(super) async fn account(&self, store: &Store, user: Subject) -> Result<Account, LoginRefusal> {
         match &self.login.account {
             LoginAccount::OfUser => {
-                let stored = store.app_credential(user, &self.app).await.map_err(LoginRefusal::Store)?;
+                let stored = match store.app_credential(user, &self.app).await {
+                    Err(error @ StoreError::UnreadableAppCredential { .. }) => {
+                        // The user can enter it again.
+                        tracing::warn!(app = self.app, subject = %user, %error, "cannot sign in to the application");
+                        None
+                    }
+                    stored => stored.map_err(LoginRefusal::Store)?,
+                };
                 let stored = stored.ok_or(LoginRefusal::NoCredential)?;
                 if stored.is_refused {
                     return Err(LoginRefusal::WrongPassword);
