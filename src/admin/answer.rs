@@ -270,7 +270,7 @@ pub struct InvitedAnswer {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FactorAnswer {
     pub kind: FactorKind,
-    /// Name that its owner chose. Recovery codes have none.
+    /// Name that the user chose for the factor. Recovery codes have no name.
     pub name: Option<String>,
     pub added: UnixTime,
     pub last_used: Option<UnixTime>,
@@ -346,7 +346,7 @@ shown! {
         default_max_age: u64 = client.details.default_max_age;
         default_scope: Scope = client.details.default_scope;
         level: AssuranceLevel = client.level;
-        /// Whether the configuration file defines it, so that no command changes it.
+        /// Whether the configuration file defines the client. Commands cannot change such a client.
         from_configuration: bool = client.from_configuration.then_some(true);
         grants_ended: usize = None;
         client_secret: ShownSecret = None;

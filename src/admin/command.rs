@@ -555,7 +555,7 @@ pub enum KeyCommand {
         /// Start time, such as 2027-01-31T08:00:00Z [default: when verifiers have fetched the key]
         #[arg(long, value_name = "RFC3339", value_parser = arguments::instant)]
         at: Option<UnixTime>,
-        /// Allow a start before verifiers have fetched the key; until then they refuse its tokens
+        /// Allow the key to sign before verifiers have fetched it; until then they refuse its tokens
         #[arg(long)]
         early: bool,
     },

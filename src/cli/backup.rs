@@ -274,7 +274,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
         let token = match &key.kid {
             kid if removed.contains(kid) => "removed",
             kid if present.contains(kid) => "present",
-            // The key is in the token of another node. That node compares the key at its start.
+            // The key is in the token of another node, which compares it when that node starts.
             kid if key.holder.is_some() && !is_own(kid) => continue,
             _ => "absent",
         };

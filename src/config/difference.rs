@@ -185,7 +185,8 @@ fn field(key: &str) -> &str {
     seconds.or_else(|| key.strip_suffix("_days")).unwrap_or(key)
 }
 
-/// Serialises a value. Cannot fail: map keys are strings, and paths use [`super::serialize`].
+/// Serialises a value. This cannot fail, because map keys are strings and paths use
+/// [`super::serialize`].
 fn serialised(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -44,7 +44,7 @@ const MAX_LATE_RANGES: usize = 1_024;
 /// Maximum number of remembered suspensions. The oldest is evicted first.
 const MAX_SUSPENSIONS: usize = 8;
 
-/// Id of a process that rotates refresh tokens, chosen at random at its start.
+/// Id of a process that rotates refresh tokens, chosen at random when the process starts.
 pub type ProcessId = Id<'P'>;
 
 /// Id of a rotation: the process that performed it, and its number within the process.

@@ -235,7 +235,7 @@ impl AuthenticationSteps {
     }
 }
 
-/// Worth of a recovery code that is used together with a password.
+/// Level that a password and a recovery code reach together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryCodeWorth {
     /// Counts as a second factor like the code of an app: level 2.

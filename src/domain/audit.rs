@@ -380,7 +380,7 @@ impl AuditEvent {
         self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
     }
 
-    /// Returns the notification that the user receives by e-mail. It depends on who acted.
+    /// Returns the notification that the user receives by e-mail, which depends on the actor.
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
         match self.kind {

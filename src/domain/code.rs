@@ -96,6 +96,6 @@ impl Code {
     }
 }
 
-/// Refusal of a code that was never issued, has expired or belongs to another client. One answer
-/// for all three, so that it reveals nothing.
+/// Refusal of a code that was never issued, has expired or belongs to another client. All three get
+/// the same response, so that it does not reveal whether the code exists.
 pub const UNKNOWN_CODE: Refusal = Refusal::invalid_grant("The authorization code is invalid.");

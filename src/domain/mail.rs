@@ -330,8 +330,8 @@ impl WaitingMail {
 
     /// Returns the e-mail after a temporary failure, with the time of the next attempt.
     ///
-    /// The delay changes by up to a fifth with `jitter`, a random number. The last attempt takes
-    /// place shortly before `not_after`, even if the delay would be longer.
+    /// `jitter`, a random number, changes the delay by up to a fifth. The last attempt takes place
+    /// shortly before `not_after`, even if the delay would be longer.
     ///
     /// # Errors
     /// Returns the reason to give up, if this was the last attempt.

@@ -140,7 +140,8 @@ pub(super) fn find_again(session: &Session, key: &TlsKey) -> Result<ObjectHandle
     match session.find_objects(&template)?[..] {
         [handle] => Ok(handle),
         [] if !is_logged_in(session)? => Err(TokenFault::new(ErrorClass::Login, "the login was lost")),
-        // Not an error of the device: a reset on each handshake would interrupt the signing of tokens.
+        // Do not report an error of the device. The reset after each handshake would interrupt the
+        // signing of tokens.
         ref found => Err(TokenFault::new(
             ErrorClass::Bug,
             format!("the token has the TLS key \"{}\" (CKA_ID {}) {} times", key.label, key.id(), found.len()),

@@ -170,7 +170,7 @@ const _: () = assert!(OLDEST_SERVED == 7 || OLDEST_SERVED < LAST, "nodes are upg
 static ADDED: OnceLock<VersionStep> = OnceLock::new();
 
 /// Adds a step, so that this process behaves like the next version of the program. Only for test
-/// programs, at their start.
+/// programs, at startup.
 pub fn add_step(step: VersionStep) {
     let _ = ADDED.set(step);
 }

@@ -49,7 +49,7 @@ pub enum Recipient {
     Sender,
 }
 
-/// What differs between pages on the issuer's host and pages on an application's host.
+/// Properties that differ between pages on the issuer's host and on an application's host.
 pub struct PageHost {
     /// Returns the base path of the stylesheet, scripts and logo.
     pub assets: fn(&Config) -> String,

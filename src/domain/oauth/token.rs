@@ -96,7 +96,7 @@ impl TokenRequest {
     }
 }
 
-/// What the tokens of a grant are created from.
+/// Source of the tokens of a grant.
 #[derive(Debug, Clone)]
 pub struct Authorization {
     /// Grant that the tokens belong to.

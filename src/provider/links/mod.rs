@@ -42,7 +42,7 @@ pub(super) struct LinkPage {
 
 /// Result of [`LinkPage::open`].
 pub(super) enum LinkOpened {
-    /// The request is the link itself. This response redirects to the page and sets the cookie.
+    /// The user opened the link. The response sets the cookie and redirects to the page.
     Link(Response),
     /// The request has the cookie of a link that was opened before.
     Page(MailedLink),

@@ -4,7 +4,7 @@
 //! A request increments a total before it writes its record. Otherwise concurrent requests could
 //! all pass the limit at once.
 //!
-//! If only one process uses the store, it counts at its start and then tracks changes. In a
+//! If only one process uses the store, it counts at startup and then tracks changes. In a
 //! cluster, one node counts every few seconds and publishes the totals. Each other node adds the
 //! records that it has created since. Therefore a limit is exceeded at most by the records that
 //! other nodes create between two counts.
