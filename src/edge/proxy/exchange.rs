@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::long_lived::{Admitted, CancelHandle, DECISION_TIMEOUT, LONG_LIVED_BODY_BYTES, LongLived, LongLivedTicket};
 use super::queued_body::Decision;
+use super::read_timeout::ReadTimeout;
 use super::shown_path::shown_path;
-use super::silence::Silence;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer};
 use crate::{AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
@@ -143,28 +143,28 @@ impl Exchange {
     }
 
     /// Starts the timeout of an upstream that sends nothing.
-    pub(crate) fn begin_silence(&self, limit: Duration) {
+    pub(crate) fn start_read_timeout(&self, limit: Duration) {
         if let (Some(switch), Some(descriptor)) = (&self.switch, self.descriptor) {
-            switch.silence.begin(descriptor, limit);
+            switch.read_timeout.begin(descriptor, limit);
         }
     }
 
     /// Returns the timeout of an upstream that sends nothing.
-    pub(crate) fn silence(&self) -> Option<&Silence> {
-        self.switch.as_deref().map(|switch| &switch.silence)
+    pub(crate) fn read_timeout(&self) -> Option<&ReadTimeout> {
+        self.switch.as_deref().map(|switch| &switch.read_timeout)
     }
 
     /// Ends the timeout of the upstream. Must be called before the upstream connection is reused or
     /// closed.
-    pub(crate) fn end_silence(&self) {
-        if let Some(silence) = self.silence() {
-            silence.end();
+    pub(crate) fn stop_read_timeout(&self) {
+        if let Some(read_timeout) = self.read_timeout() {
+            read_timeout.end();
         }
     }
 
     /// Returns the error of an upstream whose timeout has passed.
-    pub(crate) fn silence_error(&self) -> Option<Box<Error>> {
-        let is_over = self.silence().is_some_and(Silence::is_over);
+    pub(crate) fn read_timeout_error(&self) -> Option<Box<Error>> {
+        let is_over = self.read_timeout().is_some_and(ReadTimeout::is_over);
         is_over.then(|| Error::explain(ErrorType::ReadTimedout, "the upstream sent nothing in time").into_up())
     }
 
@@ -175,7 +175,7 @@ impl Exchange {
     /// read the body completely. The connection is not closed earlier, because some applications
     /// respond while they still read.
     pub(crate) fn end_of_answer(&mut self) {
-        self.end_silence();
+        self.stop_read_timeout();
         if (self.answered_early || self.ends_connection)
             && let Some(connection) = self.connection.take()
         {

@@ -30,7 +30,7 @@ use tokio::time::{sleep, timeout};
 use super::client_address::peer;
 use super::fields::head_length;
 use super::queued_body::QueuedBody;
-use super::silence::Silence;
+use super::read_timeout::ReadTimeout;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::listen::quota::Quota;
 use crate::upstream::PinnedConnection;
@@ -72,7 +72,7 @@ pub(crate) struct CancelHandle {
     /// Waker of the task that processes the exchange.
     task: AtomicWaker,
     /// Timeout of the exchange's upstream. The task of the exchange enforces it.
-    pub(crate) silence: Silence,
+    pub(crate) read_timeout: ReadTimeout,
     /// Check of the queued request body. The task of the exchange performs it.
     pub(crate) queued_body: QueuedBody,
 }
@@ -155,7 +155,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
             match exchange.as_mut().poll(cx) {
                 Poll::Ready(reused) => Poll::Ready(reused),
                 Poll::Pending => {
-                    switch.silence.poll(&mut timer, cx);
+                    switch.read_timeout.poll(&mut timer, cx);
                     switch.poll_cancelled(cx).map(|()| None)
                 }
             }

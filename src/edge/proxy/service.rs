@@ -164,11 +164,11 @@ impl Proxy {
         let sign = held.end_sign(response.status, &response.headers).filter(|_| !exchange.has_renewed_session);
         let Some(sign) = sign else { return Ok(()) };
         // The upstream has answered. It must not seem silent while the session is renewed.
-        exchange.end_silence();
+        exchange.stop_read_timeout();
         match held.renew(exchange.sign_in, sign).await {
             SessionState::Open => {
                 if let Some(server) = &exchange.server {
-                    exchange.begin_silence(server.read_timeout);
+                    exchange.start_read_timeout(server.read_timeout);
                 }
                 Ok(())
             }
@@ -398,7 +398,7 @@ impl ProxyHttp for Proxy {
 
     async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
         exchange.answered_by = AnsweredBy::Edge;
-        exchange.end_silence();
+        exchange.stop_read_timeout();
         // Unreachable: a request is forwarded only after a decision of the front.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let upstreams = exchange.snapshot.upstreams.get(forward.app);
@@ -482,8 +482,8 @@ impl ProxyHttp for Proxy {
         };
         exchange.uploaded += piece.len() as u64;
         exchange.guard_queued_body(&self.snapshots);
-        if let Some(silence) = exchange.silence() {
-            silence.renew();
+        if let Some(read_timeout) = exchange.read_timeout() {
+            read_timeout.renew();
         }
         let taken = exchange.started.elapsed();
         let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < MIN_BODY_RATE;
@@ -560,7 +560,7 @@ impl ProxyHttp for Proxy {
         if let (Some(server), false) = (&exchange.server, session.is_upgrade_req()) {
             // The head of an event stream may arrive only with its first event.
             let events = accepts_event_stream(&session.req_header().headers);
-            exchange.begin_silence(if events { server.stream_timeout } else { server.read_timeout });
+            exchange.start_read_timeout(if events { server.stream_timeout } else { server.read_timeout });
         }
         Ok(())
     }
@@ -599,8 +599,8 @@ impl ProxyHttp for Proxy {
         if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
             exchange.end_connection_after_answer()?;
         }
-        if let (Some(silence), Some(server)) = (exchange.silence(), &exchange.server) {
-            silence.extend(if is_event_stream(response) { server.stream_timeout } else { server.read_timeout });
+        if let (Some(read_timeout), Some(server)) = (exchange.read_timeout(), &exchange.server) {
+            read_timeout.extend(if is_event_stream(response) { server.stream_timeout } else { server.read_timeout });
         }
         let length = answer_length(session, response);
         exchange.ends_with_connection = !is_chunked && length.is_none();
@@ -680,11 +680,12 @@ impl ProxyHttp for Proxy {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
         // The edge itself closed the upstream connection at the timeout. The client must not
         // mistake that for the end of the response.
-        if let (true, true, Some(error)) = (end_of_stream, exchange.ends_with_connection, exchange.silence_error()) {
+        if let (true, true, Some(error)) = (end_of_stream, exchange.ends_with_connection, exchange.read_timeout_error())
+        {
             return Err(error);
         }
-        if let Some(silence) = exchange.silence() {
-            silence.renew();
+        if let Some(read_timeout) = exchange.read_timeout() {
+            read_timeout.renew();
         }
         if !end_of_stream && !exchange.has_long_lived_response() && exchange.started.elapsed() > LONG_LIVED_AGE {
             exchange.register_long_lived(&self.long_lived, session, session.response_written());
@@ -718,9 +719,9 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
         client_reused: bool,
     ) -> Box<Error> {
-        let silence = exchange.silence_error().filter(|_| *error.esource() == ErrorSource::Upstream);
-        exchange.end_silence();
-        let mut error = silence.unwrap_or(error).more_context(format!("Peer: {peer}"));
+        let timeout_error = exchange.read_timeout_error().filter(|_| *error.esource() == ErrorSource::Upstream);
+        exchange.stop_read_timeout();
+        let mut error = timeout_error.unwrap_or(error).more_context(format!("Peer: {peer}"));
         // A request must not take effect twice. Pingora's default is the same.
         if !session.req_header().method.is_idempotent() || session.as_ref().retry_buffer_truncated() {
             error.set_retry(false);
@@ -756,7 +757,7 @@ impl ProxyHttp for Proxy {
     async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
         // Lets the next request proceed before the remaining work for this exchange.
         exchange.turn = None;
-        exchange.end_silence();
+        exchange.stop_read_timeout();
         let request = session.req_header();
         let (id, app) = (&exchange.origin.request_id, exchange.app());
         match error.map(|error| (error, error.esource())) {

@@ -98,7 +98,7 @@ impl UpstreamServer {
         // Pingora has no timeouts by default.
         peer.options.connection_timeout = Some(app.connect_timeout);
         peer.options.total_connection_timeout = Some(app.connect_timeout);
-        // [`crate::proxy::silence`] enforces the shorter of these timeouts where it applies.
+        // [`crate::proxy::read_timeout`] enforces the shorter of these timeouts where it applies.
         peer.options.read_timeout = Some(app.read_timeout.max(app.stream_timeout));
         peer.options.write_timeout = Some(app.write_timeout);
         peer.options.idle_timeout = Some(IDLE_TIMEOUT);

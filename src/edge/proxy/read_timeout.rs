@@ -5,7 +5,7 @@
 //! shorter one.
 //!
 //! When the time is over, this module closes the upstream connection, so Pingora's read ends.
-//! [`Silence::is_over`] distinguishes that from an upstream that has closed the connection. A
+//! [`ReadTimeout::is_over`] distinguishes that from an upstream that has closed the connection. A
 //! response that was read completely is not affected if the client is slow.
 
 use std::os::fd::RawFd;
@@ -21,7 +21,7 @@ use crate::upstream::Handle;
 
 /// Wait of one exchange for bytes of its upstream.
 #[derive(Debug, Default)]
-pub(crate) struct Silence {
+pub(crate) struct ReadTimeout {
     wait: Mutex<Option<Wait>>,
     is_over: AtomicBool,
 }
@@ -37,7 +37,7 @@ struct Wait {
 /// Timer of an exchange. It is created when the exchange first waits.
 pub(crate) type Timer = Option<Pin<Box<Sleep>>>;
 
-impl Silence {
+impl ReadTimeout {
     /// Starts to wait for bytes of the upstream. Replaces an earlier wait.
     pub(crate) fn begin(&self, descriptor: RawFd, limit: Duration) {
         *self.wait() = Some(Wait { until: Instant::now() + limit, limit, descriptor });
