@@ -57,7 +57,7 @@ async fn set(
         AppCredentialSet::Full => {
             return Err(CommandError::invalid(format!(
                 "{user} has names and passwords for {MAX_APP_CREDENTIALS} applications, which is the maximum; \
-                 remove one with `sealgate user app-login remove`"
+                 remove one with `sealgate app-login remove`"
             )));
         }
         AppCredentialSet::NoUser => return Err(users::absent(user)),

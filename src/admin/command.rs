@@ -51,6 +51,11 @@ pub enum Command {
     /// List and revoke application passwords
     #[command(subcommand)]
     AppPassword(AppPasswordCommand),
+    /// Manage users' names and passwords at applications with their own login form
+    ///
+    /// The gateway signs the user in to such an application.
+    #[command(subcommand)]
+    AppLogin(AppLoginCommand),
     /// List, retry and delete mails
     #[command(skip)]
     Mail(MailCommand),
@@ -103,10 +108,8 @@ impl Command {
     pub fn password(&mut self) -> Option<&mut NewPassword> {
         match self {
             Self::User(UserCommand::Add(new)) => Some(&mut new.password),
-            Self::User(
-                UserCommand::SetPassword { password, .. }
-                | UserCommand::AppLogin(AppLoginCommand::Set { password, .. }),
-            ) => Some(password),
+            Self::User(UserCommand::SetPassword { password, .. })
+            | Self::AppLogin(AppLoginCommand::Set { password, .. }) => Some(password),
             _ => None,
         }
     }
@@ -207,11 +210,6 @@ pub enum UserCommand {
     ResetFactors(UserRef),
     /// Unblock a user's codes after too many wrong attempts
     UnblockFactors(UserRef),
-    /// Manage a user's names and passwords at applications
-    ///
-    /// The gateway signs the user in to applications with their own login form.
-    #[command(subcommand)]
-    AppLogin(AppLoginCommand),
 }
 
 /// Commands about a user's names and passwords at applications.
@@ -243,7 +241,7 @@ pub enum AppLoginCommand {
         /// User whose name and password they are
         #[command(flatten)]
         user: UserRef,
-        /// Application (see `sealgate user app-login list`)
+        /// Application (see `sealgate app-login list`)
         #[arg(value_name = "APP")]
         app: String,
     },

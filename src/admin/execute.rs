@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crate::answer::{Answer, BackupMade, Reloaded, ServerStatus};
 use crate::command::Command;
 use crate::directory::{CommandError, Directory};
-use crate::{access, audit, clients, keys, mails, nodes, users};
+use crate::{access, app_logins, audit, clients, keys, mails, nodes, users};
 
 /// Executes a command.
 ///
@@ -31,6 +31,7 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::Grant(command) => access::grants(directory, command).await,
         Command::Consent(command) => access::consents(directory, command).await,
         Command::AppPassword(command) => access::app_passwords(directory, command).await,
+        Command::AppLogin(command) => Box::pin(app_logins::execute(directory, command)).await,
         Command::Mail(command) => mails::execute(directory, command).await,
         Command::Audit(command) => audit::execute(directory, *command).await,
     }

@@ -8,7 +8,7 @@ use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use crate::command::UserCommand;
 use crate::directory::{CommandError, Directory, Mailing, PAGE};
 use crate::user_settings::{NewUser, UserChanges};
-use crate::{app_logins, bulk_invitation, factors, import, invitations};
+use crate::{bulk_invitation, factors, import, invitations};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::grant::EndReason;
@@ -54,7 +54,6 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::ListFactors(user) => factors::list(directory, &user).await,
         UserCommand::ResetFactors(user) => factors::reset(directory, &user).await,
         UserCommand::UnblockFactors(user) => factors::unblock(directory, &user).await,
-        UserCommand::AppLogin(command) => app_logins::execute(directory, command).await,
     }
 }
 

@@ -148,7 +148,7 @@ fn rows(
 fn columns(command: &Command) -> &'static [&'static str] {
     match command {
         Command::User(UserCommand::ListFactors(_)) => &["kind", "name", "added", "last_used", "left", "blocked"],
-        Command::User(UserCommand::AppLogin(_)) => &["app", "username", "changed_at", "refused"],
+        Command::AppLogin(_) => &["app", "username", "changed_at", "refused"],
         Command::User(_) => &["sub", "email", "username", "name", "state", "roles", "invitation"],
         Command::Client(_) => &["client_id", "client_name", "client_type", "state", "scope", "from_configuration"],
         Command::Session(_) => &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"],
@@ -197,6 +197,12 @@ pub(super) fn sentence(command: &Command, answer: &Members) -> Option<Sentence> 
             answer.text("name"),
             answer.text("app")
         ),
+        Command::AppLogin(AppLoginCommand::Set { user, app, .. }) => {
+            format!("Set the name and password of user {user} at application {app}")
+        }
+        Command::AppLogin(AppLoginCommand::Remove { user, app }) => {
+            format!("Removed the name and password of user {user} at application {app}")
+        }
         Command::Mail(MailCommand::Retry { id }) => format!("Queued mail {id} for another attempt"),
         Command::Mail(MailCommand::Delete { id }) => format!("Deleted mail {id}"),
         _ => return None,
@@ -244,12 +250,6 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
         }
         UserCommand::UnblockFactors(_) if answer.is("unblocked") => format!("Unblocked the codes of user {email}"),
         UserCommand::UnblockFactors(_) => format!("The codes of user {email} were not blocked"),
-        UserCommand::AppLogin(AppLoginCommand::Set { user, app, .. }) => {
-            format!("Set the name and password of user {user} at application {app}")
-        }
-        UserCommand::AppLogin(AppLoginCommand::Remove { user, app }) => {
-            format!("Removed the name and password of user {user} at application {app}")
-        }
         _ => return None,
     };
     Some((text, &[]))

@@ -307,7 +307,7 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     };
     let page = match path {
         USERS => item.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),
-        app_logins::PAGE => item.filter(|app| is_app_name(app)).map(app_login_page),
+        app_logins::PAGE => item.filter(|app| form.is_none() && is_app_name(app)).map(app_login_page),
         CLIENTS => item.and_then(ClientId::parse).map(|id| format!("{CLIENT}/{}", id.as_str())),
         _ => None,
     };

@@ -59,10 +59,10 @@ async fn a_user_enters_a_password_once_and_is_signed_in_until_it_is_removed() {
     assert_eq!((app.sign_ins(), app.wrong_passwords(), app.sessions()), (1, 0, 1));
 
     // A removed password ends the session at the application.
-    instance.run(&["user", "app-login", "remove", ANNA, "wiki"]);
+    instance.run(&["app-login", "remove", ANNA, "wiki"]);
     assert_eq!(browser.get(&instance.app_url("/")).await.status, 403);
     until("signed out at the application", async || app.sessions() == 0).await;
-    let set = ["user", "app-login", "set", ANNA, "wiki", "--username", "a.sahin", "--password-stdin"];
+    let set = ["app-login", "set", ANNA, "wiki", "--username", "a.sahin", "--password-stdin"];
     instance.run_with_input(&set, PASSWORD);
     assert_eq!(browser.get(&instance.app_url("/")).await.status, 200);
     assert_eq!((app.sign_ins(), app.wrong_passwords()), (2, 0));
@@ -82,7 +82,7 @@ async fn a_refused_password_is_not_sent_again_until_it_is_replaced() {
         assert!(refused.status == 403 && refused.body.contains("did not accept"), "{refused:?}");
     }
     assert_eq!((app.sign_ins(), app.wrong_passwords()), (0, 1));
-    let list = instance.json(&["user", "app-login", "list", ANNA]);
+    let list = instance.json(&["app-login", "list", ANNA]);
     assert_eq!(list["app_logins"][0]["refused"], true, "{list}");
     let page = browser.open(&instance.url("/account/app-logins")).await;
     assert!(page.body.contains("did not accept this username or password"), "{page:?}");

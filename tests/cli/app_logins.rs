@@ -1,4 +1,4 @@
-//! `sealgate user app-login`: users' names and passwords at applications, with the real program.
+//! `sealgate app-login`: users' names and passwords at applications, with the real program.
 
 use std::fs;
 
@@ -29,8 +29,8 @@ fn site() -> Site {
     site
 }
 
-fn set<'a>(app: &'a str, username: &'a str) -> [&'a str; 8] {
-    ["user", "app-login", "set", ANNA, app, "--username", username, "--password-stdin"]
+fn set<'a>(app: &'a str, username: &'a str) -> [&'a str; 7] {
+    ["app-login", "set", ANNA, app, "--username", username, "--password-stdin"]
 }
 
 #[test]
@@ -50,12 +50,12 @@ fn a_name_and_password_are_set_listed_and_removed() {
     assert_eq!(answer, with_sub);
     let said = site.text_with(&set("wiki", "a.öz"), TYPED);
     assert_eq!(said, format!("Set the name and password of user {ANNA} at application wiki\n"));
-    let list = site.json(&["user", "app-login", "list", &anna]);
+    let list = site.json(&["app-login", "list", &anna]);
     assert_eq!(list["app_logins"][0]["app"], row["app"]);
     assert!(list["app_logins"][0]["changed_at"].as_u64() > changed_at.as_u64(), "two changes in a second differ");
-    let table = site.text(&["user", "app-login", "list", ANNA]);
+    let table = site.text(&["app-login", "list", ANNA]);
     assert!(table.starts_with("APP ") && table.contains("a.öz") && !table.contains(TYPED), "{table}");
-    assert_eq!(site.json(&["user", "app-login", "list", "ben@example.test"]), json!({ "app_logins": [] }));
+    assert_eq!(site.json(&["app-login", "list", "ben@example.test"]), json!({ "app_logins": [] }));
 
     for (app, username, password, told) in [
         ("git", "anna", TYPED, "the application git does not sign users in with their own names"),
@@ -67,7 +67,7 @@ fn a_name_and_password_are_set_listed_and_removed() {
         let errors = site.errors(&set(app, username), password);
         assert!(errors.len() == 1 && errors[0].contains(told) && !errors[0].contains(TYPED), "{errors:?}");
     }
-    let remove = ["user", "app-login", "remove", ANNA, "wiki"];
+    let remove = ["app-login", "remove", ANNA, "wiki"];
     assert_eq!(site.json(&remove), json!({ "sub": anna, "app": "wiki", "deleted": true }));
     let gone = site.errors(&remove, "");
     assert_eq!(gone, [format!("no name and password of {ANNA} are stored for the application wiki")]);
@@ -79,7 +79,7 @@ fn a_name_and_password_are_set_listed_and_removed() {
     assert_eq!(code, Some(0), "{log}");
     assert!(!log.contains(TYPED) && !trail.contains(TYPED) && !site.store_holds(TYPED));
     // Without a server, they can still be listed and removed.
-    assert_eq!(site.json(&["user", "app-login", "list", ANNA])["app_logins"].as_array().unwrap().len(), 1);
+    assert_eq!(site.json(&["app-login", "list", ANNA])["app_logins"].as_array().unwrap().len(), 1);
     assert_eq!(site.json(&remove)["deleted"], true);
 }
 
@@ -91,5 +91,5 @@ fn without_a_wrapping_key_no_password_is_stored() {
     let _server = Server::start(&site);
     let errors = site.errors(&set("wiki", "anna"), TYPED);
     assert!(errors.len() == 1 && errors[0].contains("no wrapping key"), "{errors:?}");
-    assert_eq!(site.json(&["user", "app-login", "list", ANNA]), json!({ "app_logins": [] }));
+    assert_eq!(site.json(&["app-login", "list", ANNA]), json!({ "app_logins": [] }));
 }

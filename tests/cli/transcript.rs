@@ -250,11 +250,11 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
     }
     told.run(&format!("app-password  revoke  anna  {password}")).await;
     told.run(&format!("app-password  revoke  anna  {password}")).await;
-    told.run("user  app-login  list  anna").await;
-    told.run_with("user  app-login  set  anna  nothing  --username  anna  --password-stdin", PASSWORD).await;
-    told.run("user  app-login  remove  anna  wiki").await;
-    told.run("user  app-login  remove  anna  wiki").await;
-    told.run("user  app-login  list  anna").await;
+    told.run("app-login  list  anna").await;
+    told.run_with("app-login  set  anna  nothing  --username  anna  --password-stdin", PASSWORD).await;
+    told.run("app-login  remove  anna  wiki").await;
+    told.run("app-login  remove  anna  wiki").await;
+    told.run("app-login  list  anna").await;
     told.run(&format!("grant  revoke  {grant}")).await;
     told.run("grant  revoke-all  --user  anna").await;
     told.run("grant  revoke").await;

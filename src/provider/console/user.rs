@@ -239,7 +239,8 @@ async fn set_app_login(
     }
     let (named, app, username) = (UserRef::Sub(user.sub), app.to_owned(), username.to_owned());
     let set = AppLoginCommand::Set { user: named, app, username, password: password.into() };
-    run(ctx, console_user, user, UserCommand::AppLogin(set), Done::User).await
+    execute(ctx, console_user, Command::AppLogin(set)).await?;
+    Ok(back(ctx, user, Done::User))
 }
 
 async fn remove_app_login(
@@ -253,7 +254,8 @@ async fn remove_app_login(
         return Ok(back(ctx, user, Done::User));
     }
     let remove = AppLoginCommand::Remove { user: UserRef::Sub(user.sub), app: app.to_owned() };
-    run(ctx, console_user, user, UserCommand::AppLogin(remove), Done::User).await
+    execute(ctx, console_user, Command::AppLogin(remove)).await?;
+    Ok(back(ctx, user, Done::User))
 }
 
 async fn run(
