@@ -80,9 +80,11 @@ impl RecentSignIns {
         };
         let pause = match kind {
             FailureKind::Error => PAUSE,
+            // Some applications lose sessions when an account signs in several times at once.
+            FailureKind::Unclear if has_worked && failures == 0 => Duration::ZERO,
             FailureKind::Unclear => {
                 let [.., longest] = UNCLEAR_PAUSES;
-                UNCLEAR_PAUSES.get(failures as usize).copied().unwrap_or(longest)
+                UNCLEAR_PAUSES.get(failures.saturating_sub(has_worked.into()) as usize).copied().unwrap_or(longest)
             }
             FailureKind::WrongPassword => {
                 REFUSED_PAUSE.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX)).min(LONGEST_PAUSE)
@@ -137,12 +139,15 @@ mod tests {
         let pause = |kind| {
             recent.note_failure(None, hash("a"), kind);
             let (_, until) = recent.recent().get(&None).unwrap().failed.unwrap();
-            (until - Instant::now()).as_secs() + 1
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() { 0 } else { left.as_secs() + 1 }
         };
         assert_eq!([FailureKind::Error, FailureKind::Error].map(pause), [5, 5]);
         assert_eq!([FailureKind::Unclear; 4].map(pause), [30, 120, 300, 300]);
         recent.note_success(None, hash("a"));
         assert!(recent.ensure_no_pause(None, &hash("a")).is_ok());
+        assert_eq!([FailureKind::Unclear; 5].map(pause), [0, 30, 120, 300, 300]);
+        recent.note_success(None, hash("a"));
         assert_eq!([FailureKind::WrongPassword; 6].map(pause), [300, 600, 1200, 2400, 3600, 3600]);
     }
 }
