@@ -97,6 +97,7 @@ impl Reloader {
     fn apply(&self, before: &Site, prepared: Prepared) -> (Arc<Site>, Vec<String>) {
         let Prepared { site, change, changed } = prepared;
         self.changer.apply(change);
+        site.take_effect();
         let next = site.sealgate();
         next.in_effect.store(Arc::clone(&next.config));
         let (old, new) = (&before.sealgate().config.log.filter, &site.sealgate().config.log.filter);

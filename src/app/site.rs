@@ -70,6 +70,11 @@ impl Site {
         }
     }
 
+    /// Puts a site of [`Site::with`] into effect.
+    pub fn take_effect(&self) {
+        self.gateway.take_effect();
+    }
+
     /// Returns the shared state.
     pub fn sealgate(&self) -> &Arc<Sealgate> {
         &self.sealgate

@@ -93,22 +93,27 @@ impl Gateway {
     /// Creates the gateway for this configuration.
     pub fn new(config: &Config) -> Self {
         let session_cache = SessionCache::default();
-        let gates = gates(config, &[]);
-        let sessions_at_apps = Arc::<CurrentSessions>::default();
-        sessions_at_apps.replace(gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()));
-        Self {
-            gates,
+        let gateway = Self {
+            gates: gates(config, &[]),
             hosts: Hosts::from_apps(&config.apps),
             uses: Arc::default(),
             password_uses: Arc::default(),
             session_cache,
-            sessions_at_apps,
+            sessions_at_apps: Arc::default(),
             assertions: Arc::default(),
-        }
+        };
+        gateway.take_effect();
+        gateway
     }
 
-    /// Creates the gateway of a new configuration. It shares the queued uses and the cached
-    /// assertions with this one.
+    /// Ends the sessions at applications of the earlier configuration that this one changes. Called
+    /// when a reload can no longer fail.
+    pub fn take_effect(&self) {
+        self.sessions_at_apps.replace(self.gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()));
+    }
+
+    /// Creates the gateway of a new configuration. It shares the queued uses, the cached assertions
+    /// and the unchanged sessions at applications with this one.
     #[must_use]
     pub fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
@@ -116,7 +121,6 @@ impl Gateway {
         let hosts = Hosts::from_apps(&config.apps);
         let gates = gates(config, &self.gates);
         let sessions_at_apps = Arc::clone(&self.sessions_at_apps);
-        sessions_at_apps.replace(gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()));
         let session_cache = SessionCache::default();
         Self { gates, hosts, uses, password_uses, session_cache, sessions_at_apps, assertions }
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
 
@@ -105,7 +106,7 @@ async fn an_ended_session_is_renewed_once_and_pages_are_requested_again() {
         app.forget_sessions();
         if path == "/slow" {
             // Any page may be that of an ended session. A probe of the last five seconds would count.
-            tokio::time::sleep(std::time::Duration::from_millis(5100)).await;
+            tokio::time::sleep(Duration::from_millis(5100)).await;
         }
         let url = instance.app_url(path);
         let pages = (0..20).map(|_| browser.get(&url));
@@ -266,18 +267,56 @@ async fn a_reload_keeps_sessions_unless_the_recipe_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reload_that_fails_keeps_sessions() {
+    let app = LoginApp::start(&[("svc", SERVICE_PASSWORD)]);
+    let (mut instance, settings) = with_service_account(&app, "");
+    instance.add_public_client("taken");
+    instance.start();
+    let browser = Browser::new(&instance);
+    browser.go(&instance.app_url("/")).await;
+    // The recipe changes, and the last step of the reload fails: the store has the client already.
+    write_recipe(&instance, &format!("{RECIPE}# changed\n"));
+    let client =
+        "[[client]]\nid = \"taken\"\nname = \"Taken\"\ntype = \"public\"\nredirect_uris = [\"https://a.example/cb\"]\n";
+    instance.configure(&Settings { sections: settings.sections + client, ..Settings::default() });
+    let failed = instance.try_run(&["reload"], "");
+    assert!(!failed.status.success(), "{failed:?}");
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("taken"), "{failed:?}");
+    assert_eq!(browser.get(&instance.app_url("/")).await.status, 200);
+    assert_eq!((app.sign_ins(), app.sign_outs()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_sessions_that_end_at_once_are_renewed() {
+    let app = LoginApp::start(&[("svc", SERVICE_PASSWORD)]);
+    let (mut instance, _) = with_service_account(&app, "");
+    instance.start();
+    // More browsers than concurrent probes.
+    let browsers: Vec<_> = (0..24).map(|_| Browser::new(&instance)).collect();
+    let (url, first) = (instance.app_url("/redirecting"), instance.app_url("/"));
+    for browser in &browsers {
+        assert_eq!(browser.go(&first).await.status, 200);
+    }
+    app.forget_sessions();
+    app.set_probe_delay(Duration::from_millis(100));
+    for page in futures(browsers.iter().map(|browser| browser.get(&url))).await {
+        assert!(page.status == 200 && page.body.starts_with("user=svc;"), "{page:?}");
+    }
+    assert_eq!((app.sign_ins(), app.sessions()), (48, 24));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_probe_without_an_answer_changes_no_response() {
     let app = LoginApp::start(&[("svc", SERVICE_PASSWORD)]);
     let (mut instance, _) = with_service_account(&app, "");
     instance.start();
     let browser = Browser::new(&instance);
     browser.go(&instance.app_url("/")).await;
-    app.set_probe_hangs(true);
+    app.set_probe_delay(Duration::from_secs(8));
     for path in ["/forbidden", "/forbidden"] {
         let page = browser.get(&instance.app_url(path)).await;
         assert_eq!(page.location().unwrap(), instance.app_url("/login"), "{page:?}");
     }
-    app.set_probe_hangs(false);
     assert_eq!(app.sign_ins(), 1);
 }
 

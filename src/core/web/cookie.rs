@@ -157,6 +157,11 @@ pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
 }
 
+/// Returns whether the request has a cookie with this name and value. `pair` is `NAME=VALUE`.
+pub fn has(headers: &HeaderMap, pair: &str) -> bool {
+    pairs(headers).any(|own| own == pair.as_bytes())
+}
+
 /// Returns the `Cookie` header without Sealgate's cookies, with or without the `__Host-` prefix.
 /// Returns `None` if no cookie remains.
 pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {

@@ -1,7 +1,6 @@
 //! Requests of the gateway to an application: sign-in, probe and sign-out.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use http::HeaderValue;
 use sealgate_app_login::{AppLogin, CookieJar, LoginFault, LoginOutcome, LoginTarget, probe, sign_in, sign_out};
@@ -9,10 +8,11 @@ use sealgate_config::{App, AppLoginConfig, IssuerUrl, LoginAccount, Upstream, Up
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
+use sealgate_edge::EndSign;
 use sealgate_store::{Store, StoreError};
 use sealgate_system::login_exchange::WebExchange;
 use sealgate_system::metrics::Metrics;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 use super::LoginRefusal;
 use super::recent_sign_ins::{FailureKind, RecentSignIns};
@@ -20,7 +20,7 @@ use super::recent_sign_ins::{FailureKind, RecentSignIns};
 /// Maximum numbers of concurrent sign-ins and of concurrent sign-outs at an application.
 const CONCURRENT: usize = 4;
 
-/// Maximum number of concurrent probes. Further ones are left out.
+/// Maximum number of concurrent probes.
 const CONCURRENT_PROBES: usize = 16;
 
 /// Client for one application under one configuration.
@@ -32,19 +32,30 @@ pub(super) struct AppClient {
     upstreams: Vec<Upstream>,
     tls: UpstreamTls,
     targets: Vec<LoginTarget>,
-    web: OnceLock<Result<WebExchange, String>>,
+    web: OnceCell<WebExchange>,
     sign_ins: Semaphore,
     probes: Semaphore,
     sign_outs: Semaphore,
     recent: RecentSignIns,
 }
 
-/// Name and password with which to sign in.
+/// Name and password at the application.
 pub(super) struct Account {
     username: String,
     password: Secret,
     /// Time at which a user's password was stored.
     pub(super) changed_at: Option<UnixTime>,
+}
+
+/// Answer of the application to a probe.
+pub(super) enum ProbeResult {
+    /// The session is open. These are its cookies afterwards.
+    Open(CookieJar),
+    Ended,
+    /// The application did not answer, or answered with an error of its own.
+    Unanswered,
+    /// No probe was sent, because too many are in progress.
+    Busy,
 }
 
 /// Address and `User-Agent` of the user's browser.
@@ -86,7 +97,7 @@ impl AppClient {
             upstreams: app.upstreams.clone(),
             tls: app.upstream_tls.clone(),
             targets,
-            web: OnceLock::new(),
+            web: OnceCell::new(),
             sign_ins: Semaphore::new(CONCURRENT),
             probes: Semaphore::new(CONCURRENT_PROBES),
             sign_outs: Semaphore::new(CONCURRENT),
@@ -193,24 +204,29 @@ impl AppClient {
         }
     }
 
-    /// Returns whether the session is open at the application, and its cookies afterwards. Returns
-    /// `None` if the application does not tell.
+    /// Asks the application whether the session is open. Returns its cookies afterwards if it is.
     pub(super) async fn probe(
         &self,
         jar: CookieJar,
+        sign: EndSign,
         upstream: usize,
         browser: &BrowserFacts,
         now: UnixTime,
-    ) -> Option<(bool, CookieJar)> {
-        let target = &browser.set_in(self.targets.get(upstream)?);
-        // Waiting for other probes would delay each page of the application.
-        let _turn = self.probes.try_acquire().ok()?;
-        let web = self.web().ok()?;
-        match probe(&self.login.recipe.recipe, target, jar, web, now).await {
-            Ok(state) => Some(state),
+    ) -> ProbeResult {
+        let turn = match sign {
+            EndSign::Clear => self.probes.acquire().await.ok(),
+            // Waiting for other probes would delay each page of the application.
+            EndSign::Vague => self.probes.try_acquire().ok(),
+        };
+        let Some(_turn) = turn else { return ProbeResult::Busy };
+        let target = self.targets.get(upstream).map(|target| browser.set_in(target));
+        let (Some(target), Ok(web)) = (target, self.web().await) else { return ProbeResult::Unanswered };
+        match probe(&self.login.recipe.recipe, &target, jar, web, now).await {
+            Ok((true, jar)) => ProbeResult::Open(jar),
+            Ok((false, _)) => ProbeResult::Ended,
             Err(fault) => {
                 tracing::warn!(app = self.app, "cannot check a session at the application: {}", fault.line);
-                None
+                ProbeResult::Unanswered
             }
         }
     }
@@ -218,7 +234,7 @@ impl AppClient {
     pub(super) async fn sign_out(&self, jar: CookieJar, upstream: usize, browser: &BrowserFacts, now: UnixTime) {
         let Some(target) = self.targets.get(upstream).map(|target| browser.set_in(target)) else { return };
         let Ok(_turn) = self.sign_outs.acquire().await else { return };
-        let Ok(web) = self.web() else { return };
+        let Ok(web) = self.web().await else { return };
         if let Err(fault) = sign_out(&self.login.recipe.recipe, &target, jar, web, now).await {
             tracing::info!(app = self.app, "cannot sign out of the application: {}", fault.line);
         }
@@ -232,9 +248,9 @@ impl AppClient {
         now: UnixTime,
     ) -> (LoginOutcome, usize) {
         let Ok(_turn) = self.sign_ins.acquire().await else { return (failed("the server stops"), 0) };
-        let web = match self.web() {
+        let web = match self.web().await {
             Ok(web) => web,
-            Err(error) => return (failed(error), 0),
+            Err(error) => return (failed(&error), 0),
         };
         let mut last = (failed("the application has no upstream"), 0);
         for (index, target) in self.targets.iter().enumerate() {
@@ -249,8 +265,14 @@ impl AppClient {
         last
     }
 
-    fn web(&self) -> Result<&WebExchange, &str> {
-        self.web.get_or_init(|| WebExchange::new(self.tls.ca.as_deref())).as_ref().map_err(String::as_str)
+    /// Returns the HTTP client. The first call reads the machine's certificate authorities.
+    async fn web(&self) -> Result<&WebExchange, String> {
+        let ca = self.tls.ca.clone();
+        let create = async || {
+            let created = tokio::task::spawn_blocking(move || WebExchange::new(ca.as_deref())).await;
+            created.unwrap_or_else(|error| Err(error.to_string()))
+        };
+        self.web.get_or_try_init(create).await
     }
 }
 

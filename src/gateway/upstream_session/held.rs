@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
+use http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sealgate_app_login::CookieJar;
 use sealgate_core::state::Sealgate;
@@ -20,7 +20,7 @@ use sealgate_system::metrics::Metrics;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
-use super::client::{AppClient, BrowserFacts};
+use super::client::{AppClient, BrowserFacts, ProbeResult};
 use super::{CHECK_INTERVAL, LoginRefusal, PROBE_INTERVAL, PROBE_WAIT, UNANSWERED_PAUSE, WAIT};
 
 /// Session of one browser session at one application.
@@ -55,8 +55,10 @@ struct State {
     access_counter: u64,
     /// The user's access counter and the time when the browser session was last checked.
     checked: Option<(u64, Instant)>,
-    /// Time until which the session counts as open without another probe.
+    /// Time until which a vague sign causes no probe.
     no_probe_until: Option<Instant>,
+    /// Time until which no sign causes a probe, because the application did not answer the last one.
+    unanswered_until: Option<Instant>,
     is_ended: bool,
 }
 
@@ -149,18 +151,17 @@ impl UserSession {
     async fn refresh(self: Arc<Self>, seen: u64, sign: Option<EndSign>) -> Result<SessionState, LoginRefusal> {
         let _turn = self.turn.lock().await;
         let counter = self.store.access_counter(self.user);
-        let (jar, sign_in, changed_at, known, is_probe_due) = {
+        let (jar, sign_in, changed_at, known, sign) = {
             let state = self.state();
             if state.is_ended {
                 return Err(LoginRefusal::Failed);
             }
-            let is_probe_due = match sign {
-                None => false,
-                Some(EndSign::Clear) => true,
-                Some(EndSign::Vague) => state.no_probe_until.is_none_or(|until| Instant::now() >= until),
-            };
+            let is_over = |until: Option<Instant>| until.is_none_or(|until| Instant::now() >= until);
+            let sign = sign.filter(|sign| {
+                is_over(state.unanswered_until) && (*sign == EndSign::Clear || is_over(state.no_probe_until))
+            });
             let known = state.access_counter == counter;
-            (state.jar.clone(), state.sign_in, state.password_changed_at, known, is_probe_due)
+            (state.jar.clone(), state.sign_in, state.password_changed_at, known, sign)
         };
         if let Some(jar) = jar {
             // After a change of the user's access, the password may have been changed or removed.
@@ -176,7 +177,8 @@ impl UserSession {
                     // Another request has renewed the session meanwhile.
                     return Ok(SessionState::Renewed);
                 }
-                if !is_probe_due || self.is_open(jar).await {
+                let Some(sign) = sign else { return Ok(SessionState::Open) };
+                if self.is_open(jar, sign).await {
                     return Ok(SessionState::Open);
                 }
             } else {
@@ -213,23 +215,26 @@ impl UserSession {
 
     /// Asks the application whether the session is open. If it does not answer in time, the session
     /// counts as open, so that its user sees the application's response.
-    async fn is_open(&self, jar: CookieJar) -> bool {
+    async fn is_open(&self, jar: CookieJar, sign: EndSign) -> bool {
         let (before, upstream, browser) = {
             let state = self.state();
             (jar.clone(), state.upstream, state.browser.clone())
         };
-        let probe = timeout(PROBE_WAIT, self.client.probe(jar, upstream, &browser, self.clock.now())).await;
-        let (pause, state) = match probe {
-            Ok(Some(state)) => (PROBE_INTERVAL, Some(state)),
-            Ok(None) | Err(_) => (UNANSWERED_PAUSE, None),
-        };
-        let mut own = self.state();
-        own.no_probe_until = Some(Instant::now() + pause);
-        let Some((is_open, after)) = state else { return true };
-        if let (true, Some(jar)) = (is_open, &mut own.jar) {
-            jar.merge(&before, after, self.clock.now());
+        let probe = self.client.probe(jar, sign, upstream, &browser, self.clock.now());
+        let result = timeout(PROBE_WAIT, probe).await.unwrap_or(ProbeResult::Unanswered);
+        let mut state = self.state();
+        match result {
+            ProbeResult::Ended => return false,
+            ProbeResult::Busy => {}
+            ProbeResult::Open(after) => {
+                state.no_probe_until = Some(Instant::now() + PROBE_INTERVAL);
+                if let Some(jar) = &mut state.jar {
+                    jar.merge(&before, after, self.clock.now());
+                }
+            }
+            ProbeResult::Unanswered => state.unanswered_until = Some(Instant::now() + UNANSWERED_PAUSE),
         }
-        is_open
+        true
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -243,19 +248,13 @@ impl UserSession {
         let cookies = names.flat_map(|name| jar.named(name, path, now).map(move |cookie| (name, cookie)));
         let missing = cookies.filter_map(|(name, (value, path))| {
             let pair = format!("{name}={value}");
-            if has_cookie(request, &pair) {
+            if cookie::has(request, &pair) {
                 return None;
             }
             HeaderValue::try_from(format!("{pair}; Path={path}; SameSite=Lax{secure}")).ok()
         });
         missing.collect()
     }
-}
-
-/// Returns whether the request has this cookie with this value.
-fn has_cookie(request: &HeaderMap, pair: &str) -> bool {
-    let fields = request.get_all(COOKIE).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
-    fields.map(cookie::trimmed).any(|own| own == pair.as_bytes())
 }
 
 /// Shows no cookies.

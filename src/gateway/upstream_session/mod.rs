@@ -192,10 +192,11 @@ impl UpstreamSessions {
         }
         let held = Arc::new(UserSession::new(Arc::clone(&self.client), sealgate, signed_in.user.sub, now));
         sessions.insert(key, Arc::clone(&held));
-        let is_full = sessions.len() > MAX_SESSIONS;
-        let oldest = sessions.iter().filter(|_| is_full).min_by_key(|(_, held)| held.last_use());
-        let evicted = oldest.map(|(key, _)| *key).and_then(|key| sessions.remove(&key));
-        Some((held, evicted))
+        if sessions.len() <= MAX_SESSIONS {
+            return Some((held, None));
+        }
+        let oldest = sessions.iter().min_by_key(|(_, held)| held.last_use()).map(|(key, _)| *key);
+        Some((held, oldest.and_then(|key| sessions.remove(&key))))
     }
 
     fn sessions(&self) -> MutexGuard<'_, Option<SessionMap>> {

@@ -35,8 +35,8 @@ struct State {
     saved: Vec<String>,
     /// Whether the application answers with 500.
     is_broken: bool,
-    /// Whether the probe's page is answered late.
-    probe_hangs: bool,
+    /// Time until the probe's page is answered.
+    probe_delay: Duration,
 }
 
 /// A running application.
@@ -86,8 +86,8 @@ impl LoginApp {
         self.state.lock().unwrap().is_broken = is_broken;
     }
 
-    pub(crate) fn set_probe_hangs(&self, hangs: bool) {
-        self.state.lock().unwrap().probe_hangs = hangs;
+    pub(crate) fn set_probe_delay(&self, delay: Duration) {
+        self.state.lock().unwrap().probe_delay = delay;
     }
 
     pub(crate) fn sign_ins(&self) -> usize {
@@ -144,8 +144,9 @@ impl LoginApp {
         if line == "GET /slow" {
             thread::sleep(Duration::from_millis(300));
         }
-        if line == "GET /me" && self.state.lock().unwrap().probe_hangs {
-            thread::sleep(Duration::from_secs(8));
+        if line == "GET /me" {
+            let delay = self.state.lock().unwrap().probe_delay;
+            thread::sleep(delay);
         }
         let mut state = self.state.lock().unwrap();
         state.requests.push(format!("{line} [{cookies}]"));
