@@ -101,7 +101,7 @@ pub struct Import {
     #[command(flatten)]
     #[serde(skip)]
     pub source: UsersSource,
-    /// Report what the import would do, without writing anything
+    /// Report the effects of the import, without writing anything
     #[arg(long)]
     pub dry_run: bool,
     /// Content of the file

@@ -13,7 +13,7 @@ mod sign_in;
 mod target;
 
 pub use jar::CookieJar;
-pub use recipe::{LoginRecipe, LogoutRecipe, ResponseMatcher};
+pub use recipe::LoginRecipe;
 pub use sign_in::{
     AppLogin, LoginExchange, LoginFault, LoginOutcome, LoginRequest, LoginStep, LoginStepKind, MAX_PAGE_BYTES, probe,
     sign_in, sign_out,

@@ -21,7 +21,7 @@ pub struct AppLoginConfig {
     pub browser_cookies: Vec<String>,
 }
 
-/// Account with which the gateway signs in.
+/// Account that the gateway uses at the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginAccount {
     /// The account of each user, whose name and password are in the store.

@@ -224,7 +224,7 @@ pub struct Hsm {
     /// File that contains the user PIN. Other users must not be able to read it.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub pin_file: PathBuf,
-    /// Configuration file of SoftHSM, for the environment variable `SOFTHSM2_CONF`.
+    /// Configuration file of SoftHSM, which is set in the environment variable `SOFTHSM2_CONF`.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub softhsm_conf: Option<PathBuf>,
     /// `CKA_LABEL` of the signing key pairs.

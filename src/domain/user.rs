@@ -139,7 +139,7 @@ pub enum UserState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub sub: Subject,
-    /// E-mail address, with which the user signs in.
+    /// E-mail address for the sign-in.
     pub email: Email,
     /// Additional name to sign in with, which is also sent to applications. Only an operator or an
     /// administrator can set it.

@@ -65,7 +65,7 @@ pub(crate) struct ConnectionContext {
     pub(crate) pinned: Option<Arc<PinnedConnection>>,
 }
 
-/// Handle with which another task aborts the exchange.
+/// Handle for other tasks to abort the exchange.
 #[derive(Default)]
 pub(crate) struct CancelHandle {
     cancelled: AtomicBool,
