@@ -31,8 +31,9 @@ const MAX_RESPONSE_BYTES: u64 = 256 * 1024;
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(90);
 /// Maximum number of attempts for one order while the authority rejects the nonces.
 const NONCE_ATTEMPTS: u32 = 8;
-/// Shortest and longest time between two requests for the renewal window (RFC 9773 §4.3).
+/// Minimum time between two requests for the renewal window (RFC 9773 §4.3).
 const MIN_WINDOW_PAUSE: Duration = Duration::from_mins(1);
+/// Maximum time between two such requests.
 const MAX_WINDOW_PAUSE: Duration = Duration::from_hours(24);
 
 /// Order of a certificate for one host.
@@ -48,7 +49,7 @@ pub struct CertificateOrder<'a> {
 pub struct RenewalWindow {
     /// Start and end, in seconds since 1970.
     pub window: (i64, i64),
-    /// Time until the window must be requested again.
+    /// Time after which the client must request the renewal window again.
     pub again_after: Duration,
 }
 

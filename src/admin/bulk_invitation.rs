@@ -67,7 +67,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
     if dry_run {
         return Ok(Answer::Invited(answer));
     }
-    // There were no errors, so each row has become a user, and `choices` has the same order.
+    // Every row has become a user, because there were no errors. `choices` has the same order.
     let (mut invited, mut mails) = (Vec::with_capacity(checked.people.len()), Vec::with_capacity(checked.people.len()));
     for (number, ((_, user), choice)) in checked.people.iter().zip(choices).enumerate() {
         if number % STEP == STEP - 1 {

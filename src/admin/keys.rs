@@ -34,8 +34,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    // Apply the change before writing the audit event, because the write takes time: a removed key
-    // must verify nothing from now on.
+    // Apply the change before writing the audit event, which takes time: signatures of a removed
+    // key must be rejected at once.
     directory.keys.set_key_ring(ring.clone());
     if let KeyCommand::Begin { .. } = command {
         // `Begin` does not change the published schedule, so it has no audit event. The later
@@ -97,7 +97,7 @@ pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'
     });
     Ok(Answer::Keys(KeysAnswer {
         keys: keys.collect(),
-        // The command line compares these with the keys in the token.
+        // The command line compares these ids with the keys in the token.
         begun: ring.begun().to_vec(),
         rotation: rotation(ring, now, directory),
     }))

@@ -45,8 +45,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     let endorsement =
         statement(life, directory.issuer).ok_or_else(|| CommandError::invalid("the key cannot be endorsed"))?;
     let endorsement = admission.sign(endorsement).await?;
-    // Send the data key before the key ring changes. Without an entry in the ring, the node does
-    // not start and keeps its request, so the command can be repeated.
+    // Send the data key before the key ring changes. Until the ring has an entry of the node, the
+    // node does not start and keeps its request, so the command can be repeated.
     admission.send_data_key(trusted_key).await?;
     let trusted = ring.find(&request.trusted).and_then(|life| statement(life, directory.issuer));
     if !trusted.is_some_and(|said| directory.keys.has_signed(&request.key, &said, &request.endorsement.signature)) {

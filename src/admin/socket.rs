@@ -75,7 +75,7 @@ pub fn bind(path: &Path) -> Result<AdminSocket, BindError> {
     let kernel = |error| BindError::Kernel { path: path.to_owned(), error };
     make_room(path)?;
     let listener = StdListener::bind(path).map_err(kernel)?;
-    // The check of the peer's user refuses connections that are made before this line.
+    // The check of the peer's user also refuses connections that were made before this call.
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(kernel)?;
     listener.set_nonblocking(true).map_err(kernel)?;
     Ok(AdminSocket { listener, path: path.to_owned() })
@@ -192,8 +192,8 @@ where
             }
         }
     }
-    // Remove the file while the socket still listens. Until then no starting server can take the
-    // path, so the file is this server's.
+    // Remove the file while the socket still listens. Until then no other server can take over the
+    // path, so the file belongs to this server.
     if let Err(error) = fs::remove_file(&socket.path) {
         tracing::warn!(%error, path = %socket.path.display(), "cannot remove the admin socket");
     }
@@ -215,7 +215,7 @@ where
         return answer(&mut stream, &Reply::Errors(vec![refusal])).await;
     }
     let read = timeout(wire::LINE_TIMEOUT, wire::read_line(&mut stream, wire::MAX_COMMAND_LENGTH)).await;
-    // Without a line, the peer has disconnected or has sent too much. There is nothing to answer.
+    // The peer has disconnected, or has sent too much without a line break. No answer is possible.
     let Ok(Ok(Some(line))) = read else { return };
     let reply = match serde_json::from_slice::<Command>(&line) {
         Ok(command) => carry_out(execute(command)).await,
@@ -231,7 +231,7 @@ where
 
 async fn answer(stream: &mut UnixStream, reply: &Reply) {
     let Ok(line) = wire::line(reply) else { return };
-    // A peer that has gone gets no answer; the effects of the command remain.
+    // If the peer has disconnected, it gets no answer. The effects of the command remain.
     let _ = timeout(wire::LINE_TIMEOUT, stream.write_all(&line)).await;
 }
 

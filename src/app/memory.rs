@@ -10,9 +10,9 @@ use libmimalloc_sys::{
 
 /// Allocator that calls mimalloc directly.
 ///
-/// The crate `mimalloc` always requests aligned blocks. mimalloc over-allocates and trims such
-/// blocks if they have more than 1 KiB or their size is not a power of two. That costs thousands of
-/// instructions per request.
+/// The crate `mimalloc` always requests aligned blocks. If such a block has more than 1 KiB, or its
+/// size is not a power of two, mimalloc allocates a larger block and trims it, which costs
+/// thousands of instructions per request.
 pub struct Allocator;
 
 /// Alignment of every mimalloc block of at least this size (`MI_MAX_ALIGN_SIZE`).

@@ -41,8 +41,8 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 /// While awaited e-mails are due, one of this many e-mails is not awaited.
 const AWAITED_PERIOD: usize = 4;
 
-/// Number of users with an ambiguous response, without an accepted e-mail in between, after which
-/// sending pauses.
+/// Number of different users with an ambiguous response after which sending pauses. An accepted
+/// e-mail resets the count.
 const MAX_UNCLEAR_IN_A_ROW: usize = 5;
 
 /// First pause after the mail server was unusable. It doubles up to [`MAX_PAUSE`] while the failure
@@ -104,8 +104,8 @@ pub(crate) struct OutboxWorker {
     unclear: HashSet<Subject>,
     /// Length of the last pause after ambiguous responses. Reset when an e-mail is accepted.
     unclear_pause: Option<Duration>,
-    /// Sent e-mails whose record could not be written because the store failed. They must not be
-    /// sent again.
+    /// Sent e-mails for which no record could be written, because the store failed. They must not
+    /// be sent again.
     unrecorded: HashMap<MailId, SentMail>,
     /// Time of the last count.
     counted: Option<Instant>,
@@ -185,7 +185,7 @@ impl OutboxWorker {
                 }
                 if !is_usable {
                     if self.is_paused() || !self.is_usable(&relay).await {
-                        // Continue with e-mails that need no mail server.
+                        // Skip this e-mail, and process the ones that need no mail server.
                         continue;
                     }
                     is_usable = true;

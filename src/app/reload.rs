@@ -153,7 +153,7 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
     let config = Config::load(file).map_err(|faults| lines(&faults))?;
     let difference = site.sealgate().config.difference(&config);
     if !difference.restart.is_empty() {
-        // All or nothing: the running configuration always equals one file.
+        // Refuse the whole reload, so that the running configuration always equals one file.
         return Err(difference.restart.iter().map(|key| format!("{key}: a change requires a restart")).collect());
     }
     if !site.sealgate().store.seals()

@@ -102,7 +102,7 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
     match endorsing::endorse(&sealgate.store, signer, sealgate.clock.as_ref(), ring.clone()).await {
         Ok(None) => {}
         Ok(Some(untrusted)) => {
-            // The next check, a second later, tries again.
+            // If this fails, the next check, a second later, tries again.
             let _ = endorsing::hold_back(&sealgate.store, &ring, &untrusted, sealgate.clock.now()).await;
             sealgate.metrics.keys_unendorsed.set(i64::try_from(untrusted.len()).unwrap_or(i64::MAX));
             if sealgate.rotation.set_untrusted(untrusted)

@@ -144,7 +144,8 @@ async fn try_to_open(
 
 /// Unwraps the cluster's data key.
 ///
-/// Never generates a data key, because the other nodes could not decrypt records under it.
+/// Never generates a data key: the other nodes could not decrypt records that are encrypted with
+/// it.
 fn open_of_cluster(
     hsm: &config::Hsm,
     kept: &[WrappedKey],

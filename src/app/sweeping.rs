@@ -33,7 +33,8 @@ const MAX_PENDING: usize = 16_384;
 /// can create between two runs.
 const MAX_TRIMMED: usize = 16_384;
 
-/// Collects at startup and then every half minute while this node holds the lease, until `stop`.
+/// Collects expired records at startup and then every half minute while this node holds the lease,
+/// until `stop`.
 pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
         duty: LeasedTask::new(&sealgate, LeaseName::Sweeping),

@@ -39,7 +39,7 @@ enum ControlKind {
     Password,
     /// Sent if it has a name.
     Other,
-    /// Sent only if the recipe gives it a value: an unchecked box.
+    /// Control that is sent only if the recipe gives it a value, such as an unchecked box.
     Unchecked,
     Submit,
 }
@@ -50,7 +50,7 @@ struct Control {
     value: Zeroizing<String>,
 }
 
-/// Element whose content is the value of a control, while its end tag has not been read.
+/// Element whose end tag has not been read yet. Its content is the value of a control.
 #[derive(Default)]
 struct OpenElement {
     owner: Option<usize>,
@@ -76,7 +76,7 @@ impl PageForms {
     /// One line, if the page has too many fields.
     pub(crate) fn parse(html: &str) -> Result<Self, String> {
         let mut emitter = DefaultEmitter::default();
-        // The contents of scripts and text areas are no tags.
+        // Scripts and text areas contain text, in which tags are not parsed.
         emitter.naively_switch_states(true);
         let mut parser = Parser::default();
         for token in Tokenizer::new_with_emitter(html, emitter) {
@@ -176,7 +176,8 @@ impl HtmlForm {
 
 /// Encodes fields as `application/x-www-form-urlencoded`.
 pub(crate) fn encode(fields: &FormFields) -> Zeroizing<Vec<u8>> {
-    // Each byte becomes at most three. The buffer does not grow, because that would leave a copy.
+    // Percent-encoding at most triples the length. The capacity suffices, because a growing buffer
+    // would leave a copy of the password in memory.
     let bytes: usize = fields.iter().map(|(name, value)| 3 * (name.len() + value.len()) + 2).sum();
     let mut body = Zeroizing::new(Vec::with_capacity(bytes));
     for (name, value) in fields {

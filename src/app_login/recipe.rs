@@ -61,7 +61,7 @@ pub(crate) enum FormChoice {
     Has(String),
     Id(String),
     Name(String),
-    /// No form of the page: the fields of the recipe are sent to this path.
+    /// No form of the page. The fields of the recipe are sent to this path.
     Action(String),
 }
 
@@ -203,23 +203,24 @@ impl LoginRecipe {
         &self.page
     }
 
-    /// Returns whether a response with this head may be that of an ended session, and if so, whether
-    /// it is typical of one.
+    /// Returns whether the head of a response suggests that the session has ended: `None` if not,
+    /// otherwise whether the head is typical of an ended session.
     ///
     /// `location` is the header's value. `is_page` is true if the body may be HTML or JSON, which
     /// the patterns for bodies describe. A matcher with such a pattern is not typical, because its
-    /// body is not compared here. Neither is 403, which users without permission also receive.
+    /// body is not compared here. The status 403 is not typical either, because users without
+    /// permission receive it too.
     pub fn may_be_expired(&self, status: u16, location: Option<&str>, is_page: bool) -> Option<bool> {
         let matching = self.expired.iter().filter(|matcher| matcher.matches_head(status, location, is_page));
         matching.map(|matcher| matcher.body.is_none() && status != 403).max()
     }
 
-    /// Returns whether a request with this method, path and query is the application's own sign-out:
-    /// it has the path of `logout` and all its constant parameters. If the sign-out is a form, only
-    /// POST requests are.
+    /// Returns whether a request with this method, path and query signs out of the application: it
+    /// has the path of `logout` and all its constant parameters. If the sign-out is a form, the
+    /// request must be a POST.
     ///
-    /// A sign-out at the path of the login page or of the probe is not recognized, because signed-out
-    /// users are redirected to the former, and the latter is an ordinary page.
+    /// A sign-out at the path of the login page or of the probe is not recognized, because
+    /// signed-out users are redirected to the login page, and the probe is an ordinary page.
     pub fn is_sign_out(&self, method: &Method, path: &str, query: Option<&str>) -> bool {
         let Some(logout) = self.logout.as_ref().filter(|logout| logout.post.is_none() || *method == Method::POST)
         else {
@@ -346,7 +347,7 @@ fn pattern(key: &str, text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES).build().map_err(|error| {
         match error {
             regex::Error::CompiledTooBig(_) => fault(&"the pattern is too large when compiled; simplify it"),
-            // The last line has the reason; the others repeat the pattern.
+            // The last line contains the reason. The lines before it repeat the pattern.
             error => fault(&error.to_string().lines().last().unwrap_or_default()),
         }
     })
@@ -395,7 +396,7 @@ fn logout(value: Value) -> Result<LogoutRecipe, String> {
         (None, None) => None,
         _ => return Err("logout: write both from and token, or neither".to_owned()),
     };
-    // Braces are not allowed in a path otherwise.
+    // The placeholder is the only part of a path that may contain braces.
     path("logout.path", to.replace("{token}", "t"))?;
     let used = to.contains("{token}") || data.values().any(|value| value.contains("{token}"));
     if used != token.is_some() {

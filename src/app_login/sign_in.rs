@@ -19,7 +19,8 @@ use crate::target::{LoginTarget, shown_path};
 /// Maximum length of a page, in bytes.
 pub const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// Maximum number of redirects after the first request, and after the form.
+/// Maximum number of redirects that are followed, counted separately for the first request and for
+/// the form.
 const MAX_REDIRECTS: usize = 6;
 
 /// Timeout of one request.
@@ -82,8 +83,8 @@ pub enum LoginOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginFault {
     pub line: String,
-    /// Whether the sign-in may be tried again with the same password, after a pause. False if the
-    /// application answered the password without an error of its own.
+    /// Whether the sign-in may be tried again with the same password, after a pause. False after a
+    /// response to the password, unless the response was an error of the application.
     pub may_retry: bool,
     /// Whether the application may have received the password.
     pub is_password_sent: bool,

@@ -121,7 +121,8 @@ impl StoreAccess {
         })
     }
 
-    /// Refuses to write to a store while a server uses it, or if root would own its files.
+    /// Refuses to write to a store while a server uses it, or as root if the store belongs to
+    /// another user.
     pub(super) fn refuse_beside_server(&self) -> Result<(), CommandFailure> {
         match self.connect(&Command::Status) {
             Err(AskError::NoServer) => refuse_as_root(&self.config.store),
@@ -193,7 +194,8 @@ async fn engine(config: &Config) -> Result<Arc<dyn Engine>, CommandFailure> {
     })
 }
 
-/// If root creates files in another user's store, the server cannot open them afterwards.
+/// Refuses to run as root on another user's store, because the server could not open files that
+/// root creates.
 fn refuse_as_root(store: &StoreConfig) -> Result<(), CommandFailure> {
     let StoreConfig::Sled(SledConfig { path: store, .. }) = store else { return Ok(()) };
     if !rustix::process::geteuid().is_root() {

@@ -221,12 +221,14 @@ pub(super) struct KeysReport {
     pub(super) lines: Vec<String>,
 }
 
-/// Compares a store that is not served yet with the token. Removes the keys that the token marks as
+/// Compares a store that is not in use yet with the token. Removes the keys that the token marks as
 /// compromised.
 ///
+/// An unreadable token only becomes a line of the report, because the server reads the token again
+/// when it starts.
+///
 /// # Errors
-/// If the store fails. An unreadable token becomes a line of the report, because the start reads
-/// the token again.
+/// If the store fails.
 pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime) -> Result<KeysReport, StoreError> {
     let found = match signer::list(hsm) {
         Ok(found) => found,
@@ -274,7 +276,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
         let token = match &key.kid {
             kid if removed.contains(kid) => "removed",
             kid if present.contains(kid) => "present",
-            // The key is in the token of another node, which compares it when that node starts.
+            // The key belongs to another node's token. That node compares it when it starts.
             kid if key.holder.is_some() && !is_own(kid) => continue,
             _ => "absent",
         };

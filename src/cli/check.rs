@@ -44,7 +44,7 @@ pub(super) fn run(
             StoreConfig::Postgres(_) => "store: PostgreSQL".to_owned(),
         };
         let access = StoreAccess::open(config)?;
-        // Checked first: a database that acknowledges no commit would delay the other checks.
+        // Check the database first: if it acknowledges no commit, it would delay the other checks.
         database = survey_database(&access)?;
         warnings.extend(database.iter().flat_map(|survey| survey.setup.warnings()));
         let keys = key::check::find(&access)?;

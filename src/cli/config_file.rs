@@ -54,7 +54,7 @@ impl Protected {
 
 /// Adds an application at the end of the file.
 pub(super) fn add_app(document: &mut DocumentMut, app: &NewApp) -> Result<(), CommandFailure> {
-    // Without positions, the new tables could come before a table that belongs to another application.
+    // Tables without positions could be written before a table that belongs to another application.
     let end = last_position(document.as_table());
     let mut rule = Table::new();
     rule.set_position(Some(end + 2));

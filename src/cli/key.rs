@@ -306,7 +306,7 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
             "a rotation is in progress: the published key {kid} signs next; `sealgate key list` shows when"
         )));
     }
-    // A published key without a schedule was generated for this purpose.
+    // A published key without a schedule was generated for the next rotation.
     let kid = match waiting.first() {
         Some(key) => key.life.kid.clone(),
         None => next_key(size, access)?,

@@ -11,7 +11,7 @@ use sealgate_core::state::NotServing;
 use sealgate_system::log;
 
 pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {
-    // The path is absolute, so that reloads find the file from any working directory.
+    // Make the path absolute, so that reloads find the file from any working directory.
     let file =
         std::path::absolute(file).map_err(|error| CommandFailure::line(format_args!("{}: {error}", file.display())))?;
     let set_filter = log::start(&config.log).map_err(CommandFailure::line)?;

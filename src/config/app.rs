@@ -43,7 +43,8 @@ pub struct App {
     /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
-    /// How the gateway signs in to the application's own login form, if it does.
+    /// Settings for signing in to the application's own login form. `None` if the gateway does not
+    /// sign in.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub login: Option<AppLoginConfig>,
     /// Path of the application, or URL, at which the browser arrives after the sign-out. If absent,
@@ -336,8 +337,8 @@ pub struct Route {
     /// Methods of the rule. If empty, the rule applies to all methods without their own rule for
     /// the path.
     pub methods: Vec<String>,
-    /// Networks of the clients. Without any, the rule is for all clients that no other rule of the
-    /// path and method has.
+    /// Networks of the clients that the rule is for. If empty, the rule is for all clients without
+    /// a more specific rule of the same path and method.
     pub networks: Vec<IpNet>,
     pub access: Access,
     /// Audience that bearer tokens must have, instead of the application's audience.
@@ -362,7 +363,8 @@ pub struct Route {
     /// Whether GET, HEAD and OPTIONS requests may have a body. HTTP defines no meaning for such a
     /// body.
     pub allow_get_body: bool,
-    /// Who sets the cache headers of responses. Public routes keep the application's headers.
+    /// Whether Sealgate or the application sets the cache headers of responses. Public routes keep
+    /// the application's headers.
     pub caching: Caching,
     /// Whether clients may authenticate with an application password.
     pub app_passwords: bool,
@@ -373,7 +375,8 @@ pub struct Route {
     pub path_characters: PathCharacters,
 }
 
-/// Characters in a path that some servers read as separators, and some applications as data.
+/// Characters in a path that the application may treat as data, although some servers treat them as
+/// separators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of independent flags, one for each character")]
 pub struct PathCharacters {
@@ -453,7 +456,7 @@ impl Route {
             allow_get_body,
             app_passwords,
             application_tokens,
-            // Determines which paths are valid, not which users have access.
+            // Affects which paths are valid, but not which users have access.
             path_characters: _,
         } = self;
         methods == &other.methods
@@ -499,8 +502,8 @@ impl RulePerson {
         }
     }
 
-    /// Returns whether this means the local user. Unverified e-mail addresses never match, because
-    /// users can register with addresses of others.
+    /// Returns whether this entry names the local user. Unverified e-mail addresses never match,
+    /// because users can register with addresses of others.
     pub fn is(&self, user: &User) -> bool {
         match self {
             Self::Sub(sub) => *sub == user.sub,
@@ -509,7 +512,7 @@ impl RulePerson {
         }
     }
 
-    /// Returns whether this means the subject of a trusted issuer's token.
+    /// Returns whether this entry names the subject of a trusted issuer's token.
     ///
     /// Matches the issuer's name and `sub`, or an e-mail address that the issuer is trusted to
     /// assert. A local `sub` never matches.

@@ -21,7 +21,7 @@ pub struct Difference {
     pub restart: Vec<String>,
 }
 
-/// Section, its keys that need a restart, and its keys that a reload applies.
+/// Name of a section, keys of the section that need a restart, and keys that a reload applies.
 ///
 /// The lists determine the order of the report, so a section may appear more than once.
 type Keys = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -254,7 +254,7 @@ mod tests {
         let listed: BTreeSet<_> = sections.chain(APP.iter().map(|key| format!("app.{key}"))).collect();
         let known = known_keys();
         assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
-        // These keys need no entry of their own. Keys of an inner table are compared as part of the
+        // Keys without an entry in the tables. Keys of an inner table are compared as part of the
         // table, and keys of a derived value as part of its first key. `agree_to_terms` must always
         // be true. Another test changes each key of a client.
         let by_another = |key: &String| {

@@ -320,7 +320,7 @@ pub(super) struct PrivateKey {
     key: Option<PrivateKeyDer<'static>>,
 }
 
-/// File of a pair that is wrong, with the error text.
+/// File that does not match in a pair of certificate and key, with the error text.
 pub(super) enum Mismatch {
     Certificate(String),
     Key(String),
@@ -381,8 +381,8 @@ pub fn read_longer_secret_file(path: &Path, what: &str, max_length: usize) -> Re
         .custom_flags(libc::O_NONBLOCK)
         .open(path)
         .map_err(|error| format!("cannot be read ({error})"))?;
-    // Check the open file and not the path, because another file could be put at the path before
-    // the read.
+    // Check the open file and not the path, because another file could replace the one at the path
+    // before the read.
     let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
     check_access(path, &metadata)?;
 

@@ -15,8 +15,8 @@ pub struct FactorsConfig {
     pub level: AssuranceLevel,
     /// Levels that members of groups must reach, by the name of the group.
     pub groups: BTreeMap<String, AssuranceLevel>,
-    /// Until this time, users without a second factor may sign in with the password only. `None` if
-    /// they never may.
+    /// End of the period in which users without a second factor may sign in with the password only.
+    /// `None` if they never may.
     pub enrol_by: Option<UnixTime>,
     pub enrolment: EnrolmentChoice,
     /// Host to which security keys and passkeys are bound (WebAuthn's RP ID), if the issuer has

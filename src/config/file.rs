@@ -97,7 +97,8 @@ enum Shape {
     Absent,
     /// A table that starts in this line.
     Table(usize),
-    /// The value is not a table. This was reported, so missing keys are not.
+    /// The value is not a table. This error was reported, so missing keys of the table are not
+    /// reported too.
     Wrong,
 }
 

@@ -10,8 +10,8 @@ use crate::disk::read_longer_secret_file;
 /// Maximum length of a value in a file, in bytes.
 const MAX_VALUE_BYTES: usize = 8192;
 
-/// `request_headers`, `request_header_files` and `response_headers` of an application. Each list is
-/// sorted by name.
+/// Keys `request_headers`, `request_header_files` and `response_headers` of an application. Each
+/// list is sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FixedHeaders {
     /// Fields of every forwarded request. Clients cannot send them.

@@ -118,7 +118,7 @@ pub struct TrustedIssuer {
     pub stale: Duration,
 }
 
-/// Where the keys of a trusted issuer are fetched from.
+/// Source of a trusted issuer's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// The URL in the issuer's metadata (OpenID Connect Discovery §4, RFC 8414 §3).

@@ -145,7 +145,7 @@ impl ConfigFault {
         Self { line, path, problem }
     }
 
-    /// Returns where the error is: a key such as `app[0].route[2].access`.
+    /// Returns the location of the error: a key such as `app[0].route[2].access`.
     ///
     /// Returns `line 3, column 5` if the text is not valid TOML, and the name of the file if it
     /// cannot be read.

@@ -1,4 +1,4 @@
-//! `login` of an application: how the gateway signs users in to the application's own login form.
+//! `login` of an application: settings for signing users in to the application's own login form.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const MAX_PASSWORD_BYTES: usize = 1000;
 pub struct AppLoginConfig {
     pub recipe: RecipeFile,
     pub account: LoginAccount,
-    /// Names of the application's cookies that browsers receive, too, because the application's
+    /// Names of the application's cookies that browsers receive as well, because the application's
     /// scripts read them. They must not authenticate the user.
     pub browser_cookies: Vec<String>,
 }

@@ -80,7 +80,8 @@ const ORIGIN_FIELDS: &[&str] = &[
     // Names of CGI variables.
     "http-client-ip",
     "http-x-forwarded-for",
-    // CGI maps it to the environment variable `HTTP_PROXY`, which sets a proxy.
+    // CGI passes this field to programs as the environment variable `HTTP_PROXY`, which many HTTP
+    // clients use as a proxy setting.
     "proxy",
     // Client certificates (RFC 9440).
     "client-cert",
@@ -184,7 +185,7 @@ const IDENTITY_FIELDS: &[&str] = &[
     "entitlement",
 ];
 
-/// Field that has an identity prefix but contains no identity.
+/// Field with an identity prefix that contains no identity.
 const NOT_AN_IDENTITY: &str = "x-user-agent";
 
 /// Fields that override the request method in some frameworks. They are removed if any rule depends
@@ -252,7 +253,7 @@ pub fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
     SINGLE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
 }
 
-/// What determines the removed fields for an application.
+/// Settings of an application that determine which fields are removed.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a, O> {
     /// Whether a rule of the application depends on the method.
@@ -294,8 +295,8 @@ pub fn is_removed(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl
     }
 }
 
-/// Defines the list of everyday names and a function to look up a name, which compiles to
-/// comparisons of lengths and bytes.
+/// Defines the list of names that browsers send in most requests, and a lookup function that
+/// compiles to comparisons of lengths and bytes.
 macro_rules! everyday {
     ($($name:literal)|+) => {
         #[cfg(test)]

@@ -184,7 +184,7 @@ pub struct AdminConfig {
     pub socket: PathBuf,
 }
 
-/// How the command line reaches a running server.
+/// Address at which the command line reaches a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
     pub socket: PathBuf,
@@ -320,7 +320,7 @@ pub struct PostgresConfig {
     pub durability: Durability,
 }
 
-/// What keeps acknowledged commits if a database server is lost.
+/// Mechanism that preserves acknowledged commits if a database server is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Durability {
     /// A synchronous standby: each commit waits for it.
@@ -371,7 +371,7 @@ pub struct TokensConfig {
 pub struct KeysConfig {
     /// Time after which the server rotates a signing key. `None` if rotation is not automatic.
     pub rotate: Option<Duration>,
-    /// How long a key is published before it signs, and after its last signature.
+    /// Publication times of a key: before its first signature, and after its last one.
     #[serde(flatten)]
     pub times: KeyTimes,
     /// Time for which clients may cache the JWK set. It is slightly shorter than the publication
@@ -424,10 +424,11 @@ pub struct RateLimits {
 /// `[login]`: limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
-    /// Maximum number of failed attempts per account at once. Each `window` permits as many again.
+    /// Maximum number of failed attempts per account at once. This number is available again after
+    /// each `window`.
     pub failures_per_account: u32,
-    /// Maximum number of failed attempts per client address at once. Each `window` permits as many
-    /// again.
+    /// Maximum number of failed attempts per client address at once. This number is available again
+    /// after each `window`.
     pub failures_per_address: u32,
     /// Time in which the maximum number of failures is restored.
     pub window: Duration,

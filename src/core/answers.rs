@@ -17,7 +17,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum time that a request waits for a pending outcome. Processes report every half second.
 const POLL_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// Log of this process's answers to refreshes, with whether each was ready in time.
+/// Record of this process's answers to token refreshes, and whether each was ready in time.
 #[derive(Debug)]
 pub struct Answers {
     process: ProcessId,

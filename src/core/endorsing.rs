@@ -33,8 +33,7 @@ impl From<NotEndorsed> for NotServing {
     fn from(fault: NotEndorsed) -> Self {
         match fault {
             NotEndorsed::Store(error) => error.into(),
-            // The token device has worked since startup, so it is absent or overloaded only
-            // temporarily.
+            // The PKCS#11 token was available at startup, so the failure is probably temporary.
             NotEndorsed::Token(_) => Self { lines: vec![fault.to_string()], is_transient: true },
             NotEndorsed::Ring(_) => vec![fault.to_string()].into(),
         }

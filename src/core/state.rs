@@ -79,7 +79,7 @@ pub struct Sealgate {
     pub in_effect: Arc<ArcSwap<Config>>,
 }
 
-/// Version of the key ring that the signer follows.
+/// Last read of the key ring, which the signer uses.
 struct KeyRingReads {
     /// Value of [`Store::keys_counter`] before the ring was read.
     counter: AtomicU64,

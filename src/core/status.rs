@@ -43,7 +43,8 @@ impl EnrolmentStatus {
     }
 }
 
-/// Result of the last key rotation, and this server's name as a rotation's lease holder.
+/// State of automatic key rotation: the last result, and the name under which this server claims a
+/// rotation.
 #[derive(Debug)]
 pub struct RotationStatus {
     server: String,

@@ -192,8 +192,8 @@ impl AddressUndo {
         self.address.lookup_key() == address.lookup_key()
     }
 
-    /// Returns whether an item was added after the change of address, or less than `margin` before
-    /// it.
+    /// Returns whether a factor that was added at `at` is newer than the change of address, or at
+    /// most `margin` older.
     pub fn is_after(&self, at: UnixTime, margin: Duration) -> bool {
         match self.changed_at {
             Some(changed_at) => at.plus(margin) >= changed_at,
@@ -305,8 +305,9 @@ impl AccountLinks {
         address
     }
 
-    /// Returns whether `address`, to which the account returns, is the one that can undo all
-    /// changes. If so, removes the undo links, because nothing is left to undo.
+    /// Removes all undo links if `address` belongs to the earliest change. Returns whether it does.
+    ///
+    /// The account has then returned to its first address, so nothing is left to undo.
     pub fn return_to(&mut self, address: &Email, now: UnixTime) -> bool {
         let is_return = self.first_undo(now).is_some_and(|first| first.is_for(address));
         if is_return {

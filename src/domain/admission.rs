@@ -18,7 +18,7 @@ const REQUEST: &str = "sealgate node request";
 /// Prefix of the statement that the sender of the data key signs.
 const DATA_KEY: &str = "sealgate data key";
 
-/// Hash of OAEP (RFC 8017 §7.1), for both message and mask.
+/// Hash function of OAEP (RFC 8017 §7.1), for the label and for the mask generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OaepHash {
     #[serde(rename = "SHA-256")]

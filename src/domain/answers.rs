@@ -536,8 +536,8 @@ mod tests {
     }
 
     proptest! {
-        /// An answer that the client may not have waited for is never reported as in time. An
-        /// answer without delay always is.
+        /// Checks that an answer is reported as in time only if the client must still have waited
+        /// for it. An answer without delay is always reported as in time.
         #[test]
         fn no_late_answer_is_reported_in_time(steps in prop::collection::vec(step(), 1..60)) {
             let mut world = World::new();

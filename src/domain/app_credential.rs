@@ -101,10 +101,10 @@ impl AppCredentials {
         true
     }
 
-    /// Records that the application refused the credential with this time of change. Returns
-    /// whether that changed the set.
+    /// Marks the credential as refused by the application. Returns whether that changed the set.
     ///
-    /// If the user has entered another password in the meantime, nothing is changed.
+    /// `changed_at` is that of the refused credential. If the user has entered another password in
+    /// the meantime, nothing is changed.
     pub fn refuse(&mut self, app: &str, changed_at: UnixTime) -> bool {
         let is_meant = |one: &&mut AppCredential| one.app == app && one.changed_at == changed_at && !one.is_refused;
         let Some(refused) = self.credentials.iter_mut().find(is_meant) else { return false };

@@ -185,7 +185,7 @@ impl AuthenticationSteps {
         self.level_with(RecoveryCodeWorth::SecondFactor)
     }
 
-    /// Returns the highest level that the steps reach, with this worth of recovery codes.
+    /// Returns the highest level that the steps reach, if recovery codes count as `worth`.
     pub(crate) fn level_with(&self, worth: RecoveryCodeWorth) -> Option<AssuranceLevel> {
         let higher = [AssuranceLevel::PhishingResistant, AssuranceLevel::Two];
         let reached = higher.into_iter().find(|level| self.since_with(*level, worth).is_some());
@@ -201,7 +201,7 @@ impl AuthenticationSteps {
         self.since_with(level, RecoveryCodeWorth::SecondFactor)
     }
 
-    /// Returns the time at which the level was reached, with this worth of recovery codes.
+    /// Returns the time at which the level was reached, if recovery codes count as `worth`.
     ///
     /// Every level requires the password or a passkey, and its age counts. A new code therefore
     /// does not make an old password step recent.

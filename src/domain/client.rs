@@ -59,7 +59,7 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// Whether a client can keep a secret (RFC 6749 §2.1).
+/// Client type: whether the client can keep a secret (RFC 6749 §2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientType {
@@ -449,12 +449,11 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the record for this definition in the configuration file, which replaces the stored
-    /// record.
+    /// Returns the record to store for a client that the configuration file defines: this
+    /// definition with the id, creation time and incarnation of the stored record.
     ///
-    /// The stored ID, creation time and incarnation are kept. Owner, registration, approval and
-    /// state are replaced too. A secret that both records have keeps its creation time. A new
-    /// record gets `incarnation`.
+    /// Owner, registration, approval and state come from the definition. A secret that both records
+    /// have keeps its creation time. A client that is not stored yet gets `incarnation`.
     #[must_use]
     pub fn defined_over(&self, stored: Option<&Self>, now: UnixTime, incarnation: u32) -> Self {
         let stored_secrets = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();

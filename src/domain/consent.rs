@@ -16,8 +16,8 @@ pub struct Consent {
     pub scope: Scope,
     /// Time of the last consent.
     pub at: UnixTime,
-    /// Incarnation of the client, which an earlier client with the same id does not share. `None`
-    /// in records from before clients had incarnations.
+    /// Incarnation of the client. It differs from that of an earlier client with the same id.
+    /// `None` in records of versions without incarnations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<u32>,
 }

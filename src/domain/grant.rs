@@ -263,8 +263,8 @@ impl Grant {
         self.refresh.as_ref()?.parent.as_ref().map(|parent| parent.rotated_at)
     }
 
-    /// Returns the grant after this answer repeated the current token. The time of the rotation is
-    /// unchanged.
+    /// Returns the grant after `answer` has sent the current token again. The time of the rotation
+    /// is unchanged.
     #[must_use]
     pub fn given_again(&self, answer: RotationId) -> Self {
         let mut grant = self.clone();
@@ -282,8 +282,8 @@ impl Grant {
         Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
     }
 
-    /// Returns the grant with an expiry of `then` or later. The caller has issued a token that
-    /// expires at `then`.
+    /// Returns the grant with its expiry extended to `then`, unless it is later already. The caller
+    /// has issued a token that expires at `then`.
     #[must_use]
     pub fn living_until(mut self, then: UnixTime) -> Self {
         self.expires_at = self.expires_at.max(then);

@@ -61,13 +61,13 @@ pub struct Failures {
     /// Time of the next allowed attempt.
     pub next: u64,
     pub count: u32,
-    /// The parameter `free` of the last attempt.
+    /// Value of [`Pace::free`] at the last attempt.
     pub free: u32,
     pub forgets: u32,
     pub at_a_time: u32,
 }
 
-/// Time of the next allowed attempt, before and after an attempt was counted.
+/// Effect of a counted attempt: the time of the next allowed attempt, before and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     pub before: u64,

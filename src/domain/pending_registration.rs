@@ -1,8 +1,8 @@
 //! Self-registration in progress: the address is being verified, or the user has yet to choose a
 //! sign-in method.
 //!
-//! The record contains only the address. Therefore it has no data of another person if a different
-//! person verifies the address.
+//! The record contains only the address. If the person who verifies the address is not the person
+//! who began the registration, there is no data of the first person to disclose.
 
 use std::time::Duration;
 

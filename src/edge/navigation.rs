@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use crate::origin::Reauthorization;
 use sealgate_domain::error::{ErrorCode, Refusal};
 
-/// Refusal of a preload of a page that only the user may open.
+/// Refusal of a preload request for a page that only the user may open.
 pub const PRELOAD_REFUSAL: Refusal =
     Refusal::new(ErrorCode::AccessDenied, "A browser cannot preload this page. Open it.");
 
@@ -75,7 +75,7 @@ impl Requester {
 
 /// Returns whether a user opens a page with this request, and can be redirected to sign in.
 pub fn is_navigation(head: &Parts) -> bool {
-    // An open exchange that is checked again cannot be redirected.
+    // The check of an exchange in progress cannot be redirected.
     matches!(head.method, Method::GET | Method::HEAD)
         && head.extensions.get::<Reauthorization>().is_none()
         && Requester::from_headers(&head.headers) == Requester::Window
@@ -163,12 +163,12 @@ pub fn is_cross_origin(headers: &HeaderMap, own: &str) -> bool {
     has_other_site || headers.get_all(ORIGIN).iter().any(is_other)
 }
 
-/// Returns whether a page of the own origin or the user caused this request, according to the
-/// browser. Returns `false` if the browser does not tell.
+/// Returns whether the user or a page of the application's own origin caused this request,
+/// according to the browser. Returns `false` if the browser does not report it.
 pub fn is_of_own_origin(headers: &HeaderMap, own: &str) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter().peekable();
     let has_origin = origins.peek().is_some();
-    // A page without referrer sends the origin `null`. Then only the fetch metadata tell its origin.
+    // A page without referrer sends the origin `null`. Then only Fetch Metadata shows its origin.
     let has_site = headers.contains_key(FETCH_SITE);
     origins.all(|origin| is_own(headers, origin, own) || (has_site && origin == "null"))
         && (if has_site {

@@ -11,8 +11,8 @@ use http::request::Parts;
 pub struct Origin {
     /// Address of the client. Behind a trusted proxy, the address that the proxy reports.
     pub address: IpAddr,
-    /// Whether `address` is the client's. It is not if a trusted proxy does not report a valid
-    /// address: `address` is then that of the proxy.
+    /// Whether `address` is the client's. Otherwise it is that of a trusted proxy, which reported no
+    /// valid address.
     pub is_address_known: bool,
     /// Address of the connection's peer: the client, or a proxy in front of the server.
     pub peer: IpAddr,
@@ -60,7 +60,7 @@ impl Origin {
     }
 }
 
-/// Request extension that marks the check of an open exchange.
+/// Request extension that marks the check of an exchange in progress.
 ///
 /// The client has sent no new request, so the check counts neither as a use of the session nor as a
 /// decision.

@@ -1,4 +1,4 @@
-//! Requests to an application in which the gateway signs users in by the application's login form.
+//! Requests to an application where the gateway signs users in with the application's login form.
 
 use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{Method, StatusCode};

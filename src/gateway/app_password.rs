@@ -122,9 +122,8 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
 ///
 /// Container tools such as skopeo and Docker treat the realm of a Bearer challenge as the address
 /// of a token service, and fail. OAuth clients do not need the challenge, because the
-/// protected-resource metadata has a well-known path. Browsers would show their own password prompt
-/// for Basic. The gateway recognizes browsers by their Fetch Metadata headers, which programs do
-/// not send.
+/// protected-resource metadata has a well-known path. Browsers, which would show a password prompt
+/// for Basic, are recognized by their Fetch Metadata headers. Programs do not send these.
 pub(super) fn with_basic_challenge(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if navigation::is_by_browser(&ctx.head.headers) {
         return answer;

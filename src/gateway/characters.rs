@@ -5,7 +5,7 @@
 //! a proxy in front of the application may read the same path differently. So the rules of every
 //! other reading must have the same requirements.
 //!
-//! In a decoded path, a placeholder (a control character) stands for each escaped character that is
+//! In a decoded path, a placeholder (a control character) replaces each escaped character that is
 //! data.
 
 use crate::reading;
@@ -34,7 +34,8 @@ const DOUBLE_SLASH: u8 = 4;
 impl Characters {
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true, double_slash: true };
 
-    /// Returns the characters that occur in a decoded path with placeholders.
+    /// Returns the characters of this kind in a decoded path, in which escaped ones are
+    /// placeholders.
     pub(super) fn from_decoded(path: &[u8]) -> Self {
         // Common case: the path has no such characters.
         if !path.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
@@ -123,8 +124,8 @@ pub(super) fn readings(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Ve
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
         (Cut::Nothing, false),
-        // Servers that decode first also cut at an escaped semicolon. Servers that cut first do not
-        // cut there.
+        // Servers that decode first also cut the text after an escaped semicolon. Servers that cut
+        // first keep it.
         (Cut::Parameters, false),
         (Cut::Parameters, true),
         (Cut::Rest, false),
@@ -150,9 +151,9 @@ pub(super) fn readings(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Ve
 
 /// Returns one reading of a path.
 ///
-/// The array contains whether a character is a separator: the escaped slash, the doubly escaped
-/// slash, the escaped backslash. The tuple contains the text that a semicolon removes, and whether
-/// an escaped semicolon removes text too.
+/// The array says whether the escaped slash, the doubly escaped slash and the escaped backslash are
+/// separators. The tuple says which text a semicolon removes, and whether an escaped semicolon
+/// removes text too.
 fn read_as(path: &[u8], [slash, double_slash, backslash]: [bool; 3], (cut, escaped): (Cut, bool)) -> Vec<u8> {
     let mut read = Vec::with_capacity(path.len());
     let mut skipping = false;
@@ -327,8 +328,8 @@ mod tests {
                 let text: Vec<u8> = percent_encoding::percent_decode(&text).collect();
                 text.split(|byte| matches!(*byte, b'/' | b'\\' | SLASH | BACKSLASH | DOUBLE_SLASH)).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(&b'/')
             };
-            // A separator may remain data for the server, so both paths are compared with decoded
-            // separators.
+            // A separator may remain data for the server, so separators are decoded in both paths
+            // before they are compared.
             let known = readings.iter().any(|read| plain(read) == plain(&theirs));
             prop_assert!(known, "{} is read as {:?}, none of {:?}", raw, String::from_utf8_lossy(&theirs), readings);
         }

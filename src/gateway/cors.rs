@@ -110,8 +110,8 @@ pub(super) fn preflight(place: &RoutePlace, address: Option<IpAddr>, head: &Part
                 .and(VARY, vary)
                 .and(ACCESS_CONTROL_ALLOW_METHODS, method.clone())
                 .with(ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
-            // Returns the requested headers and not a wildcard: `*` does not apply to requests with
-            // credentials and never includes `Authorization`.
+            // Lists the requested headers instead of a wildcard: `*` does not apply to requests
+            // with credentials and never includes `Authorization`.
             let asked = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| is_list(asked.as_bytes()));
             Some(match asked {
                 Some(asked) => answer.and(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone()),

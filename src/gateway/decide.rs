@@ -50,7 +50,7 @@ pub struct Gateway {
     /// Cached sessions. Each configuration has its own cache, because the keys contain the index of
     /// the application.
     session_cache: SessionCache,
-    /// Sessions at applications under the last configuration.
+    /// Sessions at applications that belong to the configuration in effect.
     sessions_at_apps: Arc<CurrentSessions>,
     assertions: Arc<Assertions>,
 }
@@ -77,7 +77,7 @@ impl AppGate {
         AppRequest::new(sealgate, head, body, &self.app, &self.scopes, self.sessions)
     }
 
-    /// Returns whether the request acts on its path only, or on everything below its path.
+    /// Returns the depth of the request: its path only, or everything below it.
     fn depth(&self, head: &Parts) -> RequestDepth {
         let method = head.method.as_str();
         // If rules name methods, headers that override the method are not forwarded.
@@ -106,7 +106,7 @@ impl Gateway {
         gateway
     }
 
-    /// Ends the sessions at applications of the earlier configuration that this one changes. Called
+    /// Ends the sessions at applications whose settings this configuration changes. To be called
     /// when a reload can no longer fail.
     pub fn take_effect(&self) {
         self.sessions_at_apps.replace(self.gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()));
@@ -257,8 +257,9 @@ impl Gateway {
         let (outcome, credential) = self.judge_credential(gate, ctx, asked).await?;
         store.ensure_current(&basis).map_err(|error| ctx.failed(&error))?;
         match (outcome, &gate.sessions_at_app, &credential) {
-            // An open exchange already has its cookies. Public paths get no session. A sign-in takes
-            // time, so the edge asks for another decision before it sends the request.
+            // An exchange in progress already has its cookies. Public paths get no session. A
+            // sign-in takes time, so the edge asks for another decision before it sends the
+            // request.
             (GateOutcome::Forward(permit), Some(sessions), Credential::Browser(signed_in))
                 if !ctx.is_again() && asked.rule.access != Access::Public =>
             {
@@ -269,7 +270,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the outcome and the credential on which it is based.
+    /// Returns the decision and the credential on which it is based.
     async fn judge_credential(
         &self,
         gate: &AppGate,
@@ -300,8 +301,8 @@ impl Gateway {
             let shown = Box::pin(sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential)).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
-        // An open exchange already has its assertion. A failure of the PKCS#11 token must not end
-        // the exchange.
+        // An exchange in progress already has its assertion. A failure of the PKCS#11 token must
+        // not end the exchange.
         let asserted = gate.app.identity.assertion && !ctx.is_again() && asked.rule.access != Access::Public;
         let Some(who) = credential.who().filter(|_| asserted) else {
             return Ok((GateOutcome::Forward(permit), credential));

@@ -82,8 +82,10 @@ pub struct IdentityHeader {
     pub value: Option<String>,
 }
 
-/// Explains the decision on a request. `url` is absolute, and its path is used without
-/// normalization. `address` is the client's; without one, no rule of a path with networks applies.
+/// Explains the decision on a request.
+///
+/// `url` is absolute, and its path is not normalized. `address` is the client's address. Without
+/// it, rules that are limited to networks do not apply.
 ///
 /// # Errors
 /// If `url` is not an absolute HTTP or HTTPS URL, the method is invalid, or a claim of the token

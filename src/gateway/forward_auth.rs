@@ -103,14 +103,14 @@ impl Gateway {
                 return error(StatusCode::BAD_REQUEST, &refusal);
             }
         };
-        // The proxy forwards to the application in the query, whatever host its client sent. So the
-        // rules of another application must not decide.
+        // The proxy forwards to the application in the query, whatever `Host` its client sent. So
+        // the rules of another application must not decide.
         if self.app_of(host(&asked)) != Some(app) {
             let refusal = Refusal::invalid_request("The host does not belong to the application.");
             return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays_redirects);
         }
-        // The proxy forwards the client's headers. The application might execute the method that
-        // such a header names. The gateway would remove the header if it were the proxy itself.
+        // The proxy forwards the client's headers, including one that names another method, which
+        // the application might execute. As a proxy, the gateway would remove such a header.
         let gate = self.gates.get(app);
         if gate.is_some_and(AppGate::has_method_rules) && request_fields::override_method(&asked.headers) {
             let request_id = asked.extensions.get::<Origin>().map(|origin| origin.request_id.as_str());
@@ -121,7 +121,7 @@ impl Gateway {
             return refused(error(StatusCode::FORBIDDEN, &refusal), relays_redirects);
         }
         if let Some(gate) = gate.filter(|gate| gate.sessions_at_app.is_some()) {
-            // The proxy would have to add the application's cookies.
+            // Cookies of the application would be needed, which the proxy cannot add.
             tracing::info!(app = gate.app.name, reason = "login_form", "refused");
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The application cannot be used through this proxy.");
             return refused(error(StatusCode::FORBIDDEN, &refusal), relays_redirects);

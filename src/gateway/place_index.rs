@@ -92,7 +92,7 @@ impl<'a> Subtree<'a> {
         self.method
     }
 
-    /// Returns the rule of a place for the request.
+    /// Returns the rule of a place that applies to the request.
     pub(super) fn rule<'p>(&self, place: &'p RoutePlace) -> Result<&'p Rule, NoRule> {
         place.rule(self.method, self.address)
     }
@@ -156,8 +156,8 @@ impl RequestDepth {
     /// to act on everything below, so that no server acts deeper than the check (RFC 4918 §9).
     pub(super) fn from_request(method: &str, headers: &HeaderMap) -> Self {
         match (method, field(headers)) {
-            // `Depth: 1` shows names and properties of closed members, but not their content. If it
-            // were refused, users could not browse a collection with a closed member.
+            // `Depth: 1` shows names and properties of members without access, but not their
+            // content. If it were refused, users could not browse a collection with such a member.
             ("LOCK", Some(b"0")) | ("PROPFIND", Some(b"0" | b"1")) => Self::Zero,
             // DELETE (§9.6.1) and the MOVE of a collection (§9.9.2) allow no other depth. COPY
             // allows `Depth: 0`, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.

@@ -72,12 +72,12 @@ struct Step<'t> {
     above: &'t [usize],
 }
 
-/// Comparisons with the place that was found for the path.
+/// Functions that compare a place with the place that was found for the path.
 pub(super) struct Conditions<'c> {
-    /// Reports whether the place with this number has the conditions of the found place.
+    /// Returns whether the place with this number has the same conditions as the found place.
     pub is_same: &'c dyn Fn(usize) -> bool,
-    /// Reports whether the place with this number is exactly a path, such as the path of a script,
-    /// and its conditions must also protect longer paths (`/admin.php/x`).
+    /// Returns whether the place with this number has an exact path, such as that of a script,
+    /// whose conditions must also protect longer paths (`/admin.php/x`).
     pub hides: &'c dyn Fn(usize) -> bool,
 }
 

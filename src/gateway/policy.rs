@@ -259,7 +259,7 @@ pub(super) struct AccessRequest<'a> {
     /// Index of the application in the configuration.
     pub index: usize,
     pub app: &'a App,
-    /// Audience that a token must have, unless the rule or the application sets another.
+    /// Audience that a token must contain, unless the rule or the application sets another.
     pub issuer: &'a str,
     /// Rule of the path, the method and the network.
     pub rule: &'a Rule,
@@ -355,8 +355,8 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
         return Err(Refused::Audience);
     }
     // Every access token has the issuer as audience. Without this check, any client to which a user
-    // once consented could use the applications as that user. Developers can register clients, and
-    // clients can register themselves. So an application without a list of clients accepts only
+    // once consented could act as that user at the applications. Developers can register clients,
+    // and clients can register themselves. So an application without a list of clients accepts only
     // clients that an operator created or an administrator approved.
     match asked.app.clients.as_deref() {
         Some(listed) if !listed.contains(&bearer.client) => return Err(Refused::Client),

@@ -16,8 +16,8 @@ pub(super) enum Principal<'a> {
 }
 
 impl<'a> Principal<'a> {
-    /// Returns a unique name: the `sub` of a user of this issuer. For a user of another issuer, the
-    /// configured name of that issuer precedes the `sub`.
+    /// Returns a unique name of the user: the `sub`. For a user of another issuer, the configured
+    /// name of that issuer precedes the `sub`.
     pub(super) fn name(self) -> String {
         match self {
             Self::Ours(user) => user.sub.to_string(),

@@ -80,7 +80,7 @@ impl Ambiguous {
     }
 }
 
-/// Amount of work that the readings of one path may still take. A copied byte is one unit.
+/// Amount of work that may still be spent on the readings of one path. Copying a byte is one unit.
 ///
 /// The readings multiply the length of a path: some letters fold to 18 others, and characters that
 /// are data for the application give up to 40 readings. The limit keeps the cost of a request close
@@ -99,7 +99,7 @@ impl ReadingBudget {
         Self(Self::FOR_PATH)
     }
 
-    /// Subtracts units from the remaining ones.
+    /// Subtracts these units from the rest.
     ///
     /// # Errors
     /// [`Ambiguous::Readings`] if too few units remain.

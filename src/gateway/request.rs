@@ -106,7 +106,7 @@ impl<'a> AppRequest<'a> {
     /// Returns a page whose form is submitted to the application.
     ///
     /// The page has no `form-action`, because browsers would also apply it to a redirect of the
-    /// application. The referrer policy permits the page's own origin. Otherwise the form would be
+    /// application. Its referrer policy permits its own origin, because otherwise the form would be
     /// sent without the `Origin` header, which many applications check.
     pub(super) fn page_with_form(html: String) -> Response {
         Response::html(StatusCode::OK, html, None).with(http::header::REFERRER_POLICY, "same-origin")

@@ -163,7 +163,8 @@ impl RoutePlace {
             && self.rules.iter().any(|rule| rule.methods.is_empty())
     }
 
-    /// Returns whether a server might bypass these rules for a path below this exact path.
+    /// Returns whether these rules must also hold for a longer path, because a server might pass
+    /// the longer path to this one.
     ///
     /// A server may pass `/admin.php/x` to the script `/admin.php`. The gateway would then check
     /// only `found`, the rules of the longer path, and not these rules.
@@ -423,8 +424,7 @@ fn number_conditions(places: &[RoutePlace]) -> Vec<usize> {
 /// Returns whether the path is below the exact path of a place with other requirements.
 ///
 /// Many servers run the script at the exact path and pass it the rest of the path (`/admin.php/x`).
-/// Two kinds of places do not count: open places, and places whose path is not longer than the path
-/// of `found`.
+/// Open places are ignored, and so are places whose path is not longer than that of `found`.
 fn is_below_exact_path(candidates: &[&RoutePlace], path: &[u8], found: &RoutePlace) -> bool {
     candidates.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
         let name = place.path.as_bytes();

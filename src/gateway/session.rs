@@ -60,7 +60,7 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
         return Ok(None);
     };
     let sign_in = match &own {
-        // The sign-in at which this cookie was set. After a newer sign-in, the browser gets a new
+        // Sign-in at which this cookie was set. After a newer sign-in, the browser has a new
         // cookie.
         Some(own) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
         None => parent.current(),

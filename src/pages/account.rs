@@ -57,7 +57,7 @@ impl HomeApp<'_> {
         initial(self.title)
     }
 
-    /// Returns the class of the letter's colour, which depends on the title only.
+    /// Returns the CSS class that colours the letter. It depends on the title only.
     fn tint(&self) -> &'static str {
         const TINTS: [&str; 6] = ["tint-0", "tint-1", "tint-2", "tint-3", "tint-4", "tint-5"];
         // FNV-1a: the colour must be the same in every process.
@@ -339,8 +339,8 @@ pub struct AppLoginLine<'a> {
     /// Name in the configuration.
     pub app: &'a str,
     pub title: &'a str,
-    /// Whether a name and password can be entered. If not, the application takes none, or the user
-    /// cannot open it.
+    /// Whether a name and password can be entered. False if the application takes none or the user
+    /// cannot open the application.
     pub takes: bool,
     pub stored: Option<&'a AppCredential>,
 }

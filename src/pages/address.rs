@@ -24,7 +24,7 @@ pub struct AddressPage<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingCode<'a> {
     OfAddress,
-    /// A code for this new address, which will replace the account's address.
+    /// A code was sent to this new address, which will replace the account's address.
     OfNewAddress(&'a str),
 }
 

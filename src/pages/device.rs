@@ -3,7 +3,8 @@
 
 /// Returns the name of a well-known browser.
 pub fn browser(user_agent: &str) -> Option<&'static str> {
-    // The `User-Agent` of a browser also contains the marks of browsers that follow in this list.
+    // Ordered, because the `User-Agent` of a browser also contains the marks of browsers further
+    // down in this list.
     const MARKS: [(&str, &str); 9] = [
         ("Edg", "Edge"),
         ("OPR/", "Opera"),

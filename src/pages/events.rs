@@ -213,7 +213,8 @@ impl Words {
 /// Detail of an event.
 enum Detail<'a> {
     Words(Markup),
-    /// Names of scopes, keys or settings, or the detail of a newer program version.
+    /// Names of scopes, keys or settings, or a detail that a newer version of the program has
+    /// written.
     Code(&'a str),
 }
 

@@ -143,7 +143,8 @@ pub struct EnrolPage<'a> {
     /// E-mail address of the account.
     pub account: &'a str,
     pub enrolment: EnrolStep<'a>,
-    /// Whether an app is sufficient. Otherwise only keys are.
+    /// Whether an authenticator app meets the required level. Otherwise only security keys and
+    /// passkeys do.
     pub takes_apps: bool,
     /// Time until which the enrolment can be postponed. `None` if it cannot be postponed.
     pub later: Option<UnixTime>,

@@ -224,8 +224,8 @@ impl Inside<'_> {
             (true, _) => &MenuEntry::DEVELOPER,
         };
         // The page of application passwords is linked only if an application accepts them, and the
-        // page of names and passwords at applications only if an application takes them. The home
-        // page exists only if no application has the provider's root.
+        // page of names and passwords only if an application takes them. The home page does not
+        // exist if an application uses the provider's root path.
         let exists = |entry: &MenuEntry| match entry {
             MenuEntry::AppPasswords => self.app_passwords,
             MenuEntry::AppLogins => self.app_logins,

@@ -127,7 +127,7 @@ fn element(at: UnixTime, pattern: &str, attribute: &str) -> Markup {
     Safe(format!("<time datetime=\"{}\"{attribute}>{words}</time>", at.format("%Y-%m-%dT%H:%M:%SZ")))
 }
 
-/// Wait in a convenient unit, rounded up so that the user does not retry too early.
+/// Time to wait, in a convenient unit. It is rounded up, so that the user does not retry too early.
 pub(super) enum Wait {
     Seconds(u64),
     Minutes(u64),

@@ -226,9 +226,9 @@ impl WeakSignInPage<'_> {
 pub enum AppLoginProblem {
     /// The user has not stored a user name and password for the application.
     Missing,
-    /// The application refused those of the user.
+    /// The application refused the user's name and password.
     Refused,
-    /// The application refused those of the service account.
+    /// The application refused the name and password of the service account.
     ServiceAccount,
 }
 

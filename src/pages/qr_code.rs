@@ -20,8 +20,8 @@ pub fn qr_code(text: &str) -> Option<String> {
     let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
     let (width, colours) = (code.width(), code.into_colors());
     let size = width + 2 * QUIET_ZONE;
-    // Each row is a line as thick as a module. The centre of the line has the row number as
-    // coordinate, so strokes need no fractions.
+    // Each row is drawn as a line of one module's width. The row number is the coordinate of the
+    // line's centre, so strokes need no fractions.
     let mut svg = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="-{QUIET_ZONE} -{QUIET_ZONE}.5 {size} {size}" shape-rendering="crispEdges" aria-hidden="true"><path fill="#fff" d="M-{QUIET_ZONE}-{QUIET_ZONE}.5h{size}v{size}h-{size}z"/><path stroke="#000" d=""##
     );

@@ -47,8 +47,8 @@ impl Visitor {
         if let Some(session) = ctx.session().await? {
             for sign_in in &session.value.sign_ins {
                 if let Some(user) = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
-                    // A route without the mark `is_for_signed_in` could write after the session has
-                    // ended.
+                    // A route that is not marked `is_for_signed_in` could write after the session
+                    // has ended.
                     if !ctx.sealgate.store.act_for(user.sub) {
                         tracing::error!(page, "the route is not marked as a route of signed-in users");
                         return Err(Failure::Internal);

@@ -267,8 +267,8 @@ fn generate_pair(
 ) -> Result<Result<KeyReport, Vec<String>>, TokenFault> {
     let common =
         [Attribute::Token(true), Attribute::Label(terms.label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
-    // The template does not set the uses of the public key. Verification needs no token, and
-    // tpm2-pkcs11 treats VERIFY as DECRYPT and ENCRYPT as SIGN.
+    // The template does not set the permitted uses of the public key: signatures are verified
+    // without the token, and tpm2-pkcs11 treats VERIFY as DECRYPT and ENCRYPT as SIGN.
     let mut public = vec![
         Attribute::ModulusBits(u64::from(size.bits()).into()),
         Attribute::PublicExponent(vec![1, 0, 1]),

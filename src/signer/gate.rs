@@ -74,8 +74,7 @@ struct State {
     slot: Slot,
     /// Start time of each worker's current call; `None` outside a call.
     inside: Vec<Option<Instant>>,
-    /// Start of the supervisor's current call, moved into the future by the time that the call may
-    /// take.
+    /// Start of the supervisor's current call, plus the time that the call may take.
     supervisor: Option<Instant>,
     /// Whether the supervisor excludes all calls of workers.
     alone: bool,
@@ -353,7 +352,7 @@ impl Gate {
             *place = None;
         }
         // While the gate is open, no thread waits for a worker to leave. Every signature takes this
-        // path, so a needless wake-up is avoided.
+        // path, so unnecessary wake-ups are avoided.
         if !matches!(state.phase, Phase::Up) || state.alone {
             self.changed.notify_all();
         }
@@ -370,7 +369,7 @@ impl Gate {
 
     /// Wakes every waiting thread, and notifies the observer if the readiness changed.
     ///
-    /// The observer is called under the lock. Otherwise two threads could notify it in the wrong
+    /// The observer is called under the lock, so that two threads cannot notify it in the wrong
     /// order.
     fn announce(&self, mut state: MutexGuard<'_, State>) {
         let ready = state.ready();

@@ -55,8 +55,8 @@ impl KeyReport {
     pub fn faults(&self, require_local: bool) -> Vec<String> {
         let mut faults = protection_faults(|kind| self.stated(kind), require_local);
         faults.extend(attribute_faults(&[
-            // With a decryption key, a client that may only decrypt could make signatures, and vice
-            // versa.
+            // A key that decrypts and signs would let a client with access to only one of the
+            // operations obtain the result of the other.
             ("CKA_DECRYPT", self.can_decrypt, false),
             // This attribute is optional. A token that does not report it cannot unwrap.
             ("CKA_UNWRAP", self.can_unwrap.or(Some(false)), false),
@@ -114,7 +114,7 @@ pub(super) fn private_key_template() -> Vec<Attribute> {
     ]
 }
 
-/// Returns the attributes that a key states otherwise than required, or does not state.
+/// Returns the attributes whose reported value differs from the required one or is missing.
 fn attribute_faults(required: &[(&str, Option<bool>, bool)]) -> Vec<String> {
     let faults = required.iter().filter(|(_, stated, wanted)| *stated != Some(*wanted));
     let line = |(name, stated, _): &(&str, Option<bool>, bool)| match stated {
@@ -224,7 +224,8 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
         if before.clone().any(|other| other.id == key.id) {
             return Err(SignerOpenError::SameId { token, label, id: key.id.clone() });
         }
-        // `C_CopyObject` made this copy. A process that may use the copy can sign with the key.
+        // A copy of the key, made with `C_CopyObject`. A process that may use the copy can sign
+        // with the key.
         if let Some(other) = before.find(|other| other.report.kid == key.report.kid) {
             let kid = key.report.kid.to_string();
             return Err(SignerOpenError::SameKey { token, kid, ids: vec![other.id.clone(), key.id.clone()] });

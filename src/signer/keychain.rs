@@ -214,8 +214,8 @@ impl Inner {
             published.retain(|key| key.kid() != active.kid());
             KeySet::new(active, published)
         } else {
-            // The token lacks the active key, because it was removed by other means, or because the
-            // clock is behind. The previous key continues to sign. If the ring has removed the
+            // The active key is not in the token, because it was removed by other means, or because
+            // the clock is behind. The previous key continues to sign. If the ring has removed the
             // previous key, it must not be published either, and signing stops.
             let due = ring.active(now, |_| true).map(|life| life.kid.as_str());
             if let Some((next, at)) = ring.next_to_sign(now, |kid| public(kid).is_some()) {
@@ -342,7 +342,7 @@ pub(super) fn endorsement_plan(
 ) -> EndorsementPlan {
     let is_undescribed = |key: &PublicKey| {
         let life = ring.find(key.kid().as_str()).filter(|life| life.holder.as_ref() == Some(&holder.node));
-        // The ring needs no public key of a removed key.
+        // The ring needs no public parameters of a removed key.
         let life = life.filter(|life| ring.state(life, now) != KeyState::Removed);
         life.is_some_and(|life| life.jwk.as_ref() != Some(&key.public_jwk()))
     };

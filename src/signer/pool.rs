@@ -180,7 +180,7 @@ impl Pkcs11Signer {
         outcome
     }
 
-    /// Counts a handshake that is not signed because too many wait. Returns its error.
+    /// Records that a handshake is not signed because too many wait, and returns the error for it.
     pub fn refuse_tls(&self) -> SignError {
         self.observer.tls_failed(ErrorClass::Busy);
         SignError::Busy
@@ -273,7 +273,7 @@ impl Signer for Pkcs11Signer {
         };
         let outcome = span("signature", self.sign_with(kid, &inputs), describe).await;
         match &outcome {
-            // The observer has counted errors of the token where they occurred.
+            // Errors of the token were reported to the observer where they occurred.
             Ok(_) | Err(SignError::Unavailable(_) | SignError::Bug(_)) => {}
             Err(SignError::Busy) => self.observer.failed(ErrorClass::Busy),
             Err(SignError::Timeout) => self.observer.failed(ErrorClass::Timeout),

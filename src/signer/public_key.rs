@@ -16,7 +16,8 @@ use serde::Serialize;
 use sealgate_domain::key_ring::PublicJwk;
 use sealgate_domain::secret::from_base64url;
 
-/// Minimum public exponent. With smaller exponents, some faulty verifiers accept forged signatures.
+/// Minimum public exponent. Some faulty verifiers accept forged signatures of keys with smaller
+/// exponents.
 const MIN_EXPONENT: u64 = 65_537;
 
 /// Accepted modulus sizes for RS256, in bits.

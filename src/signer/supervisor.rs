@@ -7,7 +7,7 @@
 //! in. A rejected PIN is never tried again: the signer refuses requests until the operator fixes
 //! the cause and restarts the server.
 //!
-//! The watchdog makes no calls into the module, so it cannot hang itself.
+//! The watchdog makes no calls into the module, so the module cannot block it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -291,8 +291,8 @@ impl Watchdog {
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
             let hopeless = self.gate.stuck(self.timing.hang_abort);
-            // A single hung call is enough to abort: its thread and session are lost, and the
-            // signer cannot become ready again in this process.
+            // Abort after a single hung call: its thread and session are lost, and the signer
+            // cannot become ready again in this process.
             if hopeless != HungCalls::default() {
                 tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");
                 log::flush();

@@ -111,7 +111,7 @@ pub(super) fn find(
 ) -> Result<Result<TlsKey, UnfitTlsKey>, TokenFault> {
     let handle = match private_keys(session, label)?[..] {
         [handle] => handle,
-        // After a lost login, a token lists no private keys and returns no error.
+        // After a lost login, a token returns no private keys and no error.
         [] if !is_logged_in(session)? => return Err(TokenFault::new(ErrorClass::Login, "the login was lost")),
         [] => return Ok(Err(UnfitTlsKey::Missing { label: label.to_owned() })),
         ref several => return Ok(Err(UnfitTlsKey::Several { count: several.len() })),
@@ -140,8 +140,8 @@ pub(super) fn find_again(session: &Session, key: &TlsKey) -> Result<ObjectHandle
     match session.find_objects(&template)?[..] {
         [handle] => Ok(handle),
         [] if !is_logged_in(session)? => Err(TokenFault::new(ErrorClass::Login, "the login was lost")),
-        // Do not report an error of the device. The reset after each handshake would interrupt the
-        // signing of tokens.
+        // Do not report this as an error of the device: the reset after each handshake would
+        // interrupt the signing of tokens.
         ref found => Err(TokenFault::new(
             ErrorClass::Bug,
             format!("the token has the TLS key \"{}\" (CKA_ID {}) {} times", key.label, key.id(), found.len()),
@@ -172,7 +172,8 @@ fn der_signature(raw: &[u8]) -> Option<Vec<u8>> {
     for number in [r, s] {
         let number = without_leading_zeros(number);
         let first = number.first()?;
-        // A DER integer is signed: a zero byte keeps a number with its top bit set positive.
+        // A DER integer is signed. If the top bit of a number is set, a zero byte is prepended, so
+        // that the number is positive.
         let padding: &[u8] = if first & 0x80 == 0 { &[] } else { &[0] };
         integers.push(0x02);
         // Two numbers of at most 33 bytes: all lengths fit into one byte.

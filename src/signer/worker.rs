@@ -136,7 +136,7 @@ enum Failure {
     Token(Epoch, TokenFault),
 }
 
-/// Reason why a job has no signature from this worker.
+/// Reason why this worker did not perform a job.
 enum Unserved {
     Answer(SignError),
     /// The token has no session for this worker. Other workers may have one.
@@ -261,8 +261,8 @@ impl Worker {
             refused.into_inner().work.answer(Err(SignError::Busy));
         }
         if !self.gate.park(epoch, PARK_TIMEOUT) {
-            // No worker has a session: this process leaked its sessions, or another process uses
-            // all.
+            // No worker has a session: either this process has leaked its sessions, or another
+            // process uses all of them.
             self.gate.report(epoch, ErrorClass::Device);
         }
     }

@@ -46,7 +46,7 @@ pub struct DataKey {
 
 /// Result of [`kept_data_key`].
 pub enum KeptKey {
-    /// The stored data key that a wrapping key in the token could decrypt.
+    /// Data key from the store, decrypted by a wrapping key in the token.
     Opened(DataKey),
     /// No wrapping key in the token belongs to a stored data key. Contains the ids of the wrapping
     /// keys in the token.
@@ -247,7 +247,8 @@ fn wrap(
     let bytes = encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice())
         .map_err(|failed| failed.to_open_error(hsm, id))?;
     let wrapped = WrappedKey { wrapping_id: id.to_owned(), bytes };
-    // A data key that cannot be decrypted now could not be decrypted at the next start.
+    // Check that the token can decrypt the data key again. Otherwise the next start could not
+    // decrypt it.
     let back = unwrap(session, hsm, handle, &wrapped)?;
     if back.key != fresh.key {
         return Err(refused(hsm, "a data key that it wraps does not unwrap to the same value".to_owned()));

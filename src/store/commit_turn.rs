@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::engine::{EngineError, Outcome};
 
-/// Decides a queued commit once: the writer starts it, or the caller withdraws it.
+/// Decision about a queued commit, made once: the writer starts it, or the caller withdraws it.
 ///
 /// A caller that stops waiting therefore knows whether the commit may still take place.
 #[derive(Debug, Clone, Default)]

@@ -24,8 +24,8 @@ pub struct Web {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub body: Vec<u8>,
-    /// Time for which the document may be cached (`max-age`, RFC 9111 §5.2.2.1); `None` if it may
-    /// not be cached or the response does not say it.
+    /// Time for which the document may be cached (`max-age`, RFC 9111 §5.2.2.1). `None` if caching
+    /// is forbidden or the response states no time.
     pub max_age: Option<Duration>,
 }
 

@@ -97,7 +97,7 @@ fn named_delimiter(first: &str) -> Option<u8> {
     let first = first.trim().trim_matches('"');
     let (name, delimiter) = first.split_at_checked(4)?;
     let delimiter = Some(delimiter).filter(|_| name.eq_ignore_ascii_case("sep="))?;
-    // A tab as the delimiter has been removed by `trim`.
+    // `trim` has already removed a tab as the delimiter.
     match delimiter {
         ";" => Some(b';'),
         "," => Some(b','),

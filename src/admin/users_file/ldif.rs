@@ -178,7 +178,7 @@ impl Entry {
                 self.is_computer |= class == "computer";
                 *self.is_person.get_or_insert_default() |= PEOPLE.contains(&class.as_str());
             }
-            // `changetype`: added entries are accepted, all other changes are refused.
+            // `changetype`: records that add an entry are accepted, all others are refused.
             _ if value.eq_ignore_ascii_case("add") => {}
             _ => self.faults.push(LineFault::in_field(line, attribute, "only entries can be imported, not changes")),
         }

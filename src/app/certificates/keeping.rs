@@ -21,7 +21,7 @@ use crate::app::duty::{CHECK_INTERVAL, LeasedTask};
 /// Time in which all nodes read a new challenge: several times their read interval.
 const CHALLENGE_PROPAGATION: Duration = Duration::from_secs(4);
 
-/// Orders of a cluster, as its nodes share them.
+/// State of certificate orders that the nodes of a cluster share.
 #[derive(Default, Clone, Serialize, Deserialize)]
 struct SharedOrders {
     state: AcmeState,
@@ -81,7 +81,8 @@ impl Keeping {
             }
             let part = self.sealgate.store.certificate_part(CertificatePart::Host(host)).await;
             let Some(pem) = part.map_err(AcmeFault::local)? else { continue };
-            // The certificate is newer than the digest that was read. The next read has both.
+            // The certificate has been replaced since its digest was read. The next read returns
+            // both.
             if Sha256::digest(&pem).as_slice() != digest.as_slice() {
                 continue;
             }

@@ -130,7 +130,7 @@ impl Server {
         let redirecting = parts.server.redirect_listen.iter().filter_map(|address| bind(*address, None)).collect();
         let admin = parts.admin.and_then(|address| bind(address, None));
         for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
-            // Clients would wait forever on a socket that nothing accepts from.
+            // Clients would wait forever on a socket whose connections are never accepted.
             noted(format!(
                 "systemd passed a socket on {address}, which is not in server.listen, server.redirect_listen \
                  or admin.listen; correct the .socket unit or the configuration"

@@ -13,7 +13,8 @@ use sealgate_store::sled::{DiskState, disk_state, last_backup};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::clock_discipline::is_clock_synchronized;
 
-/// Free space that is reported as low: in bytes, and as a multiple of `store.reserve_bytes`.
+/// Free space below which the disk is reported as nearly full: in bytes, and as a multiple of
+/// `store.reserve_bytes`.
 const LOW_FREE_BYTES: u64 = 1 << 30;
 const LOW_FREE_RESERVES: u64 = 4;
 const LOW_FREE_FILES: u64 = 1000;
@@ -188,7 +189,8 @@ pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
                 read += 1;
                 findings.extend(one.judge(&metadata));
             }
-            // The server will create the file, or the check of the configuration reports it.
+            // A missing file is not reported here: either the server creates it, or the check of
+            // the configuration reports it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => findings.push(unreadable(Topic::Files, &one.path, &error)),
         }

@@ -320,7 +320,7 @@ fn examine(examinations: Vec<Examination>) -> Vec<Finding> {
         // If no thread can be started, the check has no result. This is reported below.
         let _ = thread::Builder::new().spawn(move || {
             while let Some((number, examination)) = next() {
-                // The receiver no longer exists after the deadline.
+                // After the deadline, the receiver no longer exists, so sending fails.
                 let _ = sender.send((number, (examination.run)()));
             }
         });

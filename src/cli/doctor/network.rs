@@ -80,7 +80,7 @@ impl Origin {
             Ok(found) => found,
             Err(finding) => return vec![finding],
         };
-        // The report already says that no server answers there.
+        // The report already states that the server is stopped.
         if matches!(state, ServerState::Stopped) {
             return findings;
         }

@@ -23,9 +23,9 @@ use sealgate_system::clock::{Clock, SystemClock};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Mean duration of a signature at which the token is reported as slow.
 const SLOW_SIGNATURE_MILLISECONDS: f64 = 500.0;
-/// Number of signatures per tolerated failure.
+/// Number of signatures for which one failure is tolerated.
 const SIGNATURES_PER_FAILURE: u64 = 1000;
-/// Age at which a signing key is reported, if the keys are not rotated automatically.
+/// Age at which a signing key is reported as old, if the keys are not rotated automatically.
 const OLD_KEY: Duration = Duration::from_hours(365 * 24);
 
 /// Known state of the server.
@@ -45,7 +45,7 @@ impl ServerState {
         }
     }
 
-    /// Returns the finding of a check that needs an answer of the server and got none.
+    /// Returns the finding of a check that needs an answer of the server and received none.
     pub(super) fn silent(&self, topic: Topic, instead: &str) -> Vec<Finding> {
         let message = match self {
             Self::Stopped => format!("only a running server can tell: {instead}"),

@@ -90,7 +90,7 @@ fn compare(
                 warnings.push(format!("key {kid} was removed, but is still in the token; delete it there"));
             }
             Some(_) => {}
-            // The only key of an unused token needs no announcement.
+            // The only key of a token that was never used needs no announcement.
             None if lives.is_empty() && check.keys.len() == 1 => {}
             None if begun.contains(id) => warnings.push(format!(
                 "key {kid} was generated here, but is not announced; the next start announces it, or run \

@@ -100,7 +100,7 @@ pub(super) fn acme(
     Some(config)
 }
 
-/// Returns the default directory for certificates: next to the store's directory.
+/// Returns the default directory for certificates, a sibling of the store's directory.
 fn beside(store: &StoreConfig) -> Option<PathBuf> {
     match store {
         StoreConfig::Sled(store) => store.path.parent().map(Path::to_owned).map(|parent| parent.join("acme")),

@@ -214,8 +214,8 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
 
 /// Paths, methods and networks of earlier rules of the application.
 ///
-/// A method of `None` stands for all methods that no other rule of the path has, and a network of
-/// `None` for all clients that no other rule of the path and method has.
+/// A method of `None` represents all methods without a rule of their own for the path. A network of
+/// `None` represents all clients without a rule of their own for the path and method.
 #[derive(Default)]
 struct TakenRules {
     rules: BTreeSet<(String, Option<String>, Option<IpNet>)>,

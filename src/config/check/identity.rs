@@ -1,4 +1,5 @@
-//! Checks of an application's identity headers, and of the identity headers that clients may send.
+//! Checks of an application's identity headers, and of the headers with identities that clients are
+//! allowed to send.
 
 use http::HeaderName;
 

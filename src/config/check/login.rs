@@ -11,8 +11,8 @@ const MAX_BROWSER_COOKIES: usize = 16;
 /// Maximum length of a user name at an application, in characters.
 const MAX_USERNAME_LENGTH: usize = 200;
 
-/// Parses how the gateway signs in to the application. Returns `None` if it does not, or if files
-/// are not checked.
+/// Parses the settings for signing in to the application. Returns `None` if there are none, or if
+/// files are not checked.
 pub(super) fn login(
     app: &mut Section<'_, '_>,
     upstreams: &[Upstream],

@@ -233,8 +233,8 @@ impl AuditLog {
     }
 }
 
-/// Records that a write has taken from the queue. On drop, records that were not stored return to
-/// the queue.
+/// Queued records that a write is storing. On drop, the ones that were not stored return to the
+/// queue.
 struct Taken<'a> {
     log: &'a AuditLog,
     records: Vec<AuditRecord>,

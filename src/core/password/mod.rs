@@ -280,10 +280,11 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
     }
 }
 
-/// Lowers the priority of this thread. If that fails, it competes with the signer for the cores.
+/// Lowers the priority of this thread. If that fails, the thread competes with the signer for the
+/// cores.
 ///
-/// A service that runs with `Nice=` of the unit may have a lower priority already, and may not raise
-/// it.
+/// With `Nice=` in the systemd unit, the priority may already be lower, and the process may not
+/// raise it.
 fn lower_priority() {
     let lowered = rustix::process::getpriority_process(None).and_then(|niceness| {
         if niceness >= NICENESS { Ok(()) } else { rustix::process::setpriority_process(None, NICENESS) }

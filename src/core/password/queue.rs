@@ -200,8 +200,8 @@ impl Waiting {
         job
     }
 
-    /// Drops the newest job of the longest queue, if it is longer than the queue `key` would become.
-    /// Returns whether there is room.
+    /// Drops the newest job of the longest queue, if that queue is longer than the queue of `key`
+    /// with one more job. Returns whether there is room.
     fn make_room(&mut self, key: QueueKey) -> bool {
         let own = match key {
             QueueKey::Trusted => 0,

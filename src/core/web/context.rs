@@ -39,7 +39,7 @@ pub enum Body {
     Read(Bytes),
 }
 
-/// Who receives errors, which determines their format.
+/// Recipient of error responses, which determines their format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipient {
     /// Programs: errors are JSON.

@@ -114,7 +114,7 @@ pub enum PendingKind {
         id: FactorId,
         secret: Sealed,
     },
-    /// Security key or passkey. Which of the two is known from the authenticator's answer.
+    /// Security key or passkey. The authenticator's answer determines which of the two.
     Key {
         challenge: CeremonyChallenge,
     },

@@ -11,7 +11,7 @@ use crate::webauthn::{
     RelyingParty,
 };
 
-/// Authenticator app whose secret was decrypted.
+/// Authenticator app with its decrypted secret.
 #[derive(Debug, Clone)]
 pub struct OpenedTotp {
     pub id: FactorId,

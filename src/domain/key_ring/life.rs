@@ -176,7 +176,7 @@ pub fn statement(life: &KeyLife, issuer: &str) -> Option<Vec<u8>> {
 /// Function that returns whether a key has signed a message.
 pub(crate) type Verify<'a> = dyn Fn(&PublicJwk, &[u8], &[u8]) -> bool + 'a;
 
-/// What a node needs to decide which keys of a ring to trust.
+/// Inputs with which a node decides which keys of a ring to trust.
 pub struct Trust<'a> {
     pub holder: &'a TokenHolder,
     /// Returns whether the node's token has a key with this kid.

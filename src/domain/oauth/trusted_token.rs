@@ -170,10 +170,10 @@ pub struct Signed<'a> {
 }
 
 impl<'a> Signed<'a> {
-    /// Parses a token of an issuer with these terms.
+    /// Parses a token, and checks its length and header against the issuer's terms.
     ///
-    /// Ignores keys in the header (`jwk`, `jku`, `x5c`, `x5u`), because an attacker would forge
-    /// them too.
+    /// Keys in the header (`jwk`, `jku`, `x5c`, `x5u`) are ignored, because an attacker could
+    /// insert a key there and sign with it.
     ///
     /// # Errors
     /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.

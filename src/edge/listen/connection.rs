@@ -25,8 +25,9 @@ use super::quota::ConnectionPermit;
 
 /// Size of the write buffer, in bytes. A response head and a small body fit into one packet.
 pub(crate) const WRITE_BUFFER: usize = 4096;
-/// Limits for reading the remaining input of a closed connection.
+/// Maximum time for reading the remaining input of a closed connection.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum number of bytes of this input that are read.
 const LINGER_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct Connection {
@@ -81,8 +82,7 @@ impl Connection {
         self.io.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Returns the outcome of a write. Replaces it with an error if the peer has accepted no byte
-    /// for too long.
+    /// Returns the outcome of a write, or an error if the peer has accepted no byte for too long.
     fn unless_stalled<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.stall = None;

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use http::uri::Authority;
 use memchr::memmem::Finder;
 
-/// Whether the bytes that were read so far contain a whole head.
+/// Result of the search for the end of a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// The head is incomplete.
@@ -18,8 +18,8 @@ pub(crate) enum Head {
     Complete(usize),
 }
 
-/// Limits of Pingora's parser, which rejects larger heads without a response and without a log
-/// line.
+/// Maximum number of fields. Pingora's parser rejects heads that exceed this and the following
+/// limits, without a response and without a log line.
 ///
 /// The test `accepted_heads_pass_the_parser` compares these checks with the parser.
 const MAX_FIELDS: usize = 256;

@@ -42,7 +42,7 @@ struct Usage {
 
 #[derive(Default)]
 struct Share {
-    /// Number of connections and HTTP/2 requests together.
+    /// Number of connections and HTTP/2 requests of the address.
     places: usize,
     /// Total length of the heads of the HTTP/2 requests, in bytes.
     heads: usize,
@@ -60,9 +60,10 @@ impl Quota {
         Arc::new(Self { all, capacity, per_peer, head, exempt, usage: Mutex::default() })
     }
 
-    /// Waits until one more connection is allowed. Must be called before accepting a connection.
+    /// Waits until one more connection is allowed. To be called before a connection is accepted.
     ///
-    /// Meanwhile, new connections wait in the kernel's queue and use no memory of the process.
+    /// While this waits, new connections stay in the kernel's queue and use no memory of the
+    /// process.
     pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
         match Arc::clone(&self.all).acquire_owned().await {
             Ok(room) => room,
@@ -113,7 +114,7 @@ impl Quota {
         (!self.exempt.iter().any(|net| net.contains(&peer))).then(|| address_group(peer))
     }
 
-    /// Waits until every connection is closed. Meanwhile, no new connection may be admitted.
+    /// Waits until every connection is closed. No connection may be admitted while this waits.
     pub async fn emptied(&self) {
         // Succeeds when no connection holds a permit. The permits are released immediately.
         let _all = self.all.acquire_many(self.capacity).await;

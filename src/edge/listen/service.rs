@@ -60,7 +60,7 @@ pub struct Limits {
     pub write_timeout: Duration,
 }
 
-/// Connector to the accept loop of one listener, for connections from within this process.
+/// Sender of connections from within this process to the accept loop of one listener.
 pub struct LoopbackConnector {
     pub address: SocketAddr,
     /// Takes one end of a socket pair. The accept loop serves it like a client's connection.
@@ -412,7 +412,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::TooLarge | NoHead::Gone => ("head_too_large", None),
         };
         (self.watch)(event);
-        // Written here because the front, which logs all other requests, does not receive this one.
+        // Logged here, because the front, which logs all other requests, does not receive this one.
         let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
         let request_id = self.request_ids.next();
         let status_code = status.as_u16();

@@ -40,7 +40,7 @@ const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum interval between checks whether a client certificate has expired. A longer timer would
 /// be late after the machine was suspended.
 const MAX_EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// Interval between these checks in the last second before the expiry.
+/// Interval between checks of the expiry in the last second before it.
 const FINAL_EXPIRY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// TLS configuration of the public listeners. A reload of the configuration replaces it.
@@ -317,8 +317,8 @@ impl Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // Only validations of an ACME authority offer just this protocol (RFC 8737 §3). Only they
-        // get the certificate of the challenge.
+        // Only an ACME authority that validates a challenge offers just this protocol (RFC 8737
+        // §3). Only it gets the certificate of the challenge.
         let is_validation = hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]));
         if is_validation {
             return self.challenges.certificate(hello.server_name()?);

@@ -1,8 +1,9 @@
 //! TLS private keys in the PKCS#11 token, as rustls uses them.
 //!
 //! rustls signs synchronously while it processes a message. A network HSM needs milliseconds for
-//! that, and a failing one seconds. So the thread hands its other tasks over before it signs
-//! (`block_in_place`), and only as many handshakes sign at the same time as the token has sessions.
+//! that, and a failing one seconds. So the thread passes its other tasks to other threads before it
+//! signs (`block_in_place`), and the number of sessions of the token limits the number of
+//! handshakes that sign at the same time.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -34,8 +35,8 @@ pub struct TokenKeys {
     signer: Arc<Pkcs11Signer>,
     /// Handshakes that may sign now, one for each session of the token. Others wait.
     turns: Semaphore,
-    /// Threads that may wait for the token. More than `turns`, because the second hello after a
-    /// `HelloRetryRequest` has no turn.
+    /// Threads that may wait for the token. More than `turns`, because the second `ClientHello`
+    /// after a `HelloRetryRequest` needs no permit of `turns`.
     threads: Semaphore,
     logged: Mutex<Option<Instant>>,
 }

@@ -1,4 +1,4 @@
-//! Deadline and shutdown signal. A connection waits for both between its requests.
+//! Deadline and shutdown signal, both of which a connection awaits between its requests.
 //!
 //! Both are registered once for each connection. Registering them for each request would cost more
 //! than the access decision.

@@ -17,12 +17,14 @@ use tokio::time::timeout;
 use crate::proxy::fields::refused;
 use crate::request_id::REQUEST_ID;
 
-/// Limits for reading an unwanted body in order to keep the connection.
+/// Maximum number of bytes of an unwanted body that are read in order to keep the connection.
 const DISCARD_BYTES: u64 = 64 * 1024;
+/// Maximum time for reading such a body.
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Limits for reading the rest of a body after the response was sent over HTTP/2.
+/// Maximum number of bytes of a body that are read after the response was sent over HTTP/2.
 const LINGER_BYTES: usize = 1024 * 1024;
+/// Maximum time for reading the rest of such a body.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of empty pieces that are read while waiting for the end of a body.

@@ -79,7 +79,7 @@ pub struct Exchange {
 
 /// Snapshot, epoch and time of a decision that permitted the request.
 struct LastDecision {
-    /// `None` means the snapshot of the exchange.
+    /// Snapshot that made the decision. `None` means the snapshot of the exchange.
     snapshot: Option<Arc<Snapshot>>,
     epoch: u64,
     at: Instant,
@@ -207,9 +207,8 @@ impl Exchange {
 
     /// Returns whether the current front would permit the request now.
     ///
-    /// The last decision is still valid if neither the front nor its epoch has changed since, and
-    /// if it is not older than `long`, because access may expire. Otherwise the front decides
-    /// again.
+    /// The last decision remains valid while the front and its epoch are unchanged, but for at most
+    /// `long`, because access may expire. Otherwise the front decides again.
     pub(crate) async fn validity(&mut self, session: &Session, snapshots: &Snapshots, long: Duration) -> Validity {
         let snapshot = snapshots.current();
         // Read before the front decides. If access changes afterwards, the front's epoch exceeds
@@ -295,9 +294,9 @@ impl Exchange {
 
     /// Ends the registration of a request body. The response may be registered again.
     ///
-    /// The end of a long body may still be in Pingora's queue because the upstream does not read
-    /// it, even when the response has started. Then the registration remains, so that the end of
-    /// the body is discarded if access is revoked.
+    /// If the upstream does not read, the end of a long body may still be in Pingora's queue when
+    /// the response starts. Then the registration remains, so that the end of the body is discarded
+    /// if access is revoked.
     pub(crate) fn end_registration_of_body(&mut self) {
         if self.uploaded <= BUFFERED_BODY && !self.has_long_lived_response() {
             self.long_lived = None;

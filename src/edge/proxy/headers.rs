@@ -41,12 +41,12 @@ pub(crate) fn change_fields(response: &mut ResponseHeader, change: impl FnOnce(&
     if reason.is_some() { response.set_reason_phrase(reason.as_deref()) } else { Ok(()) }
 }
 
-/// Removes every `Set-Cookie` for which `may_pass` returns false.
-pub(crate) fn sift_cookies(fields: &mut HeaderMap, may_pass: impl Fn(&HeaderValue) -> bool) {
-    if fields.get_all(SET_COOKIE).iter().all(&may_pass) {
+/// Removes every `Set-Cookie` line that `is_allowed` rejects.
+pub(crate) fn sift_cookies(fields: &mut HeaderMap, is_allowed: impl Fn(&HeaderValue) -> bool) {
+    if fields.get_all(SET_COOKIE).iter().all(&is_allowed) {
         return;
     }
-    let passing: Vec<_> = fields.get_all(SET_COOKIE).iter().filter(|line| may_pass(line)).cloned().collect();
+    let passing: Vec<_> = fields.get_all(SET_COOKIE).iter().filter(|line| is_allowed(line)).cloned().collect();
     fields.remove(SET_COOKIE);
     fields.extend(passing.into_iter().map(|line| (SET_COOKIE, line)));
 }

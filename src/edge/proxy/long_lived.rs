@@ -125,7 +125,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
         if session.is_http2() {
             place = self.quota.begin(peer(&session), head_length(session.req_header()));
             if place.is_none() {
-                // REFUSED_STREAM says that the request was not processed and may be retried (RFC
+                // REFUSED_STREAM means that the request was not processed and may be retried (RFC
                 // 9113 §8.7). A response would keep the head in memory until the client reads it,
                 // possibly forever.
                 (self.watch)(ConnectionEvent::TooManyStreams);

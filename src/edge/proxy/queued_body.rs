@@ -39,7 +39,7 @@ struct Body {
     decision: Decision,
 }
 
-/// A check in progress. Its result is `None` if access has ended.
+/// Check in progress. Its result is `None` if access has ended.
 pub(crate) type Recheck = Option<Pin<Box<dyn Future<Output = Option<Decision>> + Send>>>;
 
 impl QueuedBody {

@@ -49,7 +49,7 @@ impl Permit {
         self.session.clone().map(|session| Arc::new(session) as Arc<dyn UpstreamSession>)
     }
 
-    /// Adds the user's session at the application.
+    /// Returns the permit with the user's session at the application.
     pub(crate) fn with_session(self, session: SharedSession) -> Self {
         Self { session: Some(session), ..self }
     }

@@ -5,7 +5,7 @@
 //! (RFC 9700 §4.7).
 //!
 //! The server stores the requested page under the hash of the state. The browser has the state, and
-//! one cookie that binds all its sign-ins, however many tabs start one.
+//! one cookie that binds all its sign-ins, even if several tabs start one.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ struct SignInLimit {
 /// First page that the provider shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
-    /// The page that the sign-in needs. No page if the user is already signed in.
+    /// The page that the sign-in requires. None if the user is already signed in.
     Needed,
     Chooser,
 }

@@ -27,7 +27,7 @@ const CONCURRENT_PROBES: usize = 16;
 pub(super) struct AppClient {
     pub(super) app: String,
     pub(super) login: AppLoginConfig,
-    /// Public origin, and whether its host is in `Host`.
+    /// Public origin, and whether its host is sent as `Host`.
     public: (String, bool),
     upstreams: Vec<Upstream>,
     tls: UpstreamTls,
@@ -49,7 +49,7 @@ pub(super) struct Account {
 
 /// Answer of the application to a probe.
 pub(super) enum ProbeResult {
-    /// The session is open. These are its cookies afterwards.
+    /// The session is open. Contains its cookies after the probe.
     Open(CookieJar),
     Ended,
     /// The application did not answer, or answered with an error of its own.
@@ -204,7 +204,8 @@ impl AppClient {
         }
     }
 
-    /// Asks the application whether the session is open. Returns its cookies afterwards if it is.
+    /// Sends a probe, which shows whether the session is open. If so, returns the session's cookies
+    /// after the probe.
     pub(super) async fn probe(
         &self,
         jar: CookieJar,
@@ -240,7 +241,8 @@ impl AppClient {
         }
     }
 
-    /// Returns the outcome and the index of the upstream.
+    /// Sends a request to each upstream until one answers. Returns the outcome and the index of
+    /// that upstream.
     async fn try_each_upstream(
         &self,
         account: &Account,

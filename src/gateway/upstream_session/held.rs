@@ -1,4 +1,4 @@
-//! Session of one browser session at one application.
+//! Session at an application, opened for one browser session.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::client::{AppClient, BrowserFacts, ProbeResult};
 use super::{CHECK_INTERVAL, LoginRefusal, PROBE_INTERVAL, PROBE_WAIT, UNANSWERED_PAUSE, WAIT};
 
-/// Session of one browser session at one application.
+/// Session at an application, opened for one browser session.
 pub(crate) struct UserSession {
     client: Arc<AppClient>,
     store: Arc<Store>,
@@ -55,9 +55,9 @@ struct State {
     access_counter: u64,
     /// The user's access counter and the time when the browser session was last checked.
     checked: Option<(u64, Instant)>,
-    /// Time until which a vague sign causes no probe.
+    /// Time until which a vague indication of an ended session causes no probe.
     no_probe_until: Option<Instant>,
-    /// Time until which no sign causes a probe, because the application did not answer the last one.
+    /// Time until which no probe is sent, because the application did not answer the last one.
     unanswered_until: Option<Instant>,
     is_ended: bool,
 }
@@ -85,7 +85,7 @@ impl UserSession {
         self.last_use.store(now.seconds(), Ordering::Relaxed);
     }
 
-    /// Notes the user's browser, for requests to the application on the user's behalf.
+    /// Stores the user's browser, for requests to the application on the user's behalf.
     pub(super) fn set_client(&self, address: &str, user_agent: Option<&HeaderValue>) {
         let mut state = self.state();
         if state.browser.address != address || state.browser.user_agent.as_ref() != user_agent {
@@ -104,8 +104,8 @@ impl UserSession {
         self.state().checked.is_none_or(|(checked, at)| checked != counter || at.elapsed() >= CHECK_INTERVAL)
     }
 
-    /// Notes that the browser session was found alive. `counter` is the user's access counter before
-    /// the check.
+    /// Records that the browser session is still live. `counter` is the user's access counter
+    /// before the check.
     pub(super) fn set_checked(&self, counter: u64) {
         self.state().checked = Some((counter, Instant::now()));
     }
@@ -146,8 +146,10 @@ impl UserSession {
         }
     }
 
-    /// Signs the user in if necessary. `seen` is the number of the sign-in that the caller knows,
-    /// and `sign` the sign that the session of this sign-in has ended.
+    /// Signs the user in if necessary.
+    ///
+    /// `seen` is the number of the sign-in that the caller knows. `sign` is the indication that the
+    /// session of this sign-in has ended.
     async fn refresh(self: Arc<Self>, seen: u64, sign: Option<EndSign>) -> Result<SessionState, LoginRefusal> {
         let _turn = self.turn.lock().await;
         let counter = self.store.access_counter(self.user);
@@ -213,8 +215,8 @@ impl UserSession {
         tokio::spawn(async move { client.sign_out(jar, upstream, &browser, now).await });
     }
 
-    /// Asks the application whether the session is open. If it does not answer in time, the session
-    /// counts as open, so that its user sees the application's response.
+    /// Sends a probe, and returns whether the session is open. Without an answer in time, the
+    /// session counts as open, so that the user sees the application's response.
     async fn is_open(&self, jar: CookieJar, sign: EndSign) -> bool {
         let (before, upstream, browser) = {
             let state = self.state();

@@ -1,11 +1,11 @@
 //! Sessions at applications that have their own login form.
 //!
-//! The gateway signs the user in when a browser session first opens the application, keeps the
-//! application's cookies in memory, and adds them to the requests of this session only. The sign-in
-//! number of a session grows with each sign-in, so that a late response of an earlier sign-in
-//! changes nothing.
+//! The gateway signs the user in when a browser session first opens the application. It keeps the
+//! application's cookies in memory, and adds them only to requests of this browser session. The
+//! sign-in number of a session grows with each sign-in, so that a late response of an earlier
+//! sign-in changes nothing.
 //!
-//! - One sign-in at a time for each session. Requests wait for it, up to [`WAIT`].
+//! - Each session has at most one sign-in in progress. Requests wait for it, up to [`WAIT`].
 //! - A sign-in runs in a task of its own, because the client that caused it may disconnect.
 //! - After an error, no sign-in of the account starts for a while: see `recent_sign_ins`.
 
@@ -41,14 +41,14 @@ const PROBE_WAIT: Duration = Duration::from_secs(3);
 /// Pause after a probe that the application did not answer.
 const UNANSWERED_PAUSE: Duration = Duration::from_secs(30);
 
-/// Minimum interval between probes of one session that are caused by vague signs.
+/// Minimum interval between probes of one session that are caused by vague indications.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum number of sessions of one application. If there are more, the one that was unused for
 /// the longest time is ended.
 const MAX_SESSIONS: usize = 10_000;
 
-/// Interval in which each session is compared with the browser session that it belongs to.
+/// Interval at which each session is compared with the browser session that it belongs to.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Maximum number of sessions that are checked or ended concurrently.
@@ -80,8 +80,8 @@ impl LoginRefusal {
     }
 }
 
-/// Sessions by browser session and user. A browser session can belong to several users in turn, each
-/// of whom has a session of their own.
+/// Sessions by browser session and user. Different users can sign in one after another in a browser
+/// session, and each has a separate session.
 type SessionMap = HashMap<(SessionId, Subject), Arc<UserSession>>;
 
 /// All sessions at one application.
@@ -108,8 +108,8 @@ impl UpstreamSessions {
         self.client.login.recipe.recipe.is_sign_out(method, target.path(), target.query())
     }
 
-    /// Returns the session of this browser session, after the user was signed in to the
-    /// application. `address` and `user_agent` are those of the user's browser.
+    /// Returns the session of this browser session. Signs the user in to the application first if
+    /// necessary. `address` and `user_agent` are those of the user's browser.
     pub(crate) async fn open(
         &self,
         sealgate: &Sealgate,
@@ -175,8 +175,8 @@ impl UpstreamSessions {
         });
     }
 
-    /// Returns the session, and the one that it replaces if there are too many. Returns `None` after
-    /// [`Self::end_all`].
+    /// Returns the session, and the session that must end because there are too many. Returns
+    /// `None` after [`Self::end_all`].
     fn find_or_insert(
         &self,
         sealgate: &Sealgate,

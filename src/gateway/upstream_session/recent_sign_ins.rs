@@ -69,10 +69,11 @@ impl RecentSignIns {
         self.insert(key, recent);
     }
 
-    /// Notes a failed sign-in, after which a pause starts.
+    /// Records a failed sign-in, after which a pause starts.
     ///
-    /// Returns whether the password counts as wrong. If it has worked before, that needs a second
-    /// refusal: applications also refuse right passwords while an account or an address is locked.
+    /// Returns whether the password counts as wrong. A password that has worked before counts as
+    /// wrong only after a second refusal, because applications also refuse correct passwords while
+    /// an account or an address is locked.
     pub(super) fn note_failure(&self, key: AccountKey, fingerprint: SecretHash, kind: FailureKind) -> bool {
         let (has_worked, failures) = match self.recent().get(&key) {
             Some(known) if known.fingerprint == fingerprint => (known.has_worked, known.failures),

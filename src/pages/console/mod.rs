@@ -130,8 +130,8 @@ pub struct ConfirmPage<'a> {
     pub identifier: &'a str,
     /// Fields of the form that asked for the change, without its token.
     pub fields: &'a [(&'a str, &'a str)],
-    /// Path that the form is sent to, and `cancel`, the path of the page that Cancel leads to. Both
-    /// are without the issuer's prefix.
+    /// Path to which the form is sent. `cancel` is the path of the page that the Cancel link leads
+    /// to. Both are without the issuer's prefix.
     pub action: &'a str,
     pub cancel: &'a str,
 }

@@ -141,7 +141,7 @@ pub struct UserPage<'a> {
     pub user: &'a User,
     /// Whether the page shows the signed-in user, who cannot lock themselves out.
     pub own: bool,
-    /// Input to show in place of the user's groups and roles.
+    /// Input of the form, shown instead of the user's groups and roles.
     pub typed: Option<TypedUser<'a>>,
     pub sessions: &'a [Session],
     pub factors: UserFactors<'a>,
@@ -212,7 +212,7 @@ pub struct UserFactors<'a> {
 }
 
 impl UserInvitation {
-    /// Returns the link's expiry, or `sent` if there is none.
+    /// Returns the link's expiry, or `sent` if the link has no expiry.
     fn end<'a>(&'a self, sent: &'a UnixTime) -> &'a UnixTime {
         self.until.as_ref().unwrap_or(sent)
     }

@@ -50,7 +50,7 @@ pub(super) enum Blame {
 pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
     let status = enhanced(text);
     let policy = status.filter(|(subject, _)| *subject == 7).map(|(_, detail)| detail);
-    // If the status code is about an address or a mailbox, the text does not count: it may be a
+    // If the status code is about an address or a mailbox, the text is ignored, because it may be a
     // quotation from another server.
     let is_about_relaying = (status.is_none() || policy.is_some()) && speaks_of_relaying(text);
     match (code, step) {

@@ -102,7 +102,8 @@ pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure
     })
 }
 
-/// Returns 404 if the server sends no mail. An administrator changes addresses then.
+/// Returns 404 if the server sends no mail. In that case, only an administrator can change
+/// addresses.
 fn require_mail(ctx: &RequestContext<'_>) -> Result<(), Failure> {
     if ctx.sealgate.sends_mail() { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
 }

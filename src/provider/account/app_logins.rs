@@ -1,7 +1,7 @@
 //! `/account/app-logins`: the user's names and passwords at applications with their own login form.
 //!
-//! The gateway signs in to these applications with them. A stored password outlasts the session in
-//! which it was entered, and decides as which user of the application the owner appears. The page
+//! The gateway uses them to sign the user in to these applications. A stored password outlasts the
+//! session in which it was entered, and determines the account at the application. The page
 //! therefore requires a recent sign-in, and storing a password requires the level that `[factors]`
 //! demands for applications. Removing one does not.
 
@@ -100,8 +100,8 @@ pub(super) async fn stored(ctx: &RequestContext<'_>, user: &User) -> Result<AppC
     }
 }
 
-/// Returns what the user must enter before the gateway can sign in to this application, if
-/// anything.
+/// Returns the credentials that the user must enter before the gateway can sign in to this
+/// application, if any.
 pub(super) fn to_enter(ctx: &RequestContext<'_>, app: &App, credentials: &AppCredentials) -> Option<HomeAppLogin> {
     if !app.takes_user_credentials() {
         return None;

@@ -51,8 +51,9 @@ pub(super) fn change_password(ctx: &RequestContext<'_>) -> Response {
     Response::see_other(&ctx.path("/account/password"))
 }
 
-/// Names the pages on which a user adds and manages passkeys, for password managers ("A Well-Known
-/// URL for Relying Party Passkey Endpoints", W3C). Empty if this issuer's host supports no passkeys.
+/// Returns the addresses of the pages on which a user adds and manages passkeys, for password
+/// managers ("A Well-Known URL for Relying Party Passkey Endpoints", W3C). Empty if this issuer's
+/// host supports no passkeys.
 pub(super) fn passkey_endpoints(ctx: &RequestContext<'_>) -> Response {
     let page = |path| format!("{}{path}", ctx.sealgate.config.issuer.as_str());
     let document = match relying_party(ctx) {
@@ -62,8 +63,8 @@ pub(super) fn passkey_endpoints(ctx: &RequestContext<'_>) -> Response {
     Response::public_json(&document, 3600)
 }
 
-/// Permits the issuer's pages to use credentials of its earlier host, `factors.rp_id` (WebAuthn
-/// Level 3 §5.11.1).
+/// Permits the issuer's pages to use passkeys that were registered for `factors.rp_id`, an earlier
+/// host of the issuer (WebAuthn Level 3 §5.11.1).
 pub(super) fn related_origins(ctx: &RequestContext<'_>) -> Response {
     let origins: Vec<_> = relying_party(ctx).iter().map(|party| party.origin().to_owned()).collect();
     Response::public_json(&json!({ "origins": origins }), 3600)

@@ -20,7 +20,7 @@ use sealgate_pages::console::{ClientForm, ClientsPage, NewClientPage};
 use sealgate_pages::html;
 use sealgate_store::AddOutcome;
 
-/// Number of clients per read. A page ends with the read that brings it to this number.
+/// Number of clients per read. A page ends after the read that reaches this number.
 const CLIENTS_PER_READ: usize = 50;
 /// Maximum number of reads for one page. A developer sees only their own clients, so a page may
 /// need several reads.

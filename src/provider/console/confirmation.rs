@@ -92,8 +92,8 @@ impl<'a> Target<'a> {
 /// Requires a sign-in that is recent enough for a guarded change. A user who has to sign in again
 /// returns to `page` afterwards.
 ///
-/// Pages with a form for a guarded change also call this function before they show the form. A user
-/// is then rarely asked to sign in again after typing.
+/// Pages with a form for a guarded change also call this function before they show the form, so
+/// that users rarely have to sign in again after typing.
 ///
 /// # Errors
 /// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.

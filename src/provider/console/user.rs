@@ -316,7 +316,7 @@ fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
 pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
     shown: Option<&'a ShownResult>,
-    /// Input to show in place of the stored groups and roles.
+    /// Input of the form, shown instead of the stored groups and roles.
     typed: Option<&'a Typed>,
     faults: &'a [UserField],
     /// Input of the form for a name and password at an application, without the password.

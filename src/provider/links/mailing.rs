@@ -17,7 +17,8 @@ use sealgate_domain::profile::is_visible;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::{Email, Subject};
 
-/// Limits of the mails, of all purposes, that unauthenticated requests may send to one address.
+/// Limits of the mails that unauthenticated requests may send to one address, for all purposes
+/// together.
 const ADDRESS_LIMITS: [(&str, Rule); 2] = [
     ("mail_hour", Rule { limit: 3, window: Duration::from_hours(1) }),
     ("mail_day", Rule { limit: 10, window: Duration::from_hours(24) }),

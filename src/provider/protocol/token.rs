@@ -178,8 +178,8 @@ async fn refresh(
         let next = token.next(&salt);
         let answering = answers.begin(received, ctx.now);
         let changed = if again.is_some() {
-            // Commit although little changes: the commit fails if the child token was used or the
-            // grant ended during signing.
+            // Commit even if the record hardly changes: the commit fails if the child token was
+            // used or the grant ended during signing.
             if is_doubtful { grant.given_again(answering.rotation()) } else { grant.clone() }
         } else {
             let answer = Some(answering.rotation());

@@ -55,7 +55,7 @@ pub(crate) struct Enrolled {
     pub(crate) id: FactorId,
     pub(crate) kind: FactorKind,
     pub(crate) name: String,
-    /// All factors of the user, with the new one.
+    /// All factors of the user, including the new one.
     pub(crate) factors: Box<Factors>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Guesses {
     counted: Guess,
 }
 
-/// Origin of a guess, which determines the counts that apply.
+/// Origin of a guess. It determines the counts that apply.
 enum By {
     /// From a browser in which the user has signed in before.
     Known(SecretHash),

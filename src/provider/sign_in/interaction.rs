@@ -3,10 +3,10 @@
 //! The browser cookie and the page's address together identify a pending request. The CSRF token
 //! binds a form to both.
 //!
-//! A browser that discarded the response to a form may send the form again after the request was
-//! answered. A cookie contains the last request, so that it can start again. The session then
-//! completes it without a question, and the client receives another code, as if the browser had
-//! opened the client's request again.
+//! If a browser lost the response to a form, it may send the form again after the request was
+//! completed. A cookie therefore contains the last request, so that the request can start again.
+//! With a session, it completes without a page, and the client receives another code, as if the
+//! browser had opened the client's request again.
 
 use http::{HeaderValue, Method};
 

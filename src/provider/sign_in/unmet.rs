@@ -1,7 +1,7 @@
-//! `/oauth/unmet`: the user cannot reach the required authentication level.
+//! `/oauth/unmet`: page for a user who cannot reach the required authentication level.
 //!
-//! The page says which level is needed and where to add a factor. An immediate redirect to the
-//! client would lead straight back to this page.
+//! The page names the required level and links to the page where a factor can be added. If the
+//! browser were redirected to the client at once, the client would often redirect it straight back.
 
 use http::{Method, StatusCode};
 

@@ -38,7 +38,7 @@ struct Entry {
 type Stamp = (u64, u64, i64, i64);
 
 impl Attestations {
-    /// Creates an empty set of chains. Without a directory it stays empty.
+    /// Creates an empty set of chains. If no directory is configured, it stays empty.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self { directory, files: RwLock::default() }
     }

@@ -83,8 +83,8 @@ pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: U
     if !jwks_uri.starts_with(&format!("{}://", issuer.scheme())) {
         return Err(format!("the key set is at {jwks_uri}, which is not read over {}", issuer.scheme()));
     }
-    // The key set is fetched last. A key that is published between the two requests then causes an
-    // error, which a retry resolves, and is not overlooked.
+    // Fetch the key set last. If a key is published between the two requests, an error is then
+    // reported, which a retry resolves. In the other order, the key would be overlooked.
     let document = web.json(&format!("{name}{STATEMENTS}"))?;
     judge(&document, &web.json(jwks_uri)?, name, roots, now)
 }

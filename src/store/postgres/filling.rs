@@ -25,11 +25,11 @@ use crate::engine::Engine;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2); \
      LOCK TABLE record IN SHARE ROW EXCLUSIVE MODE";
-/// A separate statement, so that it sees writes that took place while [`BEGIN`] waited for the
-/// lock.
+/// Returns whether the store has records. A separate statement, so that it sees writes that took
+/// place while [`BEGIN`] waited for the lock.
 const IS_OCCUPIED: &str = "SELECT EXISTS (SELECT FROM record)";
-/// Short timeout. A process that determines the outcome of a lost commit waits for this
-/// transaction.
+/// Limits the time that the import's transaction may be idle. The limit is short, because a process
+/// that determines the outcome of a lost commit waits for this transaction.
 const HURRY: &str = "SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
 /// Timeout of the commit, which waits until the standby has all data.

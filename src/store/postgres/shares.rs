@@ -42,7 +42,8 @@ const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, n
 const SWEEP: &str = "WITH gone AS (DELETE FROM share WHERE (ends, key) IN (SELECT ends, key FROM share \
      WHERE ends >= $1 AND ends < extract(epoch FROM now())::bigint - 60 ORDER BY ends LIMIT $2 \
      FOR UPDATE SKIP LOCKED) RETURNING ends) SELECT count(*), max(ends) FROM gone";
-/// The rows need not be durable, so commits wait for neither the disk nor the standby.
+/// Session settings: commits wait for neither the disk nor the standby, because the rows need not
+/// be durable.
 const SESSION: &str = "SET synchronous_commit = off";
 
 /// Request for a block, with the channel for its result.

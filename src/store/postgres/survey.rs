@@ -22,7 +22,7 @@ const SETUP: &str = "SELECT current_user::text, current_setting('server_version'
      current_setting('synchronous_standby_names'), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), \
      current_setting('max_locks_per_transaction')::bigint, current_setting('max_connections')::bigint \
      + current_setting('max_prepared_transactions')::bigint, (SELECT count(*) FROM node WHERE NOT removed)";
-/// Standbys. A role without privileges sees only their names. A base backup is not a standby.
+/// Reads the standbys, without base backups. A role without privileges sees only their names.
 const STANDBYS: &str = "SELECT application_name, host(client_addr), state, sync_state FROM pg_stat_replication \
      WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid";
 /// Privileges that nodes and commands need on each table.

@@ -33,7 +33,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// machine is lost.
 const SESSION: &str = "SET idle_in_transaction_session_timeout = '10min'; SET tcp_keepalives_idle = 10; \
      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
-/// The first statement determines the snapshot.
+/// Begins a read transaction. Its first statement determines the snapshot.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1";
 /// Inserts a row from which the outcome of a commit can be determined. Its number is 0, because
 /// numbers of batches start at 1.

@@ -84,7 +84,8 @@ pub fn disk_state(directory: &Path) -> io::Result<DiskState> {
     })
 }
 
-/// Settings file of sled, which always exists and is never locked.
+/// Settings file of sled, opened for writing to detect a read-only disk. It always exists and is
+/// never locked.
 const PROBE: &str = "conf";
 
 /// Disk of the store, with the space that must remain free.

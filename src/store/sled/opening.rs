@@ -295,8 +295,8 @@ fn state(path: &Path, database: &Db) -> Result<Option<State>, OpenError> {
 fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Result<u64, Loss> {
     let sequence = match (layout, state) {
         (Layout::Empty | Layout::Older, _) if mark == Mark::Absent => return Ok(0),
-        // The process was killed while it set up verification. If not, all data since then is
-        // missing.
+        // There is a watermark, but no state. Either the process was killed while it set up
+        // verification, or all data since then is missing.
         (Layout::Empty | Layout::Older, _) => 0,
         (Layout::Current, None) => return Err(Loss::Stateless),
         (Layout::Current, Some(state)) => {

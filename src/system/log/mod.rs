@@ -76,7 +76,7 @@ pub fn start(log: &Log) -> Result<SetFilter, String> {
     Ok(set_filter)
 }
 
-/// Returns a filter for lines that are never written. It applies to every configured filter.
+/// Returns a filter for lines that are never written, whatever filter is configured.
 ///
 /// Below INFO, the libraries log heads and bodies, which contain cookies, tokens and codes. Only
 /// the program's own lines are written at these levels.

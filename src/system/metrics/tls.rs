@@ -117,7 +117,7 @@ impl TlsSeries {
     }
 
     pub(super) fn forget_certificate(&self, file: &Path) {
-        // An error means that the certificate has no series.
+        // Fails only if the certificate has no series, which needs no handling.
         let _ = self.certificates.remove_label_values(&[&file.to_string_lossy()]);
     }
 

@@ -71,7 +71,7 @@ impl Keys {
         self.generation
     }
 
-    /// Returns the key with which the token may be signed.
+    /// Returns the key that may have signed the token.
     ///
     /// A token without a key id is accepted only if exactly one key matches.
     pub(super) fn find(&self, signed: &Signed<'_>) -> Option<&VerifyingKey> {
