@@ -137,7 +137,7 @@ fn heavy_dependencies_are_in_few_crates() {
             }
         }
     }
-    // The root package has these for one folder only.
+    // The root package may use these libraries in one folder only.
     for (file, source) in sources() {
         let code = without_comments(&source);
         for (dependency, places) in ONLY_IN.iter().filter(|(dependency, _)| ["pingora", "clap"].contains(dependency)) {

@@ -1,5 +1,5 @@
-//! The gate over HTTP requests, in process: the provider behind it is the real one, over the memory engine, a clock that
-//! the test moves, and a SoftHSM token that signs.
+//! Tests of the gateway over HTTP requests, in process. They use the real provider, the memory
+//! engine, a clock that the test advances and a SoftHSM token.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

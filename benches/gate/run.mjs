@@ -41,7 +41,7 @@ const haproxyChild = start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, { UPS
 const bareChild = start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads)]);
 for (const port of [upstream, bare, haproxy]) await listens(port);
 
-// Requests to the bare proxy and to the public path contain a token too, so that all have the same
+// Requests to the bare proxy and to the public path contain a token too. All requests have the same
 // size.
 const cases = {
   bare: { port: bare, path: "/open/", tokens: "one", child: bareChild },

@@ -16,7 +16,8 @@ fuzz_target!(|text: &str| {
     // A Location header with a relative URI leads to our own host.
     let base = Url::parse("https://id.test/oauth/").expect("valid");
     assert_eq!(base.join(registered).as_ref(), Ok(&url), "{registered}");
-    // It is part of a Content-Security-Policy, where a semicolon or a comma is a separator.
+    // The URI is inserted into a Content-Security-Policy, where a semicolon or a comma is a
+    // separator.
     let source = form_action(registered).expect("it has an origin");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" :/.-_".contains(&byte);
     assert!(source.bytes().all(plain), "{registered}: {source}");

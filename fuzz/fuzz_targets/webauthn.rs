@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 const CHALLENGE: CeremonyChallenge = CeremonyChallenge::from_random([0; 32]);
 
-/// Valid client data; the input contains others.
+/// Valid client data of this ceremony. Half of the inputs replace it.
 fn client_data(ceremony: &str) -> String {
     format!(r#"{{"type":"webauthn.{ceremony}","challenge":"{CHALLENGE}","origin":"https://id.test"}}"#)
 }
@@ -57,7 +57,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn register(client_data: &[u8], object: &[u8]) {
-    // The id at its position in a valid object; otherwise any id.
+    // A credential id that equals the one in a valid attestation object, or any id.
     let start = if object.get(28) == Some(&0x59) { 86 } else { 85 };
     let id = object.get(start..start + 32).unwrap_or(&[1; 32]);
     let id = base64url(id);

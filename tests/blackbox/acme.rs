@@ -1,6 +1,6 @@
-//! Certificates by ACME, from pebble, the test server of Let's Encrypt. It validates hosts, rejects nonces,
-//! loses its state and is down. A proxy in front of it exceeds rate limits and suggests unusable
-//! renewal windows.
+//! Certificates from an ACME server: pebble, the test server of Let's Encrypt. Pebble validates
+//! hosts, rejects nonces and loses its state; some tests stop it. A proxy in front of it reports
+//! exceeded rate limits and suggests unusable renewal windows.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};

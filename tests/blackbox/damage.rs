@@ -88,11 +88,11 @@ fn written(log: &Path) -> u64 {
     bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1
 }
 
-/// Distances from the log's end, denser towards the end.
+/// Distances of the flipped bytes from the end of the log, denser towards the end.
 const BACK: [u64; 12] = [1, 9, 40, 90, 200, 420, 900, 2_000, 4_500, 9_000, 19_000, 40_000];
 
-/// Flips bits over the log, one at a time. Returns the positions for which the start refused: some
-/// positions are no longer read.
+/// Flips one byte of the log at a time. Returns the positions at which the server refused to start.
+/// At the other positions, the log is no longer read.
 async fn noticed(scene: &mut Scene, whole: &Path) -> Vec<u64> {
     let end = written(&whole.join("db"));
     let mut noticed = Vec::new();

@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::backup::{LIMITS, granted, refresh};
 use crate::support::{Browser, Instance, Settings, Upstream, wait_until};
 
-/// Maximum distance of the disk from its reserve before and after it fills up, in bytes. Large
-/// enough that other users of the disk do not matter.
+/// Free space of the disk above or below the configured reserve, in bytes. Large enough that other
+/// users of the disk do not change the result.
 const DISTANCE: u64 = 2 << 30;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,8 @@ fn shift(path: &Path, time: impl FnOnce(SystemTime) -> SystemTime) {
     file.set_modified(time(file.metadata().unwrap().modified().unwrap())).unwrap();
 }
 
-/// An installation with TLS for `localhost` and `app.localhost`, a trusted certificate and a kept clock.
+/// An installation with TLS for `localhost` and `app.localhost`, a trusted certificate and a
+/// synchronized clock.
 fn healthy(upstream: &str, sections: &str) -> Instance {
     let settings = Settings { sections: sections.to_owned(), upstream: Some(upstream.to_owned()), node: None };
     let mut instance = Instance::prepare(&settings);

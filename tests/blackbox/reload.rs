@@ -204,7 +204,7 @@ fn sighup_reloads_and_writes_a_log_line() {
     wait_until("the log has the refusal", || instance.log().contains("the configuration was not reloaded"));
     let log = instance.log();
     assert!(log.contains("registration.mode: "), "{log}");
-    // Lines are written in order, so that the line of this request would precede.
+    // Log lines are written in order: a line of the last request would be before the refusal.
     assert!(!log.contains("second.localhost"), "the log says less: {log}");
     assert_eq!(answer(&instance, "second.localhost", "/"), (200, "second".into()));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::load::{Load, Manner, application_saying};
 use crate::support::{Instance, Settings};
 
-/// Longer than a stop and a start on a slow machine, and shorter than users wait.
+/// Maximum duration of a request. Longer than a stop and a start on a slow machine.
 const GAP: Duration = Duration::from_secs(15);
 
 #[test]

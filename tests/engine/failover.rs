@@ -23,10 +23,10 @@ fn link_key(task: u8, number: u32) -> Vec<u8> {
     [&[b'r', task], &number.to_be_bytes()[..]].concat()
 }
 
-/// Commits one link after another.
+/// Commits one link of a chain after another.
 ///
-/// Each expects its own absence and the count of the last one, so that a lost or duplicate one
-/// breaks the chain.
+/// Each commit expects that its own link is absent and that the counter has the previous value. A
+/// lost or duplicate commit breaks the chain.
 async fn forge(engine: Arc<dyn Engine>, task: u8, stop: Arc<AtomicBool>) -> Chain {
     let counter = [b'n', task];
     let (mut chain, mut count) = (Chain { task, acknowledged: Vec::new(), unknown: 0 }, 0_u32);
@@ -229,7 +229,8 @@ async fn fail_over(
     goes_on(&fresh).await;
     let (acknowledged, unknown) = load.end(&fresh).await;
     assert!(acknowledged > 200);
-    // Nor does a node that has seen the new one, even if no other is left.
+    // A node that has read from the new primary does not fall back to the old one, even if no other
+    // server is left.
     let standby = tokio::task::spawn_blocking(move || {
         let mut standby = standby;
         standby.kill();

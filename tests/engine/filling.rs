@@ -218,7 +218,7 @@ async fn a_node_that_starts_during_an_import_serves_the_imported_records() {
     assert_eq!(commit(&engine, put(b"k", b"v")).await, Outcome::Committed);
 }
 
-/// The table was empty at the beginning, and was not when it got the lock.
+/// The table was empty when the import began, and no longer when the import got the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_earlier_commit_prevents_an_import() {
     let (schema, settings, ..) = relayed().await;
@@ -295,7 +295,7 @@ async fn a_connection_lost_during_an_import_leaves_an_empty_store() {
     assert_eq!(stored(&node(&straight).await).await, []);
 }
 
-/// The servers' role, which may create no table.
+/// The role of the servers, which cannot create tables.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_without_create_can_import_and_read_a_snapshot() {
     let (schema, ..) = relayed().await;

@@ -94,7 +94,7 @@ async fn an_import_gets_the_format_that_the_cluster_reads() {
     drop(store);
     new.finish().await.unwrap();
     assert_eq!(said(&settings).await.as_deref(), Some(&b"\x017"[..]));
-    // Without other nodes it is the program's own.
+    // Without other nodes, the import uses the newest format of the program.
     let settings = empty_store().await;
     let newer = PostgresSettings { formats: NEWER, ..settings.clone() };
     let new = NewPostgresStore::begin(&newer).await.unwrap();

@@ -52,7 +52,7 @@ impl Relayed {
         Self { relay, schema, node, other }
     }
 
-    /// Starts to commit `first` of the key `k` while the relay behaves in this manner.
+    /// Starts a commit that creates the key `k`. The relay treats its connection as `manner` says.
     fn begin(&self, manner: Manner) -> tokio::task::JoinHandle<Result<Outcome, EngineError>> {
         self.relay.set(manner);
         let node = Arc::clone(&self.node);
@@ -75,7 +75,7 @@ async fn a_commit_with_a_lost_answer_is_applied_once() {
     assert_eq!(commit(&*relayed.node, first(b"k", b"theirs")).await, Outcome::Conflict);
 }
 
-/// An engine that compared the stored with its written value would report a conflict here.
+/// An engine that compared the stored value with its own would report a conflict here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_with_a_lost_answer_is_detected_after_a_later_commit() {
     let relayed = Relayed::start().await;
@@ -110,7 +110,7 @@ async fn a_commit_overtaken_by_another_is_a_conflict() {
     assert_eq!(relayed.stored().await.as_deref(), Some(&b"theirs"[..]));
 }
 
-/// A blind write: no expectation of its own prevents the late run from writing.
+/// A write without expectations: only the engine prevents the delayed attempt from writing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delayed_first_attempt_writes_nothing() {
     let relayed = Relayed::start().await;
@@ -129,7 +129,7 @@ async fn a_delayed_first_attempt_writes_nothing() {
     assert_eq!(relayed.stored().await.as_deref(), Some(&b"newest"[..]));
 }
 
-/// One writer takes the commits in queue order, and never two of one key in one batch.
+/// A single writer takes the commits in queue order, and never two commits of one key in one batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_of_one_key_are_applied_in_queue_order() {
     let engine = node(&PostgresSettings { writers: 1, ..empty_store().await }).await;
@@ -183,7 +183,8 @@ async fn a_cancelled_wait_for_the_standby_is_not_a_commit() {
     initialise(&settings).await.unwrap();
     let client = server.client("").await;
     await_nobody(&server, &client).await;
-    // Existing connections apply the setting one by one; new ones at once. Heartbeats do not wait.
+    // Open connections apply the setting one after another, new connections at once. Heartbeats do
+    // not wait for a standby.
     let told = Arc::new(Told::default());
     let settings = PostgresSettings { beat: BeatDurability::Local, ..settings };
     let observer = Arc::clone(&told) as Arc<dyn CommitObserver>;

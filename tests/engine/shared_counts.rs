@@ -61,7 +61,7 @@ async fn three_concurrent_nodes_share_one_limit() {
     let blocks = asked.join_all().await;
     assert_eq!(blocks.iter().map(|block| block.got).sum::<u32>(), 50);
     assert!(blocks.iter().all(|block| block.all <= 50 && block.got <= 3), "{blocks:?}");
-    // A different window and a different key have their own counts.
+    // Other windows and other keys have their own counts.
     for other in [wanted(7, NOW + 120), wanted(8, NOW + 60)] {
         assert_eq!(nodes[0].1.reserve(other).await.unwrap(), Block { all: 3, got: 3 });
     }
@@ -92,7 +92,8 @@ async fn sixty_guesses_at_three_nodes_count_the_permitted_number() {
         guesses.spawn(async move { counts.count_guess(guess(10), now()).await.unwrap().is_ok() });
     }
     assert_eq!(guesses.join_all().await.into_iter().filter(|passed| *passed).count(), 10);
-    // The rows outlive all nodes. While one key waits, the other was not counted.
+    // The rows remain when all nodes have stopped. A guess that must wait for one key is not
+    // counted for the other key.
     drop(nodes);
     let engine = node(&settings).await;
     let counts = engine.shared_counts().unwrap();
@@ -185,7 +186,7 @@ async fn without_a_standby_requests_are_counted_and_guesses_wait() {
     let counts = engine.shared_counts().unwrap();
     let client = server.client("").await;
     administer(&client, &["ALTER SYSTEM SET synchronous_standby_names = 'none'", "SELECT pg_reload_conf()"]).await;
-    // Until the server has applied the setting.
+    // Guesses succeed until the server has applied the setting.
     let guessing = {
         let counts = Arc::clone(&counts);
         tokio::spawn(async move { while counts.count_guess(guess(1_000_000), now()).await.is_ok() {} })

@@ -76,7 +76,7 @@ every_engine! {
     long_values_are_compared_and_scanned
     records_beyond_the_limits_are_refused
     an_idle_engine_answers_a_ping;
-    // Single engine only: each node reads the counters separately.
+    // Only for a single engine: every node reads the counters for itself.
     a_commit_moves_the_counters_that_it_names_and_a_conflict_none
     a_read_before_a_change_has_the_earlier_counter_sum
 }
@@ -181,7 +181,7 @@ async fn a_scan_goes_on_strictly_after_a_key(engine: Arc<dyn Engine>) {
     fill(&*engine, &[b"a", b"b1", b"b2", b"b20", b"c"]).await;
     assert_eq!(keys(&*engine, b"b", Some(b"b1"), 100).await, [&b"b2"[..], b"b20"]);
     assert_eq!(keys(&*engine, b"b", Some(b"b15"), 100).await, [&b"b2"[..], b"b20"]);
-    // A key outside of the prefix: before all of it, or after all of it.
+    // A start key outside of the prefix is before or after all keys of the prefix.
     assert_eq!(keys(&*engine, b"b", Some(b"a"), 100).await.len(), 3);
     assert_eq!(keys(&*engine, b"b", Some(b"bz"), 100).await.len(), 0);
     assert_eq!(keys(&*engine, b"b", Some(b"c"), 100).await.len(), 0);

@@ -88,7 +88,7 @@ async fn a_path_with_a_reading_as_a_closed_path_is_refused() {
         "/ACCOUN~1/x",
         "/acc1a2~3/x",
         "/accoun%EF%BD%9E1/x",
-        // Both readings at once, also in a folder that has no rule of its own.
+        // Two of these spellings in one path, also below a folder without a rule of its own.
         "/files/salari~1/x",
         "/files./salari~1/x",
         "/files::$INDEX_ALLOCATION/SALARI~1/",

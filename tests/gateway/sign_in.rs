@@ -514,10 +514,10 @@ async fn back_after_the_sign_in_leads_to_the_application() {
     let login = crate::browser::attribute(form, "action").unwrap();
     let login = format!("https://id.test{login}");
     assert_eq!(browser.open(&login).await.arrived(), ("wiki", "/a"));
-    // The page of another sign-in is not taken for this one.
+    // The callback of another sign-in does not end at the page of this one.
     let other = browser.visit("https://wiki.test/.sealgate/callback?state=x&code=y").await;
     assert_eq!(other.location(), "/");
-    // After a minute, the application decides about its first page.
+    // After a minute the cookie has expired, and the sign-in leads to the application's start page.
     browser.set_cookie("wiki.test", "__Host-sealgate-last", "");
     assert_eq!(browser.open(&login).await.arrived(), ("wiki", "/"));
 }

@@ -36,8 +36,8 @@ async fn three_nodes_share_one_limit_and_report_it_alike() {
         sent.spawn(async move { node.c1().refresh("RT_x").await });
     }
     let mut replies = sent.join_all().await;
-    // A node may refuse a request while the answer with its last block is on the way. The rest of
-    // that block is still good.
+    // A node may refuse a request while it waits for its last block, and may still use the rest of
+    // that block afterwards.
     for node in &cluster {
         for _ in 0..50 {
             let reply = node.c1().refresh("RT_x").await;
@@ -99,7 +99,7 @@ async fn the_remaining_allowance_decreases_on_every_node() {
             assert!(number > 40, "up to a block a node may lie unused: {number}");
             break;
         }
-        // A node does not know what others have taken since its last query: at most two blocks.
+        // A node does not see requests at other nodes since its last query: at most two blocks.
         assert!(reply.allowance().remaining <= 49 - number + 6, "{number}: {reply:?}");
     }
 }

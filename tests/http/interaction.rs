@@ -205,7 +205,7 @@ async fn a_denied_request_is_over() {
     assert_refused(&browser.post(&form_action(consent.text()), &again).await);
 }
 
-/// The client has received its answer, and discards its state.
+/// After the error answer to the client, the sign-in page of that request is no longer accepted.
 #[tokio::test]
 async fn a_refused_request_is_over() {
     let provider = Provider::new().await;

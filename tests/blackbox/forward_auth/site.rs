@@ -42,13 +42,13 @@ impl Site {
         site
     }
 
-    /// Starts the proxy before these applications. It reaches Sealgate at the port that `way`
-    /// returns for Sealgate's own.
-    pub(super) fn before(kind: Kind, urls: &[String; 2], way: impl FnOnce(u16) -> u16) -> Self {
+    /// Starts the proxy before these applications. `route` receives Sealgate's port and returns the
+    /// port at which the proxy connects to Sealgate.
+    pub(super) fn before(kind: Kind, urls: &[String; 2], route: impl FnOnce(u16) -> u16) -> Self {
         let port = free_port();
         let http2 = if kind == Kind::Traefik { port } else { free_port() };
         let instance = Instance::started(&Settings { sections: sections(port, urls), ..Settings::default() });
-        let sealgate = way(instance.port);
+        let sealgate = route(instance.port);
         let directory = tempfile::Builder::new().prefix("proxy-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         // Returns the documented file for an application of this name, on this host.
         let place = |text: &str, name: &str, host: &str, url: &str| {
