@@ -75,7 +75,7 @@ impl CertificateService {
         if let Err(fault) = &checked
             && !self.is_failing
         {
-            tracing::error!(%fault, "certificates are neither ordered nor taken over");
+            tracing::error!(%fault, "certificates are neither ordered nor copied from other nodes");
         }
         self.is_failing = checked.is_err();
     }

@@ -106,11 +106,13 @@ fn read(language: &str, text: &str, faults: &mut Vec<String>) -> BTreeMap<String
                     Err(what) => fault(id.name, what),
                 }
                 if messages.insert(id.name.to_owned(), method).is_some() {
-                    fault(id.name, "stands twice");
+                    fault(id.name, "is defined twice");
                 }
             }
-            Entry::Message(Message { id, .. }) => fault(id.name, "has no text, or attributes, which nothing reads"),
-            Entry::Term(term) => fault(term.id.name, "is a term, which nothing reads"),
+            Entry::Message(Message { id, .. }) => {
+                fault(id.name, "has no text, or has attributes, which are not supported")
+            }
+            Entry::Term(term) => fault(term.id.name, "is a term, which is not supported"),
             _ => {}
         }
     }
@@ -119,8 +121,7 @@ fn read(language: &str, text: &str, faults: &mut Vec<String>) -> BTreeMap<String
 
 /// Returns the Rust expression that formats a pattern. Adds the arguments that it uses.
 fn expression(pattern: &Pattern<&str>, arguments: &mut BTreeMap<String, bool>) -> Result<String, &'static str> {
-    let unknown =
-        "uses what this build does not know: it knows { $name } and a number that chooses between [one] and *[other]";
+    let unknown = "uses other syntax than { $name } and a number that selects [one] or *[other]";
     if let [PatternElement::Placeable { expression: Expression::Select { selector, variants } }] = &pattern.elements[..]
     {
         let InlineExpression::VariableReference { id } = selector else { return Err(unknown) };
@@ -157,7 +158,7 @@ fn expression(pattern: &Pattern<&str>, arguments: &mut BTreeMap<String, bool>) -
 /// Checks that a message may be inserted unescaped into a page or an attribute.
 fn check_markup(text: &str) -> Result<(), &'static str> {
     if text.contains(['"', '\'', '&']) {
-        return Err("holds a quote of ASCII or &: write “ ” ’, and no entities");
+        return Err("contains an ASCII quote or &; write “ ” ’, and no entities");
     }
     let mut open = None;
     for (at, _) in text.match_indices(['<', '>']) {

@@ -37,7 +37,7 @@ pub(super) fn acme(
         section.fault("agree_to_terms", &format!("is false; {terms}"));
     }
     let contact = section.text("contact", "write an address such as \"ops@example.com\"", |text| {
-        let problem = || format!("{text:?} is not an e-mail address; write such as \"ops@example.com\"");
+        let problem = || format!("{text:?} is not an e-mail address; write one such as \"ops@example.com\"");
         Email::parse(text).map(|email| email.as_str().to_owned()).ok_or_else(problem)
     });
     let external_account_id = section.text("external_account_id", "write the key identifier (EAB kid)", |text| {
@@ -114,6 +114,6 @@ fn bare(host: &str) -> String {
 }
 
 fn directory(text: &str) -> Result<String, String> {
-    let problem = || format!("{text:?} is not an https URL; write such as {LETS_ENCRYPT:?}");
+    let problem = || format!("{text:?} is not an https URL; write one such as {LETS_ENCRYPT:?}");
     Url::parse(text).ok().filter(|url| url.scheme() == "https").map(|_| text.to_owned()).ok_or_else(problem)
 }
