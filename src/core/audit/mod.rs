@@ -228,7 +228,7 @@ impl AuditLog {
         let mut written = self.written.subscribe();
         let stored = written.wait_for(|written| *written >= number);
         if tokio::time::timeout(PENDING_TIMEOUT, stored).await.is_err() {
-            tracing::debug!("a page of the audit trail does not wait for the store");
+            tracing::debug!("the store did not write the queued audit records in time for a page");
         }
     }
 }
