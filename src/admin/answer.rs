@@ -156,6 +156,7 @@ pub struct Rotation {
     pub fault: Option<String>,
 }
 
+/// Answer to a reload of the configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reloaded {
     pub config: PathBuf,
@@ -163,6 +164,7 @@ pub struct Reloaded {
     pub changed: Vec<String>,
 }
 
+/// Answer to `sealgate backup`: a verified copy of the store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BackupMade {
     pub(super) directory: PathBuf,
@@ -392,6 +394,7 @@ pub struct InitialToken {
     pub(super) initial_access_token: ShownSecret,
 }
 
+/// Signing keys with their times, and the state of the automatic rotation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KeysAnswer {
     pub keys: Vec<KeyAnswer>,

@@ -192,6 +192,7 @@ pub struct Finished<'a> {
     pub trace: Option<u128>,
 }
 
+/// Origin of a response, for the access log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnsweredBy {
     /// The edge, for example because the request is malformed or its upstream is down.

@@ -35,6 +35,7 @@ pub const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase
     MonitoringService { health, phase, probe }
 }
 
+/// HTTP service of `admin.listen`, without TLS.
 pub struct MonitoringService {
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,

@@ -23,6 +23,7 @@ const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 /// Length of the start of a status line, `HTTP/1.1 200`, in bytes.
 const STATUS_END: usize = 12;
 
+/// Test request of the server to itself, through every public listener.
 pub struct Probe {
     connectors: Vec<LoopbackConnector>,
     health: Arc<dyn Health>,

@@ -33,6 +33,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 
+/// Client for which a request is explained.
 #[derive(Debug, Clone)]
 pub enum Asker {
     /// A client without credentials.

@@ -32,6 +32,7 @@ pub struct HomePage<'a> {
     pub offers_passkey: bool,
 }
 
+/// Application in the list on the home page.
 #[derive(Debug, Clone)]
 pub struct HomeApp<'a> {
     pub address: String,

@@ -37,6 +37,7 @@ impl Named {
     }
 }
 
+/// Account page with the recent events of the user.
 #[derive(Template)]
 #[template(path = "account/activity.html")]
 pub struct ActivityPage<'a> {

@@ -266,6 +266,7 @@ impl Inside<'_> {
     }
 }
 
+/// Parts that every page has: language, name and icon of the operator, and addresses.
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
     pub(super) t: Words,

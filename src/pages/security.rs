@@ -40,6 +40,7 @@ pub struct FactorLine<'a> {
     pub last_used_at: Option<UnixTime>,
 }
 
+/// Kind of a factor in the list of factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactorLineKind {
     App,

@@ -15,6 +15,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> UnixTime;
 }
 
+/// The machine's clock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 

@@ -26,6 +26,7 @@ use sealgate_system::trace::{OpenSpan, SpanDescription, SpanKind, Trace, integer
 /// length never waits in Pingora's queue.
 const BUFFERED_BODY: u64 = 8 * 1024;
 
+/// State of one request and its response.
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of the exchange")]
 pub struct Exchange {
     /// Snapshot at the start of the request. A later reload does not change it.

@@ -20,6 +20,7 @@ pub use users::{
     UserInvitation, UserLine, UserPage, UsersPage,
 };
 
+/// Page of the signing keys.
 #[derive(Template)]
 #[template(path = "console/keys.html")]
 pub struct KeysPage<'a> {
@@ -73,6 +74,7 @@ pub struct AppLine<'a> {
     pub servers: Vec<(String, Option<bool>)>,
 }
 
+/// Page with the provider's addresses and the rate limits.
 #[derive(Template)]
 #[template(path = "console/settings.html")]
 pub struct SettingsPage<'a> {
@@ -90,6 +92,7 @@ pub struct SettingsPage<'a> {
     pub window_minutes: u64,
 }
 
+/// Rate limit of one endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitLine<'a> {
     /// Paths that the limit applies to. `None` for all other paths.

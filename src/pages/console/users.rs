@@ -13,6 +13,7 @@ use sealgate_domain::session::Session;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User};
 
+/// Page with the list of users.
 #[derive(Template)]
 #[template(path = "console/users.html")]
 pub struct UsersPage<'a> {
@@ -27,6 +28,7 @@ pub struct UsersPage<'a> {
     pub next: Option<&'a str>,
 }
 
+/// User in the list of users.
 #[derive(Debug, Clone)]
 pub struct UserLine {
     pub user: User,
