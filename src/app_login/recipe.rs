@@ -252,7 +252,8 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Parses a value of a key that serde sees as any value, so that errors name the key.
+/// Parses the value of a key. The recipe's type has this key as any TOML value, so that an error
+/// can name the key.
 fn typed<T: for<'de> Deserialize<'de>>(key: &str, value: Value) -> Result<T, String> {
     value.try_into().map_err(|error: toml::de::Error| format!("{key}: {}", one_line(error.message())))
 }

@@ -179,7 +179,7 @@ fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -
     })
 }
 
-/// Returns the name of a key's field, which has no suffix for the unit.
+/// Returns the name of the field for a key: the key without a suffix for the unit.
 fn field(key: &str) -> &str {
     let seconds = key.strip_suffix("_seconds");
     seconds.or_else(|| key.strip_suffix("_days")).unwrap_or(key)

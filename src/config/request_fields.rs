@@ -20,7 +20,7 @@ const ORIGIN_PREFIXES: &[&str] = &[
     // User, client address and requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
     // `-Client-Cert`, `-Tls-Client-Cert` and so on.
     "x-forwarded-",
-    // Request as received by a proxy that changed it.
+    // Original values of a request that a proxy in front has changed.
     "x-original-",
     "x-rewrite-",
     "x-envoy-",

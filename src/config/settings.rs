@@ -325,7 +325,7 @@ pub struct PostgresConfig {
 pub enum Durability {
     /// A synchronous standby: each commit waits for it.
     Standby,
-    /// The storage below the database, as in a managed service.
+    /// Replicated storage below the database, as in a managed service.
     External,
 }
 
@@ -424,11 +424,11 @@ pub struct RateLimits {
 /// `[login]`: limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
-    /// Maximum number of failed attempts per account at once. This number is available again after
-    /// each `window`.
+    /// Number of failed attempts per account after which further attempts must wait. This number of
+    /// failures is forgotten per `window`.
     pub failures_per_account: u32,
-    /// Maximum number of failed attempts per client address at once. This number is available again
-    /// after each `window`.
+    /// Number of failed attempts per client address after which further attempts must wait. This
+    /// number of failures is forgotten per `window`.
     pub failures_per_address: u32,
     /// Time in which the maximum number of failures is restored.
     pub window: Duration,
@@ -454,7 +454,7 @@ pub struct Registration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum RegistrationMode {
     Off,
-    /// Only with an initial access token (RFC 7591 §3).
+    /// Only clients with an initial access token may register (RFC 7591 §3).
     Token,
     Open,
 }

@@ -40,16 +40,13 @@ const MAX_ANSWER: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailKind {
-    /// Request to reset the password of an account, which may not exist. The request itself is not
-    /// sent.
+    /// Queued request for a password reset. It is never sent: when the queue is processed, the
+    /// account is read, and an e-mail of another kind replaces the request.
     ///
-    /// The account is read when the queue is processed, so that the HTTP request takes the same
-    /// time for all addresses.
+    /// So the HTTP request takes the same time for all addresses, with or without an account.
     ResetWanted,
-    /// Request to verify an address, which may belong to another account. The request itself is not
-    /// sent.
-    ///
-    /// The account is read when the queue is processed, as for `ResetWanted`.
+    /// Queued request to verify an address, which may belong to another account. It is never sent,
+    /// as `ResetWanted`.
     AddressWanted,
     Reset,
     PasskeysOnly,
@@ -360,9 +357,9 @@ impl WaitingMail {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
-    /// It expired before a mail server accepted it.
+    /// The e-mail expired before a mail server accepted it.
     Expired,
-    /// The mail server rejected it permanently.
+    /// The mail server rejected the e-mail permanently.
     Refused,
     /// The message cannot be built: mail servers do not accept its address, or decryption failed.
     Unsendable,

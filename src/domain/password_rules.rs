@@ -41,10 +41,10 @@ pub enum PasswordFault {
     /// More than [`MAX_PASSWORD_LENGTH`] bytes.
     #[error("a password has at most {MAX_PASSWORD_LENGTH} bytes")]
     TooLong,
-    /// It contains a name of the user.
+    /// The password contains a name of the user.
     #[error("the password contains the user's name, username or e-mail address; choose another")]
     Personal,
-    /// It is a common password.
+    /// The password is common or easy to guess.
     #[error(
         "the password is easy to guess (common, keys in a row, or repeated characters); choose a few unrelated words"
     )]

@@ -42,10 +42,10 @@ pub enum EndSign {
 /// State of a session at an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
-    /// It has not ended, or the application does not tell.
+    /// The session has not ended, or the application does not tell.
     Open,
-    /// It had ended, and the user is signed in again.
+    /// The session had ended, and the user is signed in again.
     Renewed,
-    /// It has ended, and the user cannot be signed in.
+    /// The session has ended, and the user cannot be signed in.
     Ended,
 }

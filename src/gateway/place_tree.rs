@@ -74,7 +74,8 @@ struct Step<'t> {
 
 /// Functions that compare a place with the place that was found for the path.
 pub(super) struct Conditions<'c> {
-    /// Returns whether the place with this number has the same conditions as the found place.
+    /// Returns whether the place with this number has the same conditions as the place of the
+    /// path.
     pub is_same: &'c dyn Fn(usize) -> bool,
     /// Returns whether the place with this number has an exact path, such as that of a script,
     /// whose conditions must also protect longer paths (`/admin.php/x`).

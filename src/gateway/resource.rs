@@ -67,7 +67,7 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
         Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
     let mut wanted = Vec::new();
     if fault.is_none() {
-        // Only a client without a token needs the scopes to request.
+        // The challenge names scopes only for a client without a token.
         wanted = match rule {
             Some(rule) => scopes(std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),

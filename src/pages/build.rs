@@ -110,7 +110,7 @@ fn read(language: &str, text: &str, faults: &mut Vec<String>) -> BTreeMap<String
                 }
             }
             Entry::Message(Message { id, .. }) => {
-                fault(id.name, "has no text, or has attributes, which are not supported")
+                fault(id.name, "has no text, or has attributes, which are not supported");
             }
             Entry::Term(term) => fault(term.id.name, "is a term, which is not supported"),
             _ => {}

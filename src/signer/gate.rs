@@ -247,7 +247,7 @@ impl Gate {
             state.alone = false;
             return None;
         }
-        // The watchdog must count neither the wait above nor the allowed time.
+        // The time that the watchdog measures starts after the wait above and the allowed time.
         state.supervisor = Some(Instant::now() + allowed);
         drop(state);
         Some(Supervising { gate: self })

@@ -29,8 +29,9 @@ pub(super) struct Module {
 /// Part of the process that called `C_Initialize` first. Only that part may call `C_Finalize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Initialized {
+    /// This code.
     Here,
-    /// Another part of this process, which may still use the module.
+    /// Other code in this process, which may still use the module.
     Elsewhere,
 }
 

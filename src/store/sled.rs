@@ -279,6 +279,7 @@ impl Default for Options {
 /// Process that verifies a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyVerifier {
+    /// The current process.
     Here,
     /// A separate process that runs this program.
     Apart,

@@ -742,8 +742,8 @@ impl ProxyHttp for Proxy {
             let mut response = unanswered(session, status, exchange).await.unwrap_or_else(|| {
                 refusal(status, why(error), &session.req_header().headers, &exchange.origin.request_id)
             });
-            // These fields include CORS fields. Without them, a page of another origin could not
-            // read the error.
+            // Add the headers of the decision, which include CORS headers. Without them, a page of
+            // another origin could not read the error.
             if let Some(forward) = &exchange.forward {
                 let changes = &forward.rewrite.answer;
                 response.headers_mut().extend(changes.set.iter().chain(&changes.append).cloned());

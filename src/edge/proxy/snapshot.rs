@@ -54,9 +54,9 @@ impl Snapshot {
 
     /// Creates the snapshot for these applications.
     ///
-    /// An application that is unchanged since `before` keeps its upstreams. Others copy the known
-    /// addresses and the health of the same names and servers. Reads certificates, but resolves no
-    /// names.
+    /// An application that is unchanged since `before` keeps its upstreams. A new or changed
+    /// application takes over the known addresses of names and the health of servers that `before`
+    /// has too. Reads certificates, but resolves no names.
     ///
     /// # Errors
     /// One line for each upstream that cannot be used.

@@ -469,8 +469,8 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }
 
-/// Adds the cookie that stores the requested page. The page of a form is not stored, because it
-/// shows the form only once.
+/// Adds the cookie that stores the page to which the sign-in leads. For a stored form, there is no
+/// cookie, because its page can be shown only once.
 fn with_last_page(
     ctx: &AppRequest<'_>,
     answer: Response,

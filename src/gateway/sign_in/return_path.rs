@@ -19,7 +19,8 @@ use crate::path::CanonicalPath;
 use sealgate_core::web::cookie;
 use sealgate_domain::time::UnixTime;
 
-/// Maximum length of a return path, in bytes. Clients without credentials create them.
+/// Maximum length of a return path, in bytes. Return paths are stored for clients without
+/// credentials.
 const MAX_RETURN_PATH_BYTES: usize = 8192;
 
 /// Prefix of Sealgate's own paths on every application's host.

@@ -24,7 +24,7 @@ pub(super) enum Step {
 pub(super) enum Blame {
     /// Sealgate or its configuration. No message can be sent until the operator fixes the cause.
     Us,
-    /// This message or its recipient. A retry would be refused too.
+    /// The server refuses this message or its recipient. It would refuse a retry too.
     Mail,
     /// A temporary failure. A retry may succeed.
     Nobody,

@@ -100,7 +100,7 @@ async fn check_password<'u>(
     user: Option<&'u User>,
     password: SecretString,
 ) -> Result<Option<&'u User>, Failure> {
-    // Without an enabled account, the same work is done on a dummy hash that no password matches.
+    // Without an enabled account, the same work is done with a dummy hash that no password matches.
     let user = user.filter(|user| user.is_enabled());
     let hash = user.and_then(|user| user.password.as_ref());
     let right = ctx.sealgate.passwords.verify(queue, hash, password).await?;

@@ -61,7 +61,7 @@ pub(super) const APPLY: &str = "WITH \
      SELECT coalesce(array_agg(operation), '{}') FROM refused";
 /// Reads the row of a batch. The statement is an update, so that its result waits for the standby.
 ///
-/// Otherwise the result could be a commit that no standby has, after a restart of the primary or a
+/// Otherwise it could report a commit that no standby has, after a restart of the primary or a
 /// cancelled wait.
 pub(super) const LOOK_UP: &str =
     "UPDATE batch SET refused = refused WHERE writer = $1 AND number = $2 RETURNING refused";

@@ -302,7 +302,8 @@ impl HeartbeatTask {
 
     async fn connect(&mut self) -> Result<BeatLink, PostgresFault> {
         let link = connect(&self.servers, self.durability).await?;
-        // After a change of the server, equal counters may result from different increments.
+        // Another server may have the same counters after different increments, so they are not
+        // comparable.
         let server = (link.server.clone(), link.timeline);
         if self.last_server != server {
             self.last_counters.clear();

@@ -167,9 +167,10 @@ impl Records {
         if writes.len() == 1
             && let Some((key, value)) = writes.pop()
         {
-            // A single write is atomic in itself. It takes one disk barrier, whereas a batch takes
-            // two. sled's log keeps the order. If the write survives a crash, so does the state. If
-            // only the state survives, it describes the previous content.
+            // A single write is atomic without a batch, and takes one disk barrier instead of two.
+            // sled's log keeps the order: after a crash, the tree has the state if it has the
+            // write. If it has only the state, a start still accepts the previous content, which
+            // the state also describes.
             self.tree.insert(own_key("state"), state.to_bytes()).map_err(unwritable)?;
             match value {
                 Some(value) => self.tree.insert(key, value),

@@ -30,7 +30,7 @@ pub struct ClientDefinition<'a> {
 pub enum DefineOutcome {
     /// The stored clients equal their definitions.
     Defined(ClientsDefined),
-    /// These clients were registered otherwise and are not adopted. Nothing was written.
+    /// These clients were registered in another way and are not adopted. Nothing was written.
     Taken(Vec<ClientId>),
 }
 
