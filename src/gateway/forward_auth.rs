@@ -252,7 +252,8 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeade
     for name in ALWAYS_EMPTY.into_iter().filter(|name| !named.clone().any(|named| named == name)) {
         answer = answer.and(name, empty());
     }
-    // A proxy that copies this header to the application's request removes the password.
+    // The password header is returned empty, so that a proxy that copies it removes the password
+    // from the application's request.
     if let Some(name) = told.and_then(|identity| identity.app_password_header.clone()) {
         answer = answer.and(name, empty());
     }

@@ -55,8 +55,8 @@ impl KeyReport {
     pub fn faults(&self, require_local: bool) -> Vec<String> {
         let mut faults = protection_faults(|kind| self.stated(kind), require_local);
         faults.extend(attribute_faults(&[
-            // A key that decrypts and signs would let a client with access to only one of the
-            // operations obtain the result of the other.
+            // RSA signing and decryption are the same operation. A key with both uses would let a
+            // client that may decrypt also sign.
             ("CKA_DECRYPT", self.can_decrypt, false),
             // This attribute is optional. A token that does not report it cannot unwrap.
             ("CKA_UNWRAP", self.can_unwrap.or(Some(false)), false),

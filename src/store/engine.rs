@@ -332,8 +332,8 @@ pub trait Engine: Send + Sync {
     /// Returns the time until which decisions may be based on the state that this process has read
     /// and cached.
     ///
-    /// No decision uses state that is older than a change that any node acknowledged more than one
-    /// second before. With a single writer, the state is always current.
+    /// One second after any node has acknowledged a change, no decision uses state from before the
+    /// change. With a single writer, the state is always current.
     ///
     /// # Errors
     /// `Stale`.

@@ -330,7 +330,8 @@ fn h2_options(server: &ServerConfig) -> H2Options {
     // Maximum unread request data, for each stream and for all bodies of a connection together.
     h2.initial_window_size(H2_WINDOW);
     h2.initial_connection_window_size(H2_WINDOW);
-    // Maximum buffered response data for a slow reader, independent of the reader's windows.
+    // Maximum response data that is buffered for a client that reads slowly. The windows that the
+    // client announces do not change it.
     h2.max_send_buffer_size(H2_SEND_BUFFER);
     // Disconnects a client that opens and resets streams in quick succession (CVE-2023-44487).
     h2.max_pending_accept_reset_streams(20);

@@ -184,8 +184,8 @@ impl RequestContext<'_> {
     /// Charges the sender's IPv6 /48 in addition to its /64, because one subscriber may control a
     /// whole /48.
     ///
-    /// The /48 has ten times the limit of a /64. For sign-ins to applications it has only twice the
-    /// limit, which already suits a whole office.
+    /// The limit of the /48 is ten times that of a /64. For sign-ins to applications it is only
+    /// twice as high, because the limit of a /64 is already sufficient for a whole office.
     pub async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };

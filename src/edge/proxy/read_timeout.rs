@@ -85,8 +85,8 @@ impl ReadTimeout {
             }
             let now = Instant::now();
             if current.until <= now {
-                // If bytes of the upstream are waiting, the exchange waits for a slow client
-                // instead.
+                // If bytes of the upstream are waiting to be read, the upstream is not silent: the
+                // exchange waits for a slow client.
                 if let Some(connection) =
                     Handle::from_descriptor(current.descriptor).filter(|connection| !connection.has_bytes())
                 {
