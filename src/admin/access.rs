@@ -8,12 +8,13 @@ use crate::answer::{
 };
 use crate::command::{AppPasswordCommand, ConsentCommand, GrantCommand, GrantsOf, SessionCommand, SessionsOf};
 use crate::directory::{CommandError, Directory, PAGE};
+use crate::open_accesses;
 use crate::users;
 use crate::users::UserRef;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::{EndReason, GrantId};
-use sealgate_domain::session::SessionId;
+use sealgate_domain::session::{AppSession, SessionId};
 use sealgate_store::GrantFilter;
 
 /// Error for a request without a filter, which the command line does not send.
@@ -101,6 +102,9 @@ async fn revoke_of_user(directory: &Directory<'_>, user: &UserRef) -> Result<Ans
 }
 
 async fn revoke_session(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
+    if let Some(session) = directory.store.app_session(id).await?.map(|loaded| loaded.value) {
+        return revoke_app_session(directory, &session).await;
+    }
     let subject = directory.store.session(id).await?.and_then(|loaded| loaded.value.current().map(|one| one.subject));
     if !directory.store.end_session(id).await? {
         return Err(CommandError::Absent(format!("no session has the ID {id}")));
@@ -108,6 +112,14 @@ async fn revoke_session(directory: &Directory<'_>, id: SessionId) -> Result<Answ
     let event = directory.event(AuditKind::SessionsEnded).in_session(id);
     directory.record(subject.into_iter().fold(event, AuditEvent::for_subject)).await;
     Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
+}
+
+async fn revoke_app_session(directory: &Directory<'_>, session: &AppSession) -> Result<Answer, CommandError> {
+    open_accesses::end_app_session(directory.store, session.subject, session.id).await?;
+    let event = directory.event(AuditKind::SessionsEnded).for_subject(session.subject).in_app(&session.app);
+    directory.record(event.in_session(session.parent)).await;
+    let (sid, app) = (Some(session.id), Some(session.app.clone()));
+    Ok(EndedAnswer { sid, app, sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
 
 pub(super) async fn grants(directory: &Directory<'_>, command: GrantCommand) -> Result<Answer, CommandError> {

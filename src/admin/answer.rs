@@ -28,6 +28,7 @@ use sealgate_domain::grant::{Grant, GrantId};
 use sealgate_domain::key_ring::{KeyLife, KeyState};
 use sealgate_domain::language::Language;
 use sealgate_domain::mail::{DeadMail, DeadReason, MailId, MailKind, SentMail, WaitingMail};
+use sealgate_domain::open_access::OpenAccess;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
@@ -460,6 +461,7 @@ pub enum Rows {
     AppPasswords(Vec<AppPasswordAnswer>),
     AppLogins(Vec<AppLoginAnswer>),
     Factors(Vec<FactorAnswer>),
+    OpenAccesses(Vec<OpenAccess>),
     Mails(Vec<MailAnswer>),
     Events(Vec<EventAnswer>),
 }

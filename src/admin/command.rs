@@ -201,6 +201,8 @@ pub enum UserCommand {
     Delete(UserToRevoke),
     /// Revoke all sessions and tokens of a user
     Revoke(UserToRevoke),
+    /// List a user's open accesses: sessions, clients, application passwords and stored sign-in data
+    ListAccesses(UserRef),
     /// List a user's two-factor methods and passkeys
     ListFactors(UserRef),
     /// Remove a user's two-factor methods and print a link to set up a new one
@@ -355,11 +357,11 @@ pub enum SessionCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// Revoke one session; its tokens stay valid
+    /// Revoke one session, of a browser or at an application; its tokens stay valid
     ///
     /// `user revoke` revokes tokens too.
     Revoke {
-        /// Session ID (see `sealgate session list`)
+        /// Session ID (see `sealgate session list`, or `sealgate user list-accesses` for sessions at applications)
         #[arg(value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
         sid: SessionId,
     },

@@ -23,6 +23,7 @@ mod invitations;
 mod keys;
 mod mails;
 mod nodes;
+pub mod open_accesses;
 pub mod socket;
 pub mod user_settings;
 mod users;

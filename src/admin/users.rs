@@ -8,7 +8,7 @@ use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use crate::command::UserCommand;
 use crate::directory::{CommandError, Directory, Mailing, PAGE};
 use crate::user_settings::{NewUser, UserChanges};
-use crate::{bulk_invitation, factors, import, invitations};
+use crate::{bulk_invitation, factors, import, invitations, open_accesses};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::grant::EndReason;
@@ -51,6 +51,11 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         }
         UserCommand::Delete(ending) => delete(directory, &ending.user).await,
         UserCommand::Revoke(ending) => revoke(directory, &ending.user).await,
+        UserCommand::ListAccesses(user) => {
+            let (sub, now) = (find(directory, &user).await?.sub, directory.clock.now());
+            let found = open_accesses::of_user(directory.store, directory.apps, sub, now).await?;
+            Ok(ListPage::answer(Rows::OpenAccesses(found), None::<String>))
+        }
         UserCommand::ListFactors(user) => factors::list(directory, &user).await,
         UserCommand::ResetFactors(user) => factors::reset(directory, &user).await,
         UserCommand::UnblockFactors(user) => factors::unblock(directory, &user).await,

@@ -147,6 +147,9 @@ fn rows(
 /// Returns the columns of a list.
 fn columns(command: &Command) -> &'static [&'static str] {
     match command {
+        Command::User(UserCommand::ListAccesses(_)) => {
+            &["kind", "id", "target", "name", "created_at", "last_used_at", "address", "user_agent"]
+        }
         Command::User(UserCommand::ListFactors(_)) => &["kind", "name", "added", "last_used", "left", "blocked"],
         Command::AppLogin(_) => &["app", "username", "changed_at", "refused"],
         Command::User(_) => &["sub", "email", "username", "name", "state", "roles", "invitation"],

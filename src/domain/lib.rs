@@ -27,6 +27,7 @@ pub mod limiter;
 pub mod mail;
 pub mod mail_address;
 pub mod oauth;
+pub mod open_access;
 pub mod pace;
 pub mod password_rules;
 pub mod pending_registration;

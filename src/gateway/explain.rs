@@ -241,6 +241,7 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
             Credential::Browser(Arc::new(SignedIn {
                 user: user.as_ref().clone(),
                 session: SessionId::from_bytes([0; 16]),
+                app_session: None,
                 steps: steps_of(level.unwrap_or(policy.level), now),
                 // A user with a second factor always uses it in a sign-in. So a sign-in at level 1
                 // implies a user without a second factor.

@@ -62,6 +62,8 @@ pub(super) struct Program {
 pub(super) struct SignedIn {
     pub user: User,
     pub session: SessionId,
+    /// Session at the application. `None` on the issuer's host, where the application uses `session`.
+    pub app_session: Option<SessionId>,
     /// Authentication steps that the session cookie proves.
     pub steps: AuthenticationSteps,
     /// Level that `[factors]` requires of each sign-in of the user. The account pages also accept
@@ -446,7 +448,7 @@ mod tests {
             steps.add(AuthenticationStep { method: *method, at, factor: None });
         }
         let session = SessionId::from_bytes([7; 16]);
-        Credential::Browser(Arc::new(SignedIn { user: anna(), session, steps, required }))
+        Credential::Browser(Arc::new(SignedIn { user: anna(), session, app_session: None, steps, required }))
     }
 
     /// Returns the credential of a browser that signed in one hour ago.

@@ -27,6 +27,8 @@ use sealgate_store::{Loaded, StoreError};
 pub(super) struct SessionSignIn {
     pub user: User,
     pub parent: Session,
+    /// Session at the application. `None` if the cookie is that of `parent`.
+    pub own: Option<SessionId>,
     /// Authentication steps that the cookie proves.
     pub steps: AuthenticationSteps,
     /// Level that `[factors]` requires of each sign-in of the user.
@@ -74,7 +76,8 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
     let (steps, required) = (sign_in.steps.clone(), ctx.level_in_force(&user).await?);
     let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
     let until = own.iter().map(|own| own.expires_at).fold(parent.expires_at.min(idle), UnixTime::min);
-    Ok(Some(SessionSignIn { user, parent, steps, required, until }))
+    let own = own.map(|own| own.id);
+    Ok(Some(SessionSignIn { user, parent, own, steps, required, until }))
 }
 
 /// Returns the application's session of a cookie. Does not check the provider's session.
@@ -190,10 +193,10 @@ impl SessionCache {
             self.0.remove(&key);
             return Ok(None);
         };
-        let SessionSignIn { user, parent, steps, required, until } = found;
+        let SessionSignIn { user, parent, own, steps, required, until } = found;
         let known = Arc::new(CachedSession {
             access_counter: before.get(user.sub),
-            signed_in: Arc::new(SignedIn { user, session: parent.id, steps, required }),
+            signed_in: Arc::new(SignedIn { user, session: parent.id, app_session: own, steps, required }),
             last_seen_at: parent.last_seen_at,
             until: until.min(ctx.now.plus(MAX_ENTRY_AGE)),
         });

@@ -1,22 +1,19 @@
 //! Account pages: data that users can see and change themselves.
 
 use askama::Template;
-use askama::filters::Safe;
 
 use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
-use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
-use sealgate_domain::client::ClientId;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::open_access::{AccessKind, OpenAccess};
 use sealgate_domain::password_rules::PasswordFault;
-use sealgate_domain::scope::Scope;
-use sealgate_domain::session::{Session, SessionId, SignIn};
-use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Subject, User};
+use sealgate_domain::session::SessionId;
+use sealgate_domain::user::User;
 
-use super::device;
 use super::inside::{Inside, MenuEntry};
+use super::open_access::AccessTable;
 use super::security::FactorLine;
-use super::words::{Markup, Words, escaped};
+use super::words::Markup;
 use crate::inside::initial;
 use crate::language::Wait;
 
@@ -172,63 +169,25 @@ impl PasswordPage<'_> {
     }
 }
 
-/// Page of the user's sessions, and of credentials that stay valid without a session.
+/// Page of the user's open accesses, and of factors that were added recently.
 ///
-/// The form of the sessions sends `csrf`, and `session` or `others=yes`. The forms of the
-/// credentials are the same as on the pages that list the credentials.
+/// The form of the accesses sends `csrf`, and `end` with an access, `others=yes` or `everything=yes`. The form of the factors is the same as on the page that lists the factors.
 #[derive(Template)]
 #[template(path = "account/sessions.html")]
 pub struct SessionsPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    /// Subject of the signed-in user.
-    pub subject: Subject,
-    pub own: SessionId,
-    /// Sessions of the user, the current one first.
-    pub sessions: &'a [Session],
-    /// App passwords that were created recently, with the titles of their applications.
-    pub new_passwords: &'a [(&'a AppPassword, &'a str)],
-    /// Token of the form that revokes an app password.
-    pub passwords_csrf: &'a str,
+    /// Session of this browser.
+    pub own: Option<SessionId>,
+    /// Open accesses, those of this browser first.
+    pub accesses: AccessTable<'a>,
+    /// Whether the user is signed in in other browsers.
+    pub is_elsewhere: bool,
     /// Factors that were added recently.
     pub new_factors: &'a [FactorLine<'a>],
     /// Token of the form that removes a factor.
     pub factors_csrf: &'a str,
     pub switch_account: &'a str,
-}
-
-impl Words {
-    /// Returns the device of a session.
-    pub(super) fn device_of(self, session: &Session) -> Markup {
-        match (device::browser(&session.user_agent), device::system(&session.user_agent)) {
-            (Some(browser), Some(system)) => self.device(browser, system),
-            (Some(only), None) | (None, Some(only)) => escaped(only),
-            (None, None) => self.device_unknown(),
-        }
-    }
-
-    /// Returns when and from which address the user signed in.
-    pub(super) fn signed_in(self, session: &Session, subject: &Subject) -> Markup {
-        let at = session.sign_in_of(*subject).map_or(session.created_at, SignIn::at);
-        self.sessions_signed_in(session.address.to_string(), self.moment(&at))
-    }
-
-    /// Returns the authentication methods of the sign-in.
-    pub(super) fn signed_in_with(self, session: &Session, subject: &Subject) -> Option<Markup> {
-        let steps = session.sign_in_of(*subject)?.steps.all();
-        let methods: Vec<_> = steps.iter().map(|step| self.method(step.method).0).collect();
-        (!methods.is_empty()).then(|| self.sessions_signed_in_with(Safe(methods.join(", "))))
-    }
-
-    fn method(self, method: AuthenticationMethod) -> Markup {
-        match method {
-            AuthenticationMethod::Password => self.method_password(),
-            AuthenticationMethod::Totp => self.factor_kind_app(),
-            AuthenticationMethod::RecoveryCode => self.method_recovery(),
-            AuthenticationMethod::SecurityKey => self.factor_kind_security_key(),
-            AuthenticationMethod::Passkey => self.factor_kind_passkey(),
-        }
-    }
 }
 
 /// Page of the applications that the user has granted access to. Its forms send `csrf` and
@@ -238,17 +197,8 @@ impl Words {
 pub struct ApplicationsPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    pub applications: &'a [Application],
-}
-
-/// Client with its granted scope and the time of the grant.
-#[derive(Debug, Clone)]
-pub struct Application {
-    /// Client id. The form sends it as `client`.
-    pub client: ClientId,
-    pub name: String,
-    pub scope: Scope,
-    pub since: UnixTime,
+    /// Accesses of clients, with their permissions.
+    pub applications: &'a [OpenAccess],
 }
 
 /// Page of the user's application passwords.

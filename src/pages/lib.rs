@@ -19,6 +19,7 @@ mod inside;
 mod language;
 mod mail;
 pub mod mailer;
+mod open_access;
 mod problem;
 pub mod qr_code;
 mod reset;
@@ -33,9 +34,9 @@ use sealgate_config::Language;
 use words::Words;
 
 pub use account::{
-    AppLoginFault, AppLoginForm, AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, Application,
-    ApplicationsPage, HomeApp, HomeAppLogin, HomePage, NewAppPassword, PasswordPage, PasswordProblem, ProfileField,
-    ProfilePage, SessionsPage,
+    AppLoginFault, AppLoginForm, AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, ApplicationsPage,
+    HomeApp, HomeAppLogin, HomePage, NewAppPassword, PasswordPage, PasswordProblem, ProfileField, ProfilePage,
+    SessionsPage,
 };
 pub use address::{
     AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,
@@ -55,6 +56,7 @@ pub use inside::{ConsoleRole, Done, Inside};
 pub use language::language_from_tag;
 pub use language::language_tag;
 pub use mail::MailView;
+pub use open_access::AccessTable;
 pub use problem::{
     AppLoginPage, AppLoginProblem, ErrorPage, ForbiddenPage, KeptFormPage, LinkTarget, PageLink, Problem,
     SendAgainPage, WeakSignInPage,

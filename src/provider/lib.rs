@@ -5,6 +5,7 @@
 //! before the endpoint runs. Limits by client or token are charged by the endpoint with
 //! [`RequestContext::charge`], once the client is identified.
 
+mod accesses;
 mod account;
 mod console;
 mod links;

@@ -27,9 +27,6 @@ use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
 use sealgate_store::{Loaded, Revocation, Store};
 
-/// Maximum number of sessions that a page shows. The button that ends them all has no such limit.
-const MAX_SESSIONS: usize = 50;
-
 /// Signed-in user with their session.
 pub(super) struct Visitor {
     pub(super) session: Loaded<Session>,
@@ -225,13 +222,6 @@ pub(super) fn console_role(
         () if is(Role::Developer, &console.developers) => Some(ConsoleRole::Developer),
         () => None,
     }
-}
-
-/// Returns the live sessions in which the user is signed in.
-pub(super) async fn live_sessions(ctx: &RequestContext<'_>, subject: Subject) -> Result<Vec<Session>, Failure> {
-    let mut sessions = ctx.sealgate.store.sessions_of_user(subject, None, MAX_SESSIONS).await?.sessions;
-    sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(subject).is_some());
-    Ok(sessions)
 }
 
 /// Returns the address of a page that shows a confirmation.

@@ -21,7 +21,7 @@ use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::grant::Grant;
 use sealgate_domain::oauth::next_step::Interaction;
 use sealgate_domain::secret::base64url;
-use sealgate_domain::session::Session;
+use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::time::UnixTime;
 
 /// Time after which an unreadable record is read again.
@@ -390,6 +390,9 @@ fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>
     } else if is(Table::Session) {
         let session = record::decode::<Session>(record, bytes)?.value;
         (session.expires_at, sessions::entries(&session).collect())
+    } else if is(Table::AppSession) {
+        let session = record::decode::<AppSession>(record, bytes)?.value;
+        (session.expires_at, vec![sessions::app_session_entry(&session)])
     } else if is(Table::Interaction) {
         let loaded = record::decode::<Interaction>(record, bytes)?;
         let entry = pending_entry(loaded.key(), &loaded.value);

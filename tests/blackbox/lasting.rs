@@ -63,8 +63,17 @@ pub(crate) async fn websocket(instance: &Instance, browser: &Browser) -> reqwest
 }
 
 fn upgrade(instance: &Instance, browser: &Browser) -> RequestBuilder {
-    let request = browser.client().get(instance.app_url("/ws")).header("Connection", "Upgrade");
-    let request = request.header("Upgrade", "websocket").header("Origin", instance.app_url("").as_str());
+    upgrade_at(&instance.app_url(""), browser)
+}
+
+/// Opens a WebSocket at the application with this origin.
+pub(crate) async fn websocket_at(origin: &str, browser: &Browser) -> reqwest::Upgraded {
+    handshaken(upgrade_at(origin, browser)).await
+}
+
+fn upgrade_at(origin: &str, browser: &Browser) -> RequestBuilder {
+    let request = browser.client().get(format!("{origin}/ws")).header("Connection", "Upgrade");
+    let request = request.header("Upgrade", "websocket").header("Origin", origin);
     request.header("Sec-WebSocket-Version", "13").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
 }
 
@@ -143,8 +152,8 @@ async fn on_account_page(browser: &Browser, instance: &Instance, fields: &[(&str
 }
 
 /// Creates an application password for Anna.
-async fn app_password(browser: &Browser, instance: &Instance, name: &str) -> String {
-    let page = on_account_page(browser, instance, &[("app", "legacy"), ("name", name)]).await;
+pub(crate) async fn app_password(browser: &Browser, instance: &Instance, app: &str, name: &str) -> String {
+    let page = on_account_page(browser, instance, &[("app", app), ("name", name)]).await;
     let (_, rest) = page.split_once("id=\"new-app-password\">").expect("a new one is shown");
     rest.split('<').next().unwrap().to_owned()
 }
@@ -158,8 +167,8 @@ async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &st
     fs::write(instance.config(), format!("{text}\napp_passwords = true\n")).unwrap();
     instance.start();
     let browser = Browser::new(&instance);
-    let other = app_password(&browser, &instance, "stays").await;
-    let revoked = app_password(&browser, &instance, "goes").await;
+    let other = app_password(&browser, &instance, "legacy", "stays").await;
+    let revoked = app_password(&browser, &instance, "legacy", "goes").await;
     let listed = instance.json(&["app-password", "list", "anna@example.test"]);
     let rows = listed["app_passwords"].as_array().unwrap();
     let id = rows.iter().find(|row| row["name"] == "goes").unwrap()["id"].as_str().unwrap().to_owned();

@@ -58,6 +58,7 @@ mod memory;
 mod monitoring;
 mod moving;
 mod older;
+mod open_accesses;
 mod openidconnect;
 mod own_logins;
 mod ready;

@@ -334,6 +334,17 @@ async function takenBack(page, lane, name, adds) {
   await page.waitForSelector("#added");
 }
 
+/// Opens an application, stores a password for a program and one for an application, and shows the
+/// table of all accesses.
+async function everyAccess(page) {
+  await page.goto(`${APP}/`);
+  await post(page, `${ISSUER}/account/app-passwords`, { "#name": "Dizüstündeki git" }, "#app-password-make");
+  const fields = { "#app_username": "gulsah.karaosmanoglu@toplanti.example.test", "#app_password": "parola" };
+  await post(page, `${ISSUER}/account/app-logins?app=notes`, fields, "#app-login-save");
+  await page.goto(`${ISSUER}/account/sessions`);
+  await page.click("summary");
+}
+
 export const STATES = [
   { name: "login", as: "nobody", show: at(authorize()) },
   { name: "login-hint", as: "nobody", show: (page, lane) => page.goto(authorize({ login_hint: first(lane) })) },
@@ -417,7 +428,7 @@ export const STATES = [
     },
   },
   { name: "account-security-key", as: "nobody", show: (page, lane) => fresh(page, lane, `${ISSUER}/account/security/key`) },
-  { name: "account-sessions", as: "first", show: at(`${ISSUER}/account/sessions`) },
+  { name: "account-sessions", as: "first", show: everyAccess },
   { name: "account-applications", as: "first", show: at(`${ISSUER}/account/applications`) },
   { name: "account-app-passwords", as: "first", show: at(`${ISSUER}/account/app-passwords`) },
   {

@@ -631,20 +631,39 @@ export const walksOf = (lane) => [
     },
   },
   {
-    name: "end another session and withdraw an access",
+    name: "end accesses of every kind and withdraw one of a client",
     async go(enter, { browser }) {
       await cookiesOf(browser, lane, [first]);
       const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       await page.goto(`${ISSUER}/account/sessions`);
-      const before = await page.locator(".row").count();
-      await press(page, "button[name=session]");
+      // A browser's own row is the first one. The next browser is ended by its button.
+      const rows = (kind) => `#accesses button[value^="${kind}:"]`;
+      const before = await page.locator(rows("session")).count();
+      await press(page, `#accesses tr:not(:has-text("${words({ en: "This browser", tr: "Bu tarayıcı" })}")) > td > button[value^="session:"]`);
       await page.waitForSelector("[role=status].done");
-      assert.equal(await page.locator(".row").count(), before - 1);
-      await page.goto(`${ISSUER}/account/sessions`);
-      if (before > 2) {
-        await press(page, "#sessions-end-others", "Space");
+      assert.equal(await page.locator(rows("session")).count(), before - 1);
+      // An open application, an application password and sign-in data are ended from the same table.
+      await page.goto(`${APP}/`);
+      await page.goto(`${ISSUER}/account/app-passwords`);
+      await type(page, "#name", "Takvim");
+      await press(page, "#app-password-make");
+      await page.waitForSelector("#new-app-password");
+      await page.goto(`${ISSUER}/account/app-logins?app=notes`);
+      await type(page, "#app_username", "gulsah");
+      await type(page, "#app_password", "parola");
+      await press(page, "#app-login-save");
+      await page.waitForSelector("#app-login-open");
+      for (const kind of ["app_session", "app_password", "app_login"]) {
+        await page.goto(`${ISSUER}/account/sessions`);
+        const shown = await page.locator(rows(kind)).count();
+        assert.ok(shown > 0, kind);
+        await press(page, rows(kind));
         await page.waitForSelector("[role=status].done");
+        await awaits(page, ".done");
+        assert.equal(await page.locator(rows(kind)).count(), shown - 1, kind);
       }
+      await press(page, "#sessions-end-others", "Space");
+      await page.waitForSelector("[role=status].done");
       await page.goto(`${ISSUER}/account/applications`);
       await press(page, "button[name=client][value=reports]");
       await page.waitForSelector("[role=status].done");

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use sealgate_domain::session::{AppSession, SessionCookie, SessionId, SignIn};
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 use sealgate_store::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate_store::memory::MemoryEngine;
 use sealgate_store::postgres::{PostgresSettings, initialise};
@@ -218,4 +220,41 @@ async fn expired_records_are_removed_over_a_network() {
     }
     println!("{records} records in {:?}", started.elapsed());
     assert_eq!(removed, records);
+}
+
+fn app_session(number: u8, parent: SessionId) -> AppSession {
+    let subject = Subject::from_random([7; 16]);
+    let cookie = SessionCookie::new(SessionId::from_bytes([number; 16]), [number; 24]);
+    AppSession {
+        id: cookie.id,
+        cookie: cookie.hash(),
+        app: "wiki".to_owned(),
+        parent,
+        subject,
+        sign_in: SignIn::by_password(subject, NOW),
+        created_at: NOW,
+        expires_at: NOW.plus(Duration::from_mins(1)),
+    }
+}
+
+#[tokio::test]
+async fn sessions_at_applications_leave_no_index_entry() {
+    let engine = Arc::new(MemoryEngine::new());
+    let store = Store::open(Arc::clone(&engine) as Arc<dyn Engine>, 10).await.unwrap();
+    let before = engine.scan(b"", None, 100).await.unwrap().len();
+    let [parent, other] = [8, 9].map(|byte| SessionId::from_bytes([byte; 16]));
+    for session in [app_session(1, parent), app_session(2, parent), app_session(3, other)] {
+        store.begin_app_session(&session).await.unwrap();
+    }
+    let of = async |parent| {
+        let found = store.app_sessions_of(parent, 10).await.unwrap();
+        found.into_iter().map(|session| *session.id.as_bytes()).collect::<Vec<_>>()
+    };
+    assert_eq!((of(parent).await, of(other).await), (vec![[1; 16], [2; 16]], vec![[3; 16]]));
+    assert_eq!(store.app_sessions_of(parent, 1).await.unwrap().len(), 1);
+    store.end_app_session(SessionId::from_bytes([1; 16])).await.unwrap();
+    assert_eq!(of(parent).await, [[2; 16]]);
+    store.sweep(NOW.plus(Duration::from_hours(1)), 100).await.unwrap();
+    assert_eq!((of(parent).await, of(other).await), (vec![], vec![]));
+    assert_eq!(engine.scan(b"", None, 100).await.unwrap().len(), before);
 }

@@ -72,6 +72,7 @@ mod logout;
 mod looks;
 mod names;
 mod notices;
+mod open_accesses;
 mod outbox;
 mod pages;
 mod pkce;

@@ -4,16 +4,17 @@ use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate_domain::client::ClientId;
+use sealgate_domain::open_access::{AccessKind, OpenAccess};
 use sealgate_domain::password_rules::PasswordFault;
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::Sealed;
+use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_domain::username::Username;
 use sealgate_pages::{
-    ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppLoginFault, AppLoginForm, AppLoginLine,
-    AppLoginsPage, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done, EnrolProblem, EnrolStep,
+    AccessTable, ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppLoginFault, AppLoginForm,
+    AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, ApplicationsPage, Done, EnrolProblem, EnrolStep,
     EventLine, FactorLine, FactorLineKind, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage, Inside,
     KeyEnrolment, MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, PasskeySignals,
     PasswordPage, PasswordProblem, ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem,
@@ -171,29 +172,23 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
 
 /// Returns the pages about sessions in every state.
 fn session_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, action, csrf, .. } = sample;
+    let &Sample { account, person, action, csrf, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
-    let sessions = [
-        Sample::session(1, "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0"),
-        Sample::session(2, person),
-    ];
-    let page = |sessions, new_passwords, new_factors| {
-        let (subject, own) = (Sample::sub(), Sample::session(1, "").id);
+    let accesses = sample.accesses();
+    let page = |rows, next, is_elsewhere, new_factors| {
+        let own = Some(SessionId::from_bytes([1; 16]));
         html(&SessionsPage {
             inside: inside(frame, account, None),
             csrf,
-            subject,
             own,
-            sessions,
-            new_passwords,
-            passwords_csrf: csrf,
+            accesses: AccessTable { rows, next },
+            is_elsewhere,
             new_factors,
             factors_csrf: csrf,
             switch_account: action,
         })
     };
-    let (password, _) = AppPassword::new(client, person, AssuranceLevel::One, &[0; 20], BEFORE);
     let factor = FactorLine {
         id: FactorId::from_bytes([1; 16]),
         kind: FactorLineKind::Passkey { synced: true },
@@ -201,9 +196,9 @@ fn session_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         added_at: BEFORE,
         last_used_at: None,
     };
-    add("account-sessions", page(&sessions, &[], &[]));
-    add("account-sessions-one", page(&sessions[..1], &[], &[]));
-    add("account-sessions-credentials", page(&sessions[..1], &[(&password, client)], &[factor]));
+    add("account-sessions", page(&accesses, Some("/account/sessions?after=8"), true, &[]));
+    add("account-sessions-one", page(&accesses[..1], None, false, &[]));
+    add("account-sessions-credentials", page(&accesses[..1], None, false, &[factor]));
     all
 }
 
@@ -268,11 +263,10 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
     let inside = || inside(frame, account, None);
 
     let scope = |values: &[ScopeValue]| -> Scope { values.iter().copied().collect() };
-    let application = |scope| Application {
-        client: ClientId::parse("c1").expect("an id"),
-        name: client.into(),
-        scope,
-        since: BEFORE,
+    let application = |scope| OpenAccess {
+        title: Some(client.into()),
+        scope: Some(scope),
+        ..OpenAccess::new(AccessKind::Client, "c1".to_owned(), BEFORE)
     };
     let all_but_groups = Scope::all().without(ScopeValue::Groups);
     let applications = [application(all_but_groups), application(scope(&[ScopeValue::OpenId]))];

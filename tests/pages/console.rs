@@ -1,7 +1,6 @@
 //! Console pages with sample data.
 
 use sealgate_domain::account_links::InvitationState;
-use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{
@@ -11,7 +10,7 @@ use sealgate_domain::client::{
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
-use sealgate_domain::secret::{Sealed, SecretHash};
+use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::username::Username;
@@ -22,7 +21,7 @@ use sealgate_pages::console::{
     UsersPage,
 };
 use sealgate_pages::{
-    AppLoginFault, AppLoginLine, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind,
+    AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind,
     Frame, Inside, Named, html,
 };
 
@@ -187,30 +186,22 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the page of a user with names and passwords at applications, in every state.
+/// Returns the page of a user with the form for a name and password at an application, in every state.
 fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, String)> {
     let (title, user) = (sample.client, sample.user());
-    let stored = |is_refused| AppCredential {
-        app: "wiki".into(),
-        username: sample.person.into(),
-        password: Sealed::from_bytes(b"a sealed password".to_vec()),
-        changed_at: AT,
-        is_refused,
-    };
-    let (good, refused) = (stored(false), stored(true));
-    let line = |stored| AppLoginLine { app: "wiki", title, takes: true, stored: Some(stored) };
-    let (lines, apps) = ([line(&good), line(&refused)], [("mail", "Mail"), ("wiki", title)]);
-    let page = |lines, apps, fault| {
+    let apps = [("mail", "Mail"), ("wiki", title)];
+    let page = |apps, fault| {
         html(&UserPage {
             inside: inside.clone(),
             csrf: sample.csrf,
             user: &user,
             own: false,
             typed: None,
-            sessions: &[],
+            accesses: AccessTable { rows: &[], next: None },
+            own_session: None,
             factors: UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
             invitation: UserInvitation::default(),
-            app_logins: Some(UserAppLogins { lines, apps, app: "wiki", username: sample.person, fault }),
+            app_logins: Some(UserAppLogins { apps, app: "wiki", username: sample.person, fault }),
             may_send_reset_link: false,
             password: None,
             link: None,
@@ -218,12 +209,10 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
         })
     };
     vec![
-        ("console-user-app-logins", page(&lines, &apps, None)),
-        ("console-user-app-logins-none", page(&[], &apps, None)),
-        ("console-user-app-logins-unavailable", page(&lines, &[], None)),
-        ("console-user-app-logins-username", page(&lines, &apps, Some(AppLoginFault::Username))),
-        ("console-user-app-logins-password", page(&lines, &apps, Some(AppLoginFault::Password))),
-        ("console-user-app-logins-full", page(&lines, &apps, Some(AppLoginFault::Full))),
+        ("console-user-app-logins", page(&apps, None)),
+        ("console-user-app-logins-username", page(&apps, Some(AppLoginFault::Username))),
+        ("console-user-app-logins-password", page(&apps, Some(AppLoginFault::Password))),
+        ("console-user-app-logins-full", page(&apps, Some(AppLoginFault::Full))),
     ]
 }
 
@@ -275,9 +264,9 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-new-wrong", page(&[UserField::Email, UserField::Username, UserField::Name, UserField::Groups]));
     add("console-user-new-taken", page(&[UserField::EmailTaken, UserField::UsernameTaken]));
 
-    let sessions = [Sample::session(1, "curl/8.5.0")];
+    let accesses = sample.accesses();
     let none = UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
-    let page = |user, own, sessions, password, faults| {
+    let page = |user, own, rows, password, faults| {
         let (link, factors, invitation) = (None, none, UserInvitation::default());
         html(&UserPage {
             inside: inside(),
@@ -285,7 +274,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user,
             own,
             typed: None,
-            sessions,
+            accesses: AccessTable { rows, next: None },
+            own_session: None,
             factors,
             invitation,
             app_logins: None,
@@ -308,14 +298,15 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         factor(FactorLineKind::Passkey { synced: true }, None),
     ];
     let factors_page = |factors, own, link| {
-        let (user, sessions, password, faults) = (&user, &[], None, &[]);
+        let (user, rows, password, faults) = (&user, &[], None, &[]);
         html(&UserPage {
             inside: inside(),
             csrf,
             user,
             own,
             typed: None,
-            sessions,
+            accesses: AccessTable { rows, next: None },
+            own_session: None,
             factors,
             invitation: UserInvitation::default(),
             app_logins: None,
@@ -342,7 +333,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user: &user,
             own: false,
             typed: None,
-            sessions: &[],
+            accesses: AccessTable { rows: &[], next: None },
+            own_session: None,
             factors: none,
             invitation,
             app_logins: None,
@@ -359,7 +351,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-invitation-expired", invited(Some((InvitationState::Expired, AT)), Some(AT), true));
     add("console-user-invitation-accepted", invited(Some((InvitationState::Accepted, AT)), None, false));
     add("console-user-not-invited", invited(None, None, true));
-    add("console-user", page(&user, false, &sessions, Some("a password that was just made"), &[]));
+    add("console-user", page(&user, false, &accesses, Some("a password that was just made"), &[]));
     add("console-user-disabled", page(&disabled, false, &[], None, &[]));
     let nameless = User { username: None, ..disabled.clone() };
     add("console-user-username-taken", page(&nameless, false, &[], None, &[UserField::UsernameTaken]));

@@ -2,11 +2,11 @@
 
 use sealgate_config as config;
 use sealgate_config::Language;
-use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
+use sealgate_domain::open_access::{AccessKind, ClientTokens, OpenAccess};
 use sealgate_domain::password_rules::PasswordFault;
 use sealgate_domain::scope::ScopeValue;
-use sealgate_domain::secret::SecretHash;
-use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
@@ -141,20 +141,41 @@ impl Sample {
         }
     }
 
-    /// Returns a session of this user, in a browser with this `User-Agent`.
-    pub(crate) fn session(number: u8, user_agent: &str) -> Session {
-        Session {
-            id: SessionId::from_bytes([number; 16]),
-            cookie: SecretHash::for_secret(b""),
-            previous: None,
-            sign_ins: vec![SignIn::by_password(Self::sub(), AT)],
-            created_at: AT,
-            last_seen_at: UnixTime::from_seconds(1_800_003_600),
-            expires_at: AT,
-            idle_seconds: 0,
-            address: [192, 0, 2, 7].into(),
-            user_agent: user_agent.into(),
-        }
+    /// Returns open accesses of every kind.
+    pub(crate) fn accesses(&self) -> Vec<OpenAccess> {
+        let place = |number: u8, user_agent: &str, access| OpenAccess {
+            sid: Some(SessionId::from_bytes([number; 16])),
+            address: Some([192, 0, 2, 7].into()),
+            user_agent: Some(user_agent.into()),
+            ..access
+        };
+        let session = |number: u8, user_agent: &str| OpenAccess {
+            last_used_at: Some(UnixTime::from_seconds(1_800_003_600)),
+            methods: vec![AuthenticationMethod::Password, AuthenticationMethod::Totp],
+            ..place(
+                number,
+                user_agent,
+                OpenAccess::new(AccessKind::Session, SessionId::from_bytes([number; 16]).to_string(), AT),
+            )
+        };
+        let at = |kind, id: &str| OpenAccess {
+            target: Some("wiki".into()),
+            title: Some(self.client.into()),
+            ..OpenAccess::new(kind, id.to_owned(), AT)
+        };
+        let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0";
+        let named = |kind, id| OpenAccess { name: Some(self.person.into()), ..at(kind, id) };
+        vec![
+            session(1, firefox),
+            OpenAccess { has_app_login: true, ..place(1, firefox, at(AccessKind::AppSession, "a1")) },
+            place(1, firefox, at(AccessKind::AppSession, "a2")),
+            session(2, self.person),
+            OpenAccess { tokens: Some(ClientTokens::Refresh), last_used_at: Some(AT), ..at(AccessKind::Client, "c1") },
+            at(AccessKind::Client, "c2"),
+            OpenAccess { last_used_at: Some(AT), ..named(AccessKind::AppPassword, "p1") },
+            named(AccessKind::AppPassword, "p2"),
+            OpenAccess { is_refused: true, ..named(AccessKind::AppLogin, "wiki") },
+        ]
     }
 }
 

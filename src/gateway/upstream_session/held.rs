@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use sealgate_app_login::CookieJar;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::cookie;
+use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_edge::{EndSign, SessionState, UpstreamSession};
@@ -43,6 +44,8 @@ pub(crate) struct UserSession {
 struct State {
     /// Browser of the user's last request.
     browser: BrowserFacts,
+    /// Gateway's session at the application in the last request, if the application has its own.
+    app_session: Option<SessionId>,
     /// Index of the upstream at which the user was signed in.
     upstream: usize,
     /// Number of sign-ins so far.
@@ -85,9 +88,16 @@ impl UserSession {
         self.last_use.store(now.seconds(), Ordering::Relaxed);
     }
 
-    /// Stores the user's browser, for requests to the application on the user's behalf.
-    pub(super) fn set_client(&self, address: &str, user_agent: Option<&HeaderValue>) {
+    /// Returns the gateway's session at the application in the last request.
+    pub(super) fn app_session(&self) -> Option<SessionId> {
+        self.state().app_session
+    }
+
+    /// Stores the gateway's session of a request, and the user's browser, for requests to the
+    /// application on the user's behalf.
+    pub(super) fn set_client(&self, app_session: Option<SessionId>, address: &str, user_agent: Option<&HeaderValue>) {
         let mut state = self.state();
+        state.app_session = app_session;
         if state.browser.address != address || state.browser.user_agent.as_ref() != user_agent {
             state.browser = BrowserFacts { address: address.to_owned(), user_agent: user_agent.cloned() };
         }

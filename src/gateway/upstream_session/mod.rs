@@ -119,7 +119,7 @@ impl UpstreamSessions {
         now: UnixTime,
     ) -> Result<Arc<UserSession>, LoginRefusal> {
         let (held, evicted) = self.find_or_insert(sealgate, signed_in, now).ok_or(LoginRefusal::Failed)?;
-        held.set_client(address, user_agent);
+        held.set_client(signed_in.app_session, address, user_agent);
         if let Some(evicted) = evicted {
             tokio::spawn(async move { evicted.end().await });
         }
@@ -127,7 +127,8 @@ impl UpstreamSessions {
         Ok(held)
     }
 
-    /// Ends the sessions whose browser session has ended, or whose user may not sign in any more.
+    /// Ends the sessions whose browser session or gateway's session has ended, or whose user may not
+    /// sign in any more.
     ///
     /// Called every few seconds. It reads the store only for users whose access has changed, and for
     /// sessions that were not checked for [`CHECK_INTERVAL`].
@@ -148,7 +149,11 @@ impl UpstreamSessions {
                     let is_live = session.is_some_and(|session| {
                         session.value.is_live(now) && session.value.sign_in_of(held.user()).is_some()
                     });
-                    if is_live && user.as_ref().is_some_and(User::is_enabled) {
+                    let is_open = match held.app_session() {
+                        Some(own) => store.app_session(own).await.ok()?.is_some(),
+                        None => true,
+                    };
+                    if is_live && is_open && user.as_ref().is_some_and(User::is_enabled) {
                         held.set_checked(counter);
                         return None;
                     }

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use crate::account::{AppLoginFault, AppLoginLine};
+use crate::account::AppLoginFault;
 use crate::inside::{Inside, MenuEntry};
+use crate::open_access::AccessTable;
 use crate::security::FactorLine;
 use crate::words::{Markup, Words};
 use sealgate_domain::account_links::InvitationState;
-use sealgate_domain::session::Session;
+use sealgate_domain::open_access::AccessKind;
+use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User};
 
@@ -131,10 +133,9 @@ impl NewUserPage<'_> {
 ///
 /// The forms send `csrf` and `action`: `save` with `groups`, `role_developer`, `role_admin` and,
 /// for a user without one, `username`; `disable`, `enable`, `reset-password`, `revoke`,
-/// `send-reset-link`, `end-session` with `session`, `unblock-factors`, `reset-factors`,
+/// `send-reset-link`, `unblock-factors`, `reset-factors`,
 /// `resend-invitation`, `withdraw-invitation`, `set-app-login` with `app`, `app_username` and
-/// `app_password`. The button that removes a name and password at an application sends
-/// `remove_app_login` with the application instead.
+/// `app_password`. The buttons of the open accesses send `end` with an access instead.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
@@ -145,10 +146,13 @@ pub struct UserPage<'a> {
     pub own: bool,
     /// Input of the form, shown instead of the user's groups and roles.
     pub typed: Option<TypedUser<'a>>,
-    pub sessions: &'a [Session],
+    /// Open accesses.
+    pub accesses: AccessTable<'a>,
+    /// Session of this browser, on the signed-in user's own page.
+    pub own_session: Option<SessionId>,
     pub factors: UserFactors<'a>,
     pub invitation: UserInvitation,
-    /// Names at applications. `None` if there are none and no application takes them.
+    /// Form for a name and password at an application. `None` if no application takes them.
     pub app_logins: Option<UserAppLogins<'a>>,
     /// Whether a link to set a new password can be mailed to the user.
     pub may_send_reset_link: bool,
@@ -169,13 +173,10 @@ pub struct TypedUser<'a> {
     pub roles: &'a BTreeSet<Role>,
 }
 
-/// Names and passwords of a user at applications. The page never contains a stored password.
+/// Form for a user's name and password at an application. The page never contains a stored password.
 #[derive(Debug, Clone, Copy)]
 pub struct UserAppLogins<'a> {
-    /// Applications for which a name and password are stored.
-    pub lines: &'a [AppLoginLine<'a>],
-    /// Applications for which an administrator can set them: names and titles. If empty, there is
-    /// no form.
+    /// Applications for which an administrator can set them: names and titles.
     pub apps: &'a [(&'a str, &'a str)],
     /// Name of the selected application.
     pub app: &'a str,

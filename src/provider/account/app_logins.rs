@@ -47,7 +47,8 @@ pub(super) async fn app_logins_page(ctx: &RequestContext<'_>) -> Result<Response
     let visitor = Visitor::recent(ctx, PAGE, MAX_AGE_TO_SEND).await?;
     let form = visitor.form(ctx, PAGE)?;
     if let Some(app) = form.one("remove")? {
-        return remove(ctx, &visitor, app).await;
+        remove(ctx, &visitor, app).await?;
+        return Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppLoginRemoved)));
     }
     let app = form.one("app")?.and_then(|name| taking(ctx, &visitor.user).find(|app| app.name == name));
     let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
@@ -78,12 +79,13 @@ async fn set(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, form: &Para
     Ok(Response::see_other(&ctx.path(&saved)))
 }
 
-async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, app: &str) -> Result<Response, Failure> {
-    // If nothing is stored any more, the request succeeds.
+/// Removes the user's name and password at an application. If nothing is stored any more, the call
+/// succeeds.
+pub(super) async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, app: &str) -> Result<(), Failure> {
     if ctx.sealgate.store.remove_app_credential(visitor.user.sub, app).await? {
         ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::AppCredentialRemoved).in_app(app));
     }
-    Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppLoginRemoved)))
+    Ok(())
 }
 
 /// Returns the applications that take the user's own name and password, and that the user can open.

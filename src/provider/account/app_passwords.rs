@@ -25,7 +25,7 @@ use sealgate_domain::username::Username;
 use sealgate_pages::{AppPasswordFault, AppPasswordsPage, Done, NewAppPassword, Problem, html};
 use sealgate_store::AppPasswordAdded;
 
-pub(super) const PAGE: &str = "/account/app-passwords";
+const PAGE: &str = "/account/app-passwords";
 
 /// Maximum age of the sign-in when the user opens the form.
 const MAX_AGE_TO_OPEN: Duration = Duration::from_mins(15);
@@ -47,7 +47,8 @@ pub(super) async fn app_passwords_page(ctx: &RequestContext<'_>) -> Result<Respo
     let visitor = Visitor::recent(ctx, PAGE, MAX_AGE_TO_SEND).await?;
     let form = visitor.form(ctx, PAGE)?;
     if let Some(id) = form.one("revoke")? {
-        return revoke(ctx, &visitor, id).await;
+        revoke(ctx, &visitor, id).await?;
+        return Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppPassword)));
     }
     if visitor.unmet_level(ctx).await?.is_some() {
         return show(ctx, &visitor, &Typed::default(), None, None).await;
@@ -77,13 +78,13 @@ async fn add(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, typed: &Typ
     }
 }
 
-async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result<Response, Failure> {
-    // If the password is already revoked, the request succeeds.
+/// Revokes the user's app password with this id. If it is already revoked, the call succeeds.
+pub(super) async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result<(), Failure> {
     if let Some(gone) = ctx.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
         let event = visitor.event(ctx, AuditKind::AppPasswordRevoked).in_app(&gone.app);
         ctx.sealgate.audit.note(event.with_detail(gone.id()));
     }
-    Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppPassword)))
+    Ok(())
 }
 
 /// Returns the applications that accept app passwords from the user.
@@ -95,7 +96,7 @@ fn accepting<'c>(ctx: &'c RequestContext<'_>, user: &'c User) -> impl Iterator<I
 ///
 /// A password whose application was removed from the configuration is useless, but is still listed
 /// so that the user can revoke it.
-pub(super) fn title<'a>(ctx: &'a RequestContext<'_>, password: &'a AppPassword) -> &'a str {
+fn title<'a>(ctx: &'a RequestContext<'_>, password: &'a AppPassword) -> &'a str {
     let app = ctx.sealgate.config.apps.iter().find(|app| app.name == password.app);
     app.map_or(&password.app, |app| app.called())
 }

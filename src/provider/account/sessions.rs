@@ -1,34 +1,39 @@
-//! `/account/sessions`: the user's sessions, with buttons to end them.
+//! `/account/sessions`: everything that has access to the user's account, with buttons to end it.
 //!
 //! "Sign out everywhere else" ends all other sessions, the previous cookie of the current session,
-//! and all grants. App passwords and factors stay valid. The page lists recently added ones with
-//! buttons to remove them.
+//! and all grants. App passwords and factors stay valid. The page lists recently added factors with
+//! buttons to remove them. "End everything" also ends the current session and the app passwords.
+//!
+//! Ending an access needs no recent sign-in, because it only takes access away.
 
 use std::time::Duration;
 
 use http::{HeaderValue, Method, StatusCode};
 
-use super::{app_passwords, security};
+use super::{app_logins, app_passwords, applications, security};
+use crate::accesses;
+use crate::accesses::AccessRows;
 use crate::account::security::factor_lines;
 use crate::request::ProviderRequest as _;
 use crate::sign_in::guesses;
 use crate::visitor;
 use crate::visitor::Visitor;
+use sealgate_admin::open_accesses;
 use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::audit::AuditKind;
-use sealgate_domain::factors::Factors;
+use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::EndReason;
+use sealgate_domain::open_access::AccessKind;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::Subject;
 use sealgate_pages::{Done, FactorLine, Problem, SessionsPage, html};
 
 const PAGE: &str = "/account/sessions";
 
-/// Age up to which app passwords and factors are listed on the page.
+/// Age up to which factors are listed on the page.
 ///
 /// Ending sessions does not remove them, and an attacker may have added them.
 const MAX_LISTED_AGE: Duration = Duration::from_hours(30 * 24);
@@ -39,28 +44,73 @@ pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, 
         return show(ctx, &visitor).await;
     }
     let form = visitor.form(ctx, PAGE)?;
-    let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
-    let (mut cookie, mut is_own) = (None, false);
-    let (done, said) = if form.has("others") {
-        cookie = end_others(ctx, &visitor).await?;
-        (Done::OtherSessions, Some("all others".to_owned()))
-    } else {
-        let id = form.one("session")?.and_then(SessionId::parse);
-        let id = id.ok_or(Failure::page(Problem::InvalidRequest))?;
-        // A session id is not secret. The user may end a session only if they are signed in there.
-        let theirs = store.session(id).await?.is_some_and(|session| session.value.sign_in_of(subject).is_some());
-        if theirs {
-            store.end_session(id).await?;
-            is_own = id == visitor.session.value.id;
-        }
-        (Done::Session, theirs.then(|| format!("session {id}")))
-    };
-    if let Some(said) = said {
-        ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::SessionsEnded).with_detail(said));
+    if form.has("everything") {
+        return end_everything(ctx, &visitor).await;
     }
+    if form.has("others") {
+        let cookie = end_others(ctx, &visitor).await?;
+        ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::SessionsEnded).with_detail("all others"));
+        let response = Response::see_other(&visitor::done(ctx, PAGE, Done::OtherSessions));
+        return Ok(cookie.into_iter().fold(response, Response::with_cookie));
+    }
+    let invalid = || Failure::page(Problem::InvalidRequest);
+    let (kind, id) = accesses::chosen(&form)?.ok_or_else(invalid)?;
+    let mut is_own = false;
+    let done = match kind {
+        AccessKind::Session => {
+            let id = SessionId::parse(id).ok_or_else(invalid)?;
+            is_own = end_session(ctx, &visitor, id).await? && id == visitor.session.value.id;
+            Done::Session
+        }
+        AccessKind::AppSession => {
+            end_app_session(ctx, &visitor, SessionId::parse(id).ok_or_else(invalid)?).await?;
+            Done::Session
+        }
+        AccessKind::Client => {
+            applications::withdraw(ctx, &visitor, &ClientId::parse(id).ok_or_else(invalid)?).await?;
+            Done::Withdrawn
+        }
+        AccessKind::AppPassword => {
+            app_passwords::revoke(ctx, &visitor, id).await?;
+            Done::AppPassword
+        }
+        AccessKind::AppLogin => {
+            app_logins::remove(ctx, &visitor, id).await?;
+            Done::AppLoginRemoved
+        }
+    };
     let response = Response::see_other(&visitor::done(ctx, PAGE, done));
-    let response = if is_own { response.clearing_cache() } else { response };
-    Ok(cookie.into_iter().fold(response, Response::with_cookie))
+    Ok(if is_own { response.clearing_cache() } else { response })
+}
+
+/// Ends a session in which the user is signed in. Returns whether there was one.
+///
+/// A session id is not secret, so the session may be another user's.
+async fn end_session(ctx: &RequestContext<'_>, visitor: &Visitor, id: SessionId) -> Result<bool, Failure> {
+    let store = &ctx.sealgate.store;
+    let theirs = store.session(id).await?.is_some_and(|session| session.value.sign_in_of(visitor.user.sub).is_some());
+    if theirs {
+        store.end_session(id).await?;
+        let event = visitor.event(ctx, AuditKind::SessionsEnded);
+        ctx.sealgate.audit.note(event.with_detail(format!("session {id}")));
+    }
+    Ok(theirs)
+}
+
+async fn end_app_session(ctx: &RequestContext<'_>, visitor: &Visitor, id: SessionId) -> Result<(), Failure> {
+    if let Some(ended) = open_accesses::end_app_session(&ctx.sealgate.store, visitor.user.sub, id).await? {
+        let event = visitor.event(ctx, AuditKind::SessionsEnded).in_app(&ended.app);
+        ctx.sealgate.audit.note(event.with_detail(format!("session {}", ended.parent)));
+    }
+    Ok(())
+}
+
+/// Ends all sessions, grants and app passwords of the user, and signs this browser out.
+async fn end_everything(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
+    let ended = ctx.sealgate.store.revoke_user(visitor.user.sub, EndReason::Revoked, ctx.now).await?;
+    ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::UserRevoked).with_detail(ended.to_string()));
+    let response = Response::see_other(&ctx.path("/oauth/signed-out"));
+    Ok(response.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache())
 }
 
 /// Ends all grants and all other sessions of the user. Returns the new cookie of the current
@@ -83,50 +133,24 @@ async fn end_others(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Optio
     Ok(cookie)
 }
 
-/// Credentials of a user that stay valid when the user's sessions end.
-struct Lasting {
-    passwords: Vec<AppPassword>,
-    factors: Option<Factors>,
-}
-
-impl Lasting {
-    async fn find(ctx: &RequestContext<'_>, subject: Subject) -> Result<Self, Failure> {
-        let store = &ctx.sealgate.store;
-        let passwords = store.app_passwords(subject).await?.passwords;
-        Ok(Self { passwords, factors: store.factors(subject).await?.map(|loaded| loaded.value) })
-    }
-
-    /// Returns the new app passwords with the titles of their applications, newest first.
-    fn passwords<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Vec<(&'a AppPassword, &'a str)> {
-        let is_new = |password: &&AppPassword| is_new(ctx, password.created_at);
-        self.passwords.iter().rev().filter(is_new).map(|one| (one, app_passwords::title(ctx, one))).collect()
-    }
-
-    /// Returns the new factors, oldest first.
-    fn factors(&self, ctx: &RequestContext<'_>) -> Vec<FactorLine<'_>> {
-        factor_lines(self.factors.as_ref()).into_iter().filter(|factor| is_new(ctx, factor.added_at)).collect()
-    }
-}
-
 fn is_new(ctx: &RequestContext<'_>, added_at: UnixTime) -> bool {
     ctx.now.since(added_at) < MAX_LISTED_AGE
 }
 
 async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
-    let own = visitor.session.value.id;
-    let mut sessions = visitor::live_sessions(ctx, visitor.user.sub).await?;
-    sessions.sort_by_key(|session| (session.id != own, std::cmp::Reverse(session.last_seen_at)));
-    let lasting = Lasting::find(ctx, visitor.user.sub).await?;
+    let (subject, own) = (visitor.user.sub, Some(visitor.session.value.id));
+    let accesses = AccessRows::find(ctx, subject, PAGE, own).await?;
+    let factors = ctx.sealgate.store.factors(subject).await?.map(|loaded| loaded.value);
+    let factors = factor_lines(factors.as_ref());
+    let new_factors: Vec<FactorLine<'_>> = factors.into_iter().filter(|factor| is_new(ctx, factor.added_at)).collect();
     let page = SessionsPage {
         inside: visitor.inside(ctx),
-        new_passwords: &lasting.passwords(ctx),
-        passwords_csrf: &visitor.csrf(ctx, app_passwords::PAGE),
-        new_factors: &lasting.factors(ctx),
-        factors_csrf: &visitor.csrf(ctx, security::PAGE),
         csrf: &visitor.csrf(ctx, PAGE),
-        subject: visitor.user.sub,
         own,
-        sessions: &sessions,
+        accesses: accesses.table(),
+        is_elsewhere: accesses.is_elsewhere,
+        new_factors: &new_factors,
+        factors_csrf: &visitor.csrf(ctx, security::PAGE),
         switch_account: &ctx.sign_in_address("/account", &[("prompt", "select_account")]),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))

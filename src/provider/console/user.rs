@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use http::{Method, StatusCode};
 
+use crate::accesses;
+use crate::accesses::AccessRows;
 use crate::account::security::factor_lines;
 use crate::console::client::execute;
 use crate::console::confirmation::Target;
@@ -13,20 +15,21 @@ use crate::links::reset;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin::answer::ShownSecret;
-use sealgate_admin::command::{AppLoginCommand, Command, SessionCommand, UserCommand};
-use sealgate_admin::{Answer, UserRef};
-use sealgate_config::App;
+use sealgate_admin::command::{
+    AppLoginCommand, AppPasswordCommand, Command, ConsentCommand, SessionCommand, UserCommand,
+};
+use sealgate_admin::{Answer, UserRef, open_accesses};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::account_links::Invitation;
-use sealgate_domain::app_credential::{
-    AppCredential, AppCredentials, MAX_APP_CREDENTIALS, is_app_credential_password, is_app_username,
-};
+use sealgate_domain::app_credential::{MAX_APP_CREDENTIALS, is_app_credential_password, is_app_username};
 use sealgate_domain::audit::AuditKind;
+use sealgate_domain::client::ClientId;
 use sealgate_domain::factor_failures::{FactorFailures, TryVerdict};
 use sealgate_domain::factors::Factors;
 use sealgate_domain::oauth::params::Params;
+use sealgate_domain::open_access::AccessKind;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
@@ -34,7 +37,7 @@ use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::console::{
     GuardedChange, ResetState, TypedUser, UserAppLogins, UserFactor, UserFactors, UserField, UserInvitation, UserPage,
 };
-use sealgate_pages::{AppLoginFault, AppLoginLine, ConsoleRole, Done, Problem, html};
+use sealgate_pages::{AppLoginFault, ConsoleRole, Done, Problem, html};
 use sealgate_store::RenameOutcome;
 
 pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
@@ -53,11 +56,8 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     let form = console_user.form(ctx)?;
     let named = UserRef::Sub(user.sub);
     let own = is_own(console_user, &user);
-    if let Some(session) = form.one("session")? {
-        return end_session(ctx, console_user, &user, session).await;
-    }
-    if let Some(app) = form.one("remove_app_login")? {
-        return remove_app_login(ctx, console_user, &user, app).await;
+    if let Some((kind, id)) = accesses::chosen(&form)? {
+        return end_access(ctx, console_user, &user, kind, id).await;
     }
     let action = form.one("action")?;
     if let Some(change) = guarded(action, own)
@@ -200,19 +200,52 @@ async fn save(
     Ok(back(ctx, user, Done::User))
 }
 
-async fn end_session(
+/// Ends an access. If it has ended in the meantime, the request succeeds.
+///
+/// The form belongs to one user's page, so it ends only that user's accesses.
+async fn end_access(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
+    kind: AccessKind,
     id: &str,
 ) -> Result<Response, Failure> {
-    let id = SessionId::parse(id).ok_or(Failure::page(Problem::InvalidRequest))?;
-    let session = ctx.sealgate.store.session(id).await?;
-    // The form belongs to one user's page, so it ends only that user's sessions.
-    if session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some()) {
-        execute(ctx, console_user, Command::Session(SessionCommand::Revoke { sid: id })).await?;
+    let (store, named, id) = (&ctx.sealgate.store, UserRef::Sub(user.sub), id.to_owned());
+    let invalid = || Failure::page(Problem::InvalidRequest);
+    let (is_theirs, command, done) = match kind {
+        AccessKind::Session => {
+            let sid = SessionId::parse(&id).ok_or_else(invalid)?;
+            let session = store.session(sid).await?;
+            let is_theirs = session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some());
+            (is_theirs, Command::Session(SessionCommand::Revoke { sid }), Done::Session)
+        }
+        AccessKind::AppSession => {
+            let sid = SessionId::parse(&id).ok_or_else(invalid)?;
+            let is_theirs = store.app_session(sid).await?.is_some_and(|session| session.value.subject == user.sub);
+            (is_theirs, Command::Session(SessionCommand::Revoke { sid }), Done::Session)
+        }
+        AccessKind::Client => {
+            let client = ClientId::parse(&id).ok_or_else(invalid)?;
+            let known = open_accesses::of_clients(store, user.sub, ctx.now).await?;
+            let revoke = ConsentCommand::Revoke { user: named, client: client.into() };
+            (known.iter().any(|access| access.id == id), Command::Consent(revoke), Done::Withdrawn)
+        }
+        AccessKind::AppPassword => {
+            let passwords = store.app_passwords(user.sub).await?.passwords;
+            let is_theirs = passwords.iter().any(|password| password.id() == id);
+            let revoke = AppPasswordCommand::Revoke { user: named, id, wait: false };
+            (is_theirs, Command::AppPassword(revoke), Done::AppPassword)
+        }
+        AccessKind::AppLogin => {
+            let is_theirs = store.app_credentials(user.sub).await?.find(&id).is_some();
+            let remove = AppLoginCommand::Remove { user: named, app: id };
+            (is_theirs, Command::AppLogin(remove), Done::User)
+        }
+    };
+    if is_theirs {
+        execute(ctx, console_user, command).await?;
     }
-    Ok(back(ctx, user, Done::Session))
+    Ok(back(ctx, user, done))
 }
 
 /// Sets the user's name and password at an application.
@@ -240,21 +273,6 @@ async fn set_app_login(
     let (named, app, username) = (UserRef::Sub(user.sub), app.to_owned(), username.to_owned());
     let set = AppLoginCommand::Set { user: named, app, username, password: password.into() };
     execute(ctx, console_user, Command::AppLogin(set)).await?;
-    Ok(back(ctx, user, Done::User))
-}
-
-async fn remove_app_login(
-    ctx: &RequestContext<'_>,
-    console_user: &ConsoleUser,
-    user: &User,
-    app: &str,
-) -> Result<Response, Failure> {
-    // If the user has removed it in the meantime, the request succeeds.
-    if ctx.sealgate.store.app_credentials(user.sub).await?.find(app).is_none() {
-        return Ok(back(ctx, user, Done::User));
-    }
-    let remove = AppLoginCommand::Remove { user: UserRef::Sub(user.sub), app: app.to_owned() };
-    execute(ctx, console_user, Command::AppLogin(remove)).await?;
     Ok(back(ctx, user, Done::User))
 }
 
@@ -348,11 +366,10 @@ async fn show(
     let made = said.shown.and_then(ShownResult::secret).map(Secret::expose);
     // The secret is a new password or an enrolment link. Only a link contains `://`.
     let is_link = |secret: &&str| secret.contains("://");
-    let credentials = ctx.sealgate.store.app_credentials(user.sub).await?;
-    let stored_logins = app_login_lines(ctx, &credentials);
+    let own_session = is_own(console_user, user).then_some(console_user.visitor.session.value.id);
+    let accesses = AccessRows::find(ctx, user.sub, &page_of(user.sub), own_session).await?;
     let apps = if is_own(console_user, user) { Vec::new() } else { apps_with_login(ctx) };
     let app_logins = UserAppLogins {
-        lines: &stored_logins,
         apps: &apps,
         app: said.app_login.app,
         username: said.app_login.username,
@@ -368,7 +385,8 @@ async fn show(
             groups: &typed.groups,
             roles: &typed.roles,
         }),
-        sessions: &visitor::live_sessions(ctx, user.sub).await?,
+        accesses: accesses.table(),
+        own_session,
         factors: UserFactors {
             lines: &factor_lines(factors),
             recovery_left: factors.and_then(|factors| factors.recovery.as_ref()).map(|codes| codes.left() as u64),
@@ -377,22 +395,12 @@ async fn show(
         },
         may_send_reset_link: reset::may_be_mailed(ctx, user),
         invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
-        app_logins: Some(app_logins).filter(|logins| !logins.lines.is_empty() || !logins.apps.is_empty()),
+        app_logins: Some(app_logins).filter(|logins| !logins.apps.is_empty()),
         password: made.filter(|secret| !is_link(secret)),
         link: made.filter(|secret| is_link(secret)),
         faults: said.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
-}
-
-/// Returns the applications for which the user's name and password are stored.
-fn app_login_lines<'a>(ctx: &'a RequestContext<'_>, credentials: &'a AppCredentials) -> Vec<AppLoginLine<'a>> {
-    let line = |stored: &'a AppCredential| {
-        let app = ctx.sealgate.config.apps.iter().find(|app| app.name == stored.app);
-        let takes = app.is_some_and(App::takes_user_credentials);
-        AppLoginLine { app: &stored.app, title: app.map_or(&stored.app, App::called), takes, stored: Some(stored) }
-    };
-    credentials.credentials.iter().map(line).collect()
 }
 
 /// Returns the applications for which a name and password can be stored: names and titles.

@@ -160,7 +160,8 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         }
         Table::AppSession => {
             let session: AppSession = read.typed()?;
-            read.under(table::app_session(session.id), &session)?.until(session.expires_at)
+            let entry = read.under(table::app_session(session.id), &session)?;
+            entry.with(std::iter::once(sessions::app_session_entry(&session))).until(session.expires_at)
         }
         Table::Code => {
             let code: Code = read.typed()?;

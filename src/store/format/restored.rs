@@ -17,7 +17,7 @@ use crate::subjects::sessions;
 use crate::{Committed, Store, StoreError};
 use sealgate_domain::factors::Factors;
 use sealgate_domain::grant::{EndReason, Grant};
-use sealgate_domain::session::Session;
+use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::time::UnixTime;
 
 /// Number of records per commit. The sled engine limits the size of a batch.
@@ -102,6 +102,8 @@ impl Store {
             for (key, bytes) in rows {
                 if table == Table::Session {
                     delete.extend(sessions::entries(&record::decode::<Session>(&key, bytes)?.value));
+                } else if table == Table::AppSession {
+                    delete.push(sessions::app_session_entry(&record::decode::<AppSession>(&key, bytes)?.value));
                 }
                 delete.push(key);
             }

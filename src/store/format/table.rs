@@ -480,6 +480,11 @@ pub(crate) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
     entry.get(1 + 1 + 16 + 1 + 8..).map(<[u8]>::to_vec)
 }
 
+/// Prefix of the index entries of the application sessions that depend on a session.
+pub(crate) fn app_sessions_of(parent: SessionId) -> Key {
+    key(Table::Index, &[b"s", parent.as_bytes()])
+}
+
 /// Prefix of a client's index entries of one kind. A zero byte follows the id, so that the entries
 /// of `wiki2` do not match `wiki`.
 pub(crate) fn of_client(client: &ClientId, kind: Indexed) -> Key {

@@ -188,18 +188,30 @@ impl Store {
         self.load(table::app_session(id)).await
     }
 
-    /// Stores a new application session.
+    /// Stores a new application session, with an index entry for the session that it depends on.
     pub async fn begin_app_session(&self, session: &AppSession) -> Result<(), StoreError> {
         let key = table::app_session(session.id);
         let mut changes = record::create(key.clone(), session)?;
         changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+        changes.put.push((app_session_entry(session), Vec::new()));
         self.write(changes).await
+    }
+
+    /// Returns up to `limit` application sessions that depend on this session, even if they have
+    /// expired.
+    pub async fn app_sessions_of(&self, parent: SessionId, limit: usize) -> Result<Vec<AppSession>, StoreError> {
+        let rows = self.engine.scan(&table::app_sessions_of(parent), None, limit).await?;
+        let ids = rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes);
+        let keys: Vec<Key> = ids.map(table::app_session).collect();
+        let found = self.engine.get_many(&keys).await?;
+        let found = keys.iter().zip(found).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
+        Ok(found.map(|loaded: Loaded<AppSession>| loaded.value).collect())
     }
 
     /// Ends an application session. The session at the provider continues.
     pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
         let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
-        let delete = vec![loaded.key().clone()];
+        let delete = vec![loaded.key().clone(), app_session_entry(&loaded.value)];
         // Application sessions do not change, so a conflict means that it was deleted.
         let _ = self.commit(Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }).await?;
         Ok(())
@@ -215,6 +227,11 @@ pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
         .map(move |sign_in| table::entry(table::of_user(sign_in.subject, Indexed::Session), &id))
         .collect::<Vec<_>>()
         .into_iter()
+}
+
+/// Returns the index entry of an application session.
+pub(crate) fn app_session_entry(session: &AppSession) -> Key {
+    table::entry(table::app_sessions_of(session.parent), session.id.as_bytes())
 }
 
 /// Current state of the records that an access token depends on.

@@ -42,14 +42,16 @@ impl Browser {
     pub(crate) fn at(port: u16) -> Self {
         let jar = Arc::new(Jar::default());
         let loopback = SocketAddr::from(([127, 0, 0, 1], port));
-        let client = Client::builder()
+        let mut client = Client::builder()
             .cookie_provider(Arc::clone(&jar))
             .redirect(redirect::Policy::none())
             .resolve("localhost", loopback)
             .resolve("app.localhost", loopback)
-            .no_proxy()
-            .build()
-            .unwrap();
+            .no_proxy();
+        for number in 0..10 {
+            client = client.resolve(&format!("app{number}.localhost"), loopback);
+        }
+        let client = client.build().unwrap();
         Self { client, jar }
     }
 

@@ -96,8 +96,8 @@ async fn an_administrator_manages_a_users_groups_password_sessions_and_access() 
     assert_eq!((of_ben().await.groups, of_ben().await.roles), ([].into(), [].into()));
 
     let page = anna.get(&path).await;
-    let session = page.text().split("name=\"session\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    press(&anna, &path, &[("session", &session)]).await;
+    let session = page.text().split("name=\"end\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    press(&anna, &path, &[("end", &session)]).await;
     assert_login(&ben.open("/account").await);
 
     let ben = signed_in(&provider, BEN).await;
@@ -139,8 +139,8 @@ async fn a_session_of_another_user_cannot_be_ended_from_a_users_page() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let of_ben = provider.sealgate.store.sessions_of_user(provider.ben.sub, None, 9).await.unwrap().sessions;
-    let id = of_ben[0].id.to_string();
-    press(&anna, &format!("/console/users/{}", provider.anna.sub), &[("session", &id)]).await;
+    let id = format!("session:{}", of_ben[0].id);
+    press(&anna, &format!("/console/users/{}", provider.anna.sub), &[("end", &id)]).await;
     assert_eq!(ben.get("/account").await.status, 200);
 }
 

@@ -30,7 +30,7 @@ async fn actions_in_the_console_are_audited_with_their_actor() {
     let (client, trial) = (format!("/console/clients/{id}"), format!("/console/try/{id}"));
     signed_in(&provider, BEN).await;
     let sessions = provider.sealgate.store.sessions_of_user(provider.ben.sub, None, 9).await.unwrap().sessions;
-    let (session, new_user) = (sessions[0].id.to_string(), "/console/users/new".to_owned());
+    let (session, new_user) = (format!("session:{}", sessions[0].id), "/console/users/new".to_owned());
     let user = format!("/console/users/{}", provider.ben.sub);
     let save: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
     for (path, fields, kind) in [
@@ -41,7 +41,7 @@ async fn actions_in_the_console_are_audited_with_their_actor() {
         (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
         (&new_user, vec![("email", "new@example.test"), ("name", "New")], AuditKind::UserCreated),
         (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),
-        (&user, vec![("session", session.as_str())], AuditKind::SessionsEnded),
+        (&user, vec![("end", session.as_str())], AuditKind::SessionsEnded),
         (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
         (&user, vec![("action", "disable")], AuditKind::UserDisabled),
         (&user, vec![("action", "enable")], AuditKind::UserEnabled),

@@ -1,0 +1,163 @@
+//! Collects the open accesses of a user, for the account pages, the console and the command line,
+//! and ends sessions at applications.
+
+use std::collections::BTreeMap;
+
+use sealgate_config::App;
+use sealgate_domain::client::ClientId;
+use sealgate_domain::open_access::{AccessKind, ClientTokens, OpenAccess};
+use sealgate_domain::session::{AppSession, Session, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
+use sealgate_store::{GrantFilter, Store, StoreError};
+
+/// Maximum number of sessions of a user that are listed, and of applications in one of them.
+const MAX_SESSIONS: usize = 200;
+const MAX_APP_SESSIONS: usize = 200;
+
+/// Maximum number of consents, and of grants, that are read.
+const MAX_READ: usize = 500;
+
+/// Returns all open accesses of a user: browser sessions, the last used first and each followed by
+/// its sessions at applications; clients; application passwords; stored names and passwords.
+///
+/// An application on the issuer's host uses the browser session itself, and has no session of its
+/// own.
+///
+/// # Errors
+/// Returns the store's error.
+pub async fn of_user(store: &Store, apps: &[App], user: Subject, now: UnixTime) -> Result<Vec<OpenAccess>, StoreError> {
+    let mut found = Vec::new();
+    let mut sessions = store.sessions_of_user(user, None, MAX_SESSIONS).await?.sessions;
+    sessions.retain(|session| session.is_live(now));
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.last_seen_at));
+    for session in &sessions {
+        let Some(sign_in) = session.sign_in_of(user) else { continue };
+        found.push(of_session(session, sign_in));
+        let own = app_sessions(store, session.id, user, now).await?;
+        found.extend(own.into_iter().map(|own| of_app_session(apps, own)));
+    }
+    found.extend(of_clients(store, user, now).await?);
+    for password in store.app_passwords(user).await?.passwords.into_iter().rev() {
+        let access = OpenAccess::new(AccessKind::AppPassword, password.id(), password.created_at);
+        let access = OpenAccess { name: Some(password.name), last_used_at: password.last_used_at, ..access };
+        found.push(at_app(apps, &password.app, access));
+    }
+    for stored in store.app_credentials(user).await?.credentials {
+        let access = OpenAccess::new(AccessKind::AppLogin, stored.app.clone(), stored.changed_at);
+        let access = OpenAccess { name: Some(stored.username), is_refused: stored.is_refused, ..access };
+        found.push(at_app(apps, &stored.app, access));
+    }
+    Ok(found)
+}
+
+fn of_session(session: &Session, sign_in: &SignIn) -> OpenAccess {
+    let since = if sign_in.steps.all().is_empty() { session.created_at } else { sign_in.at() };
+    OpenAccess {
+        last_used_at: Some(session.last_seen_at),
+        address: Some(session.address),
+        user_agent: Some(session.user_agent.clone()),
+        methods: sign_in.steps.all().iter().map(|step| step.method).collect(),
+        sid: Some(session.id),
+        ..OpenAccess::new(AccessKind::Session, session.id.to_string(), since)
+    }
+}
+
+/// Returns the live sessions of a user at applications that depend on this session, the newest of
+/// each application.
+///
+/// A renewed sign-in starts another session at an application, and requests with the previous cookie
+/// may still be in progress.
+async fn app_sessions(
+    store: &Store,
+    parent: SessionId,
+    user: Subject,
+    now: UnixTime,
+) -> Result<Vec<AppSession>, StoreError> {
+    let mut newest: BTreeMap<String, AppSession> = BTreeMap::new();
+    for session in store.app_sessions_of(parent, MAX_APP_SESSIONS).await? {
+        let is_newer = newest.get(&session.app).is_none_or(|known| known.created_at < session.created_at);
+        if is_newer && session.subject == user && now < session.expires_at {
+            newest.insert(session.app.clone(), session);
+        }
+    }
+    Ok(newest.into_values().collect())
+}
+
+fn of_app_session(apps: &[App], session: AppSession) -> OpenAccess {
+    let access = OpenAccess::new(AccessKind::AppSession, session.id.to_string(), session.created_at);
+    let has_app_login = apps.iter().any(|app| app.name == session.app && app.login.is_some());
+    at_app(apps, &session.app, OpenAccess { sid: Some(session.parent), has_app_login, ..access })
+}
+
+/// Adds name and title of an application. An application that was removed from the configuration
+/// has its name as the title.
+fn at_app(apps: &[App], name: &str, access: OpenAccess) -> OpenAccess {
+    let title = apps.iter().find(|app| app.name == name).map_or(name, App::called);
+    OpenAccess { target: Some(name.to_owned()), title: Some(title.to_owned()), ..access }
+}
+
+/// Returns the clients to which the user has given consent or which hold an unexpired grant, in the
+/// order of their names.
+///
+/// A client that does not ask for consent has only a grant.
+///
+/// # Errors
+/// Returns the store's error.
+pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<Vec<OpenAccess>, StoreError> {
+    let mut found: BTreeMap<ClientId, OpenAccess> = BTreeMap::new();
+    let consents = store.consents_page(user, None, MAX_READ).await?;
+    let filter = GrantFilter { subject: Some(user), ..GrantFilter::default() };
+    let grants = store.grants(&filter, None, MAX_READ).await?.grants;
+    let of_consents = consents.into_iter().map(|consent| {
+        let access = OpenAccess::new(AccessKind::Client, consent.client.to_string(), consent.at);
+        (consent.client.clone(), OpenAccess { scope: Some(consent.scope), ..access }, Some(consent))
+    });
+    // Deleting a client ends its grants, so a live grant belongs to the current client of that id.
+    let of_grants = grants.into_iter().filter(|grant| now < grant.expires_at).map(|grant| {
+        let access = OpenAccess {
+            scope: Some(grant.scope),
+            last_used_at: grant.rotated_at(),
+            tokens: Some(if grant.refresh.is_some() { ClientTokens::Refresh } else { ClientTokens::Access }),
+            ..OpenAccess::new(AccessKind::Client, grant.client.to_string(), grant.created_at)
+        };
+        (grant.client, access, None)
+    });
+    for (id, access, consent) in of_consents.chain(of_grants) {
+        if let Some(known) = found.get_mut(&id) {
+            known.scope = known.scope.zip(access.scope).map(|(one, other)| one.union(other));
+            known.created_at = known.created_at.min(access.created_at);
+            known.last_used_at = known.last_used_at.max(access.last_used_at);
+            known.tokens = known.tokens.max(access.tokens);
+            continue;
+        }
+        // Skip a consent that was given to a deleted client with the same id.
+        let client =
+            store.client(&id).await?.filter(|client| consent.as_ref().is_none_or(|consent| consent.is_for(client)));
+        if let Some(client) = client {
+            found.insert(id.clone(), OpenAccess { target: Some(id.to_string()), title: Some(client.name), ..access });
+        }
+    }
+    let mut found: Vec<_> = found.into_values().collect();
+    found.sort_by(|one, other| one.title.cmp(&other.title));
+    Ok(found)
+}
+
+/// Ends the user's session at an application, and older ones of the same browser there. Returns it,
+/// or `None` if the user has no such session.
+///
+/// The browser session continues, so the browser can open the application again.
+///
+/// # Errors
+/// Returns the store's error.
+pub async fn end_app_session(store: &Store, user: Subject, id: SessionId) -> Result<Option<AppSession>, StoreError> {
+    let session = store.app_session(id).await?.map(|loaded| loaded.value).filter(|session| session.subject == user);
+    let Some(session) = session else { return Ok(None) };
+    for other in store.app_sessions_of(session.parent, MAX_APP_SESSIONS).await? {
+        if other.app == session.app && other.subject == user {
+            store.end_app_session(other.id).await?;
+        }
+    }
+    store.end_app_session(id).await?;
+    Ok(Some(session))
+}

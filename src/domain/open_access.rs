@@ -1,0 +1,124 @@
+//! Open accesses of a user: everything that lets a browser, an application or a program act as the
+//! user, as pages and commands list it.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::assurance::AuthenticationMethod;
+use crate::scope::Scope;
+use crate::session::SessionId;
+use crate::time::UnixTime;
+
+/// Kind of an open access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessKind {
+    /// Browser session at the provider.
+    Session,
+    /// Browser session at a protected application. It depends on a session at the provider.
+    AppSession,
+    /// Consent to a client and its tokens, or its tokens only.
+    Client,
+    AppPassword,
+    /// Stored name and password of the user at an application with its own login form. It is only
+    /// used in sessions at the application.
+    AppLogin,
+}
+
+impl AccessKind {
+    const ALL: [Self; 5] = [Self::Session, Self::AppSession, Self::Client, Self::AppPassword, Self::AppLogin];
+
+    /// Returns the name of the kind in commands and forms.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::AppSession => "app_session",
+            Self::Client => "client",
+            Self::AppPassword => "app_password",
+            Self::AppLogin => "app_login",
+        }
+    }
+
+    /// Parses the name of a kind.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// Tokens that a client has for a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientTokens {
+    /// Access tokens only.
+    Access,
+    /// A refresh token.
+    Refresh,
+}
+
+/// Open access of a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenAccess {
+    pub kind: AccessKind,
+    /// Id that ends the access: of the session, the client or the application password, or the
+    /// application's name.
+    pub id: String,
+    /// Name of the application in the configuration, or id of the client. `None` for a browser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Title of the application, or name of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Name of the application password, or name of the user at the application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub created_at: UnixTime,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<UnixTime>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_agent: Option<String>,
+    /// Authentication methods of the sign-in, for a browser session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<AuthenticationMethod>,
+    /// Session at the provider: of a browser, or the one that an application's session depends on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<SessionId>,
+    /// Permissions of a client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// Tokens of a client. `None` if the user has only given consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<ClientTokens>,
+    /// Whether the gateway keeps a session of the user at the application's own login, which ends
+    /// with this access.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_app_login: bool,
+    /// Whether the application has refused the stored name and password.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_refused: bool,
+}
+
+impl OpenAccess {
+    /// Creates an access that has only the facts which every kind has.
+    pub fn new(kind: AccessKind, id: String, created_at: UnixTime) -> Self {
+        Self {
+            kind,
+            id,
+            target: None,
+            title: None,
+            name: None,
+            created_at,
+            last_used_at: None,
+            address: None,
+            user_agent: None,
+            methods: Vec::new(),
+            sid: None,
+            scope: None,
+            tokens: None,
+            has_app_login: false,
+            is_refused: false,
+        }
+    }
+}

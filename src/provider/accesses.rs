@@ -1,0 +1,65 @@
+//! Open accesses of a user on a page: the rows, and the access that a form ends.
+
+use crate::request::ProviderRequest as _;
+use sealgate_admin::open_accesses;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::open_access::{AccessKind, OpenAccess};
+use sealgate_domain::session::SessionId;
+use sealgate_domain::user::Subject;
+use sealgate_pages::{AccessTable, Problem};
+
+/// Number of rows on a page, which keeps the page below 40 KiB.
+const ROWS_PER_PAGE: usize = 30;
+
+/// Query parameter with the number of rows before the page.
+const AFTER: &str = "after";
+
+/// Rows of one page.
+pub(crate) struct AccessRows {
+    rows: Vec<OpenAccess>,
+    next: Option<String>,
+    /// Whether the user is signed in in other browsers than this one.
+    pub(crate) is_elsewhere: bool,
+}
+
+impl AccessRows {
+    /// Returns the user's open accesses for `page`, which is a path without the issuer's prefix. The
+    /// rows of the session `own` come first.
+    ///
+    /// # Errors
+    /// When the store fails, or the query is invalid.
+    pub(crate) async fn find(
+        ctx: &RequestContext<'_>,
+        user: Subject,
+        page: &str,
+        own: Option<SessionId>,
+    ) -> Result<Self, Failure> {
+        let sealgate = ctx.sealgate;
+        let mut all = open_accesses::of_user(&sealgate.store, &sealgate.config.apps, user, ctx.now).await?;
+        // The sort is stable, so the rows of a session at an application stay below those of its browser.
+        all.sort_by_key(|access| own.is_some() && access.sid != own);
+        let is_elsewhere = all.iter().any(|access| access.kind == AccessKind::Session && access.sid != own);
+        let start = ctx.query()?.one(AFTER)?.and_then(|after| after.parse().ok()).unwrap_or(0).min(all.len());
+        let end = start.saturating_add(ROWS_PER_PAGE).min(all.len());
+        let next = (end < all.len()).then(|| ctx.path(&format!("{page}?{AFTER}={end}")));
+        all.truncate(end);
+        all.drain(..start);
+        Ok(Self { rows: all, next, is_elsewhere })
+    }
+
+    pub(crate) fn table(&self) -> AccessTable<'_> {
+        AccessTable { rows: &self.rows, next: self.next.as_deref() }
+    }
+}
+
+/// Returns kind and id of the access that the form ends: the field `end`.
+///
+/// # Errors
+/// An error page if the field is repeated or names no kind.
+pub(crate) fn chosen(form: &Params) -> Result<Option<(AccessKind, &str)>, Failure> {
+    let Some(text) = form.one("end")? else { return Ok(None) };
+    let chosen = text.split_once(':').and_then(|(kind, id)| Some((AccessKind::parse(kind)?, id)));
+    chosen.map(Some).ok_or(Failure::page(Problem::InvalidRequest))
+}
