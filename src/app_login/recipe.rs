@@ -11,6 +11,9 @@ use toml::Value;
 /// Maximum length of a recipe, in bytes.
 const MAX_RECIPE_BYTES: usize = 64 * 1024;
 
+/// Maximum number of concurrent sign-ins that a recipe may allow, and the default.
+const MAX_CONCURRENT_SIGN_INS: usize = 4;
+
 /// Maximum length of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1000;
 
@@ -50,6 +53,8 @@ pub struct LoginRecipe {
     pub(crate) failure: Vec<ResponseMatcher>,
     expired: Vec<ResponseMatcher>,
     logout: Option<LogoutRecipe>,
+    /// Maximum number of concurrent sign-ins.
+    pub max_concurrent_sign_ins: usize,
 }
 
 /// Which form of the page is sent.
@@ -131,6 +136,7 @@ struct RecipeText {
     failure: Option<Value>,
     expired: Option<Value>,
     logout: Option<Value>,
+    max_concurrent_sign_ins: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -195,6 +201,7 @@ impl LoginRecipe {
             failure: raw.failure.map_or(Ok(Vec::new()), |value| matchers("failure", value))?,
             expired: raw.expired.map_or(Ok(Vec::new()), |value| matchers("expired", value))?,
             logout: raw.logout.map(logout).transpose()?,
+            max_concurrent_sign_ins: raw.max_concurrent_sign_ins.map_or(Ok(MAX_CONCURRENT_SIGN_INS), concurrent)?,
         })
     }
 
@@ -414,6 +421,15 @@ fn logout(value: Value) -> Result<LogoutRecipe, String> {
         Some(_) => return Err("logout.method: write \"GET\" or \"POST\"".to_owned()),
     };
     Ok(LogoutRecipe { token, path: to, post })
+}
+
+fn concurrent(value: Value) -> Result<usize, String> {
+    let key = "max_concurrent_sign_ins";
+    let number: usize = typed(key, value)?;
+    if (1..=MAX_CONCURRENT_SIGN_INS).contains(&number) {
+        return Ok(number);
+    }
+    Err(format!("{key}: write a number from 1 to {MAX_CONCURRENT_SIGN_INS}"))
 }
 
 #[cfg(test)]

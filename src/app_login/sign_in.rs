@@ -174,7 +174,7 @@ pub async fn sign_in<E: LoginExchange + Sync>(
     }
 }
 
-/// Requests the probe with the cookies of a session. Returns whether the user is still signed in,
+/// Requests the probe with the cookies of a session. Returns whether this user is still signed in,
 /// and the cookies after the response.
 ///
 /// # Errors
@@ -182,6 +182,7 @@ pub async fn sign_in<E: LoginExchange + Sync>(
 pub async fn probe<E: LoginExchange + Sync>(
     recipe: &LoginRecipe,
     target: &LoginTarget,
+    user: &str,
     jar: CookieJar,
     exchange: &E,
     now: UnixTime,
@@ -189,7 +190,7 @@ pub async fn probe<E: LoginExchange + Sync>(
     let mut unobserved = |_| ();
     let mut requests = Requests::new(recipe, target, exchange, now, jar, &mut unobserved);
     let page = requests.get(LoginStepKind::Probe, requests.url(&recipe.probe)?).await?;
-    Ok((page.matches(&recipe.success), requests.jar))
+    Ok((page.matches(&recipe.success) && recipe.names(user, &page.body), requests.jar))
 }
 
 /// Ends a session at the application, if the recipe describes how.
@@ -271,7 +272,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
             let line = format!("the response to the probe {path} (status {}) matches no success matcher", probe.status);
             return Err(self.fault(line).into());
         }
-        if recipe.is_user_in_body && !contains_name(&probe.body, user) {
+        if !recipe.names(user, &probe.body) {
             return Err(self.fault("the response to the probe does not contain the user name").into());
         }
         Ok(())
@@ -454,6 +455,13 @@ fn charset(content_type: &str) -> Option<String> {
     let parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     let mut charsets = parameters.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     charsets.next().map(|(_, value)| value.trim().trim_matches('"').to_ascii_lowercase())
+}
+
+impl LoginRecipe {
+    /// Returns whether the body of the probe's response contains the user name, or need not.
+    fn names(&self, user: &str, body: &str) -> bool {
+        !self.is_user_in_body || contains_name(body, user)
+    }
 }
 
 /// Returns whether a page contains a name as a whole word, also if it is escaped for HTML.

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
-use super::output::Output;
+use super::output::{Output, printable};
 use sealgate_admin::command::{ClientCommand, Command, UserCommand};
 use sealgate_admin::{Answer, UserRef, arguments};
+use sealgate_config::LoginAccount;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
@@ -155,11 +156,15 @@ fn find(user: UserRef, access: &mut StoreAccess) -> Result<User, CommandFailure>
 }
 
 fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Result<(), CommandFailure> {
-    let Explanation { app, rule, forwarded, status, reason, claim, headers } = explanation;
+    let Explanation { app, rule, forwarded, status, reason, claim, headers, login } = explanation;
+    let login = login.as_ref().map(|account| match account {
+        LoginAccount::OfUser => "as the user, with the name and password in `sealgate app-login list`".to_owned(),
+        LoginAccount::Service { username, .. } => format!("as {username}, the service account"),
+    });
     let identity: Vec<_> = headers.iter().map(member).collect();
     let object = json!({
         "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,
-        "advice": advice, "identity_headers": identity,
+        "advice": advice, "identity_headers": identity, "login": login,
     });
     output.result(&object, || {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
@@ -175,6 +180,7 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
             claim.unwrap_or("none")
         );
         text.extend(advice.map(|advice| format!("advice:    {advice}\n")));
+        text.extend(login.iter().map(|login| printable(&format!("login:     {login}")) + "\n"));
         text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));
         text
     })

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use http::HeaderValue;
 use serde_json::json;
 
 use super::failure::CommandFailure;
@@ -11,6 +12,12 @@ use super::password;
 use sealgate_app_login::{AppLogin, LoginOutcome, LoginRecipe, LoginStep, LoginStepKind, LoginTarget, sign_in};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::login_exchange::WebExchange;
+
+/// Default of `--user-agent`: that of a usual browser, because some applications refuse others.
+const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+
+/// Address in `X-Forwarded-For`, in place of that of the user's browser.
+const OWN_ADDRESS: &str = "127.0.0.1";
 
 #[derive(Debug, Args)]
 pub(super) struct TestLoginArguments {
@@ -26,13 +33,16 @@ pub(super) struct TestLoginArguments {
     /// the upstream's host]
     #[arg(long, value_name = "HOST|URL")]
     host: Option<String>,
+    /// User-Agent header; the gateway sends that of the user's browser
+    #[arg(long, value_name = "TEXT", default_value = BROWSER)]
+    user_agent: String,
     /// CA of the upstream's certificate, PEM, if this machine does not trust it
     #[arg(long, value_name = "FILE")]
     upstream_ca: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(), CommandFailure> {
-    let TestLoginArguments { recipe: file, upstream, username, host, upstream_ca } = arguments;
+    let TestLoginArguments { recipe: file, upstream, username, host, user_agent, upstream_ca } = arguments;
     let in_file = |error: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| in_file(&error))?;
     let recipe = LoginRecipe::parse(&text).map_err(|error| in_file(&error))?;
@@ -40,7 +50,9 @@ pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(),
         Some(host) => target.with_public(host, true),
         None => Ok(target),
     });
-    let target = target.map_err(CommandFailure::line)?;
+    let user_agent = HeaderValue::try_from(user_agent)
+        .map_err(|_| CommandFailure::line("--user-agent: write printable characters in one line"))?;
+    let target = target.map_err(CommandFailure::line)?.for_browser(OWN_ADDRESS, Some(&user_agent));
     let password = password::read()?;
     let web = WebExchange::new(upstream_ca.as_deref()).map_err(CommandFailure::line)?;
     let login = AppLogin { recipe: &recipe, target: &target, user: username, password: &password };

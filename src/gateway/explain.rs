@@ -22,7 +22,7 @@ use crate::route::{NoRule, Routes, Rule};
 use crate::sign_in::return_path;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
-use sealgate_config::{Access, AuthorizationHeader, Config};
+use sealgate_config::{Access, AuthorizationHeader, Config, LoginAccount};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
@@ -68,6 +68,8 @@ pub struct Explanation {
     pub claim: Option<&'static str>,
     /// Identity headers of a forwarded request. Empty for a refused request.
     pub headers: Vec<IdentityHeader>,
+    /// Account with which the gateway signs in to the application before it forwards the request.
+    pub login: Option<LoginAccount>,
 }
 
 /// Identity header, with its value.
@@ -143,6 +145,7 @@ fn decide(
         reason: "no_application",
         claim: None,
         headers: Vec::new(),
+        login: None,
     };
     let served = Hosts::from_apps(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
     let Some((index, app)) = served else { return Ok(explanation) };
@@ -200,7 +203,10 @@ fn decide(
         Ok(_) => {
             let who = credential.who().filter(|_| rule.access != Access::Public);
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
-            Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..explanation })
+            // Tokens and application passwords get no session at the application.
+            let is_session = matches!(credential, Credential::Browser(_)) && rule.access != Access::Public;
+            let login = app.login.as_ref().filter(|_| is_session).map(|login| login.account.clone());
+            Ok(Explanation { forwarded: true, reason: "forwarded", headers, login, ..explanation })
         }
         // Before it checks rules, the gateway refuses tokens of issuers that the application does
         // not trust.

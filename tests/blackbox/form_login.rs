@@ -204,6 +204,21 @@ async fn the_session_at_the_application_ends_with_the_users_access() {
     assert_eq!((app.sign_ins(), app.sign_outs()), (2, 2));
 }
 
+/// The recipe has `user_in_body`, so the probe notices it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_another_user_is_replaced() {
+    let app = LoginApp::start(&[("svc", SERVICE_PASSWORD)]);
+    let (mut instance, _) = with_service_account(&app, "");
+    instance.start();
+    let browser = Browser::new(&instance);
+    browser.go(&instance.app_url("/")).await;
+    app.give_sessions_to("other");
+    browser.get(&instance.app_url("/forbidden")).await;
+    let page = browser.get(&instance.app_url("/")).await;
+    assert!(page.body.starts_with("user=svc;"), "{}", page.body);
+    assert_eq!((app.sign_ins(), app.sign_outs()), (2, 0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_sent_once() {
     let app = LoginApp::start(&[("svc", "other")]);

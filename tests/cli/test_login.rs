@@ -29,6 +29,7 @@ struct Received {
     line: String,
     cookies: Vec<String>,
     body: String,
+    user_agent: String,
 }
 
 /// Bytes of a response, for a request and the address of the application.
@@ -106,6 +107,7 @@ fn read(connection: &TcpStream) -> Received {
             .flat_map(|all| all.split("; ").map(str::to_owned).collect::<Vec<_>>())
             .collect(),
         body: String::from_utf8(body).unwrap(),
+        user_agent: header("user-agent").unwrap_or_default(),
     }
 }
 
@@ -167,6 +169,22 @@ fn a_user_is_signed_in_and_each_request_is_shown() {
     assert_eq!((value["result"].as_str(), value["error"].as_str()), (Some("signed_in"), None));
     assert_eq!(value["steps"][2]["fields"], serde_json::json!(["csrf", "user", "pass", "go"]));
     assert_no_secrets(&output);
+}
+
+/// Some applications refuse programs, or bind a session to the `User-Agent`.
+#[test]
+fn the_requests_have_the_user_agent_of_a_browser_or_of_the_option() {
+    fn browser(request: &Received, address: &str) -> Vec<u8> {
+        assert!(request.user_agent.starts_with("Mozilla/5.0 "), "{}", request.user_agent);
+        application(request, address)
+    }
+    fn other(request: &Received, address: &str) -> Vec<u8> {
+        assert_eq!(request.user_agent, "Probe 1");
+        application(request, address)
+    }
+    assert_eq!(App::start(browser).sign_in(PASSWORD, &[]).status.code(), Some(0));
+    assert_eq!(App::start(other).sign_in(PASSWORD, &["--user-agent", "Probe 1"]).status.code(), Some(0));
+    assert_eq!(App::start(other).sign_in(PASSWORD, &["--user-agent", "a\nb"]).status.code(), Some(1));
 }
 
 #[test]

@@ -27,6 +27,9 @@ fn a_recipe_is_parsed() {
     assert_eq!((recipe.page(), recipe.password_field()), ("/wp-login.php?x=1", "pwd"));
     assert_eq!((&recipe.form, &recipe.submit), (&FormChoice::Password, &SubmitChoice::First));
     assert_eq!(recipe.headers["accept-language"], "en");
+    assert_eq!(recipe.max_concurrent_sign_ins, 4);
+    let one = RECIPE.replace("[logout]", "max_concurrent_sign_ins = 1\n[logout]");
+    assert_eq!(LoginRecipe::parse(&one).unwrap().max_concurrent_sign_ins, 1);
     assert!(recipe.logout().unwrap().token.is_some() && recipe.logout().unwrap().post.is_none());
     let [failure, denied] = &recipe.failure[..] else { panic!("two matchers") };
     assert!(failure.matches(200, None, "<div id='login_error'>"));
@@ -106,6 +109,8 @@ fn an_error_is_one_line_with_the_key() {
         ("&_wpnonce={token}", "", "logout: write {token}"),
         ("path = \"/wp-login.php?action", "path = \"http://e.test/?action", "logout.path: "),
         ("[logout]", "[logout]\nmethod = \"PUT\"", "logout.method: write"),
+        ("[logout]", "max_concurrent_sign_ins = 0\n[logout]", "max_concurrent_sign_ins: write a number from 1"),
+        ("[logout]", "max_concurrent_sign_ins = \"x\"\n[logout]", "max_concurrent_sign_ins: "),
         ("[logout]", "[logout]\ndata = { a = \"b\" }", "logout.data: write method"),
     ] {
         let line = error(from, to);

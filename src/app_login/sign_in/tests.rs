@@ -140,6 +140,20 @@ async fn the_probe_decides() {
 }
 
 #[tokio::test]
+async fn a_later_probe_decides_for_the_user_of_the_session_only() {
+    let recipe = LoginRecipe::parse(RECIPE).unwrap();
+    let target = LoginTarget::new("http://127.0.0.1:81").unwrap();
+    for (user, body, is_open) in
+        [("anna", "Welcome, anna.", true), ("anna", "Welcome, bob.", false), ("anna", "anna, sign in", false)]
+    {
+        let app = App { answer: |_: &LoginRequest| reply(200, &[], body), received: Mutex::default() };
+        let now = UnixTime::from_seconds(1_700_000_000);
+        let (found, _) = probe(&recipe, &target, user, CookieJar::default(), &app, now).await.unwrap();
+        assert_eq!(found, is_open, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn the_password_reaches_no_other_origin() {
     for action in ["http://evil.test/x?y=z", "//evil.test/x", "https://app.test:444/x", "http://127.0.0.1:82/x"] {
         let (outcome, received) = with("/login", || reply(200, &[], &FORM.replace("/check;s=1", action))).await;

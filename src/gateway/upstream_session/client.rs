@@ -17,8 +17,8 @@ use tokio::sync::{OnceCell, Semaphore};
 use super::LoginRefusal;
 use super::recent_sign_ins::{FailureKind, RecentSignIns};
 
-/// Maximum numbers of concurrent sign-ins and of concurrent sign-outs at an application.
-const CONCURRENT: usize = 4;
+/// Maximum number of concurrent sign-outs at an application.
+const CONCURRENT_SIGN_OUTS: usize = 4;
 
 /// Maximum number of concurrent probes.
 const CONCURRENT_PROBES: usize = 16;
@@ -41,7 +41,7 @@ pub(super) struct AppClient {
 
 /// Name and password at the application.
 pub(super) struct Account {
-    username: String,
+    pub(super) username: String,
     password: Secret,
     /// Time at which a user's password was stored.
     pub(super) changed_at: Option<UnixTime>,
@@ -90,6 +90,7 @@ impl AppClient {
         let targets = urls
             .filter_map(|url| LoginTarget::new(url).and_then(|target| target.with_public(&public.0, public.1)).ok())
             .collect();
+        let sign_ins = Semaphore::new(login.recipe.recipe.max_concurrent_sign_ins);
         Some(Self {
             app: app.name.clone(),
             login,
@@ -98,9 +99,9 @@ impl AppClient {
             tls: app.upstream_tls.clone(),
             targets,
             web: OnceCell::new(),
-            sign_ins: Semaphore::new(CONCURRENT),
+            sign_ins,
             probes: Semaphore::new(CONCURRENT_PROBES),
-            sign_outs: Semaphore::new(CONCURRENT),
+            sign_outs: Semaphore::new(CONCURRENT_SIGN_OUTS),
             recent: RecentSignIns::default(),
         })
     }
@@ -206,8 +207,11 @@ impl AppClient {
 
     /// Sends a probe, which shows whether the session is open. If so, returns the session's cookies
     /// after the probe.
+    ///
+    /// A session of another user counts as ended.
     pub(super) async fn probe(
         &self,
+        username: &str,
         jar: CookieJar,
         sign: EndSign,
         upstream: usize,
@@ -222,7 +226,7 @@ impl AppClient {
         let Some(_turn) = turn else { return ProbeResult::Busy };
         let target = self.targets.get(upstream).map(|target| browser.set_in(target));
         let (Some(target), Ok(web)) = (target, self.web().await) else { return ProbeResult::Unanswered };
-        match probe(&self.login.recipe.recipe, &target, jar, web, now).await {
+        match probe(&self.login.recipe.recipe, &target, username, jar, web, now).await {
             Ok((true, jar)) => ProbeResult::Open(jar),
             Ok((false, _)) => ProbeResult::Ended,
             Err(fault) => {

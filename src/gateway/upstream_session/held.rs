@@ -48,6 +48,8 @@ struct State {
     app_session: Option<SessionId>,
     /// Index of the upstream at which the user was signed in.
     upstream: usize,
+    /// User name of the sign-in at the application.
+    username: String,
     /// Number of sign-ins so far.
     sign_in: u64,
     /// `None` before the first sign-in and after a failed one.
@@ -213,6 +215,7 @@ impl UserSession {
         state.sign_in += 1;
         state.jar = Some(jar);
         state.upstream = upstream;
+        state.username = account.username;
         state.password_changed_at = account.changed_at;
         state.access_counter = counter;
         // The sign-in ended with a probe.
@@ -228,11 +231,11 @@ impl UserSession {
     /// Sends a probe, and returns whether the session is open. Without an answer in time, the
     /// session counts as open, so that the user sees the application's response.
     async fn is_open(&self, jar: CookieJar, sign: EndSign) -> bool {
-        let (before, upstream, browser) = {
+        let (before, upstream, browser, username) = {
             let state = self.state();
-            (jar.clone(), state.upstream, state.browser.clone())
+            (jar.clone(), state.upstream, state.browser.clone(), state.username.clone())
         };
-        let probe = self.client.probe(jar, sign, upstream, &browser, self.clock.now());
+        let probe = self.client.probe(&username, jar, sign, upstream, &browser, self.clock.now());
         let result = timeout(PROBE_WAIT, probe).await.unwrap_or(ProbeResult::Unanswered);
         let mut state = self.state();
         match result {
