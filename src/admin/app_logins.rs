@@ -14,7 +14,7 @@ use sealgate_domain::app_credential::{
 };
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::secret::Secret;
-use sealgate_store::AppCredentialSet;
+use sealgate_store::{AppCredentialSet, AppSite};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AppLoginCommand) -> Result<Answer, CommandError> {
     match command {
@@ -50,9 +50,9 @@ async fn set(
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    let app = app.name.as_str();
+    let (app, site) = (app.name.as_str(), AppSite { name: &app.name, host: &app.host });
     let now = directory.clock.now();
-    match directory.store.set_app_credential(sub, app, username, password, now).await? {
+    match directory.store.set_app_credential(sub, site, username, password, now).await? {
         AppCredentialSet::Yes => {}
         AppCredentialSet::Full => {
             return Err(CommandError::invalid(format!(

@@ -201,7 +201,7 @@ pub enum UserCommand {
     Delete(UserToRevoke),
     /// Revoke all sessions and tokens of a user
     Revoke(UserToRevoke),
-    /// List a user's open accesses: sessions, clients, application passwords and stored sign-in data
+    /// List a user's open accesses: sessions, clients and passwords
     ListAccesses(UserRef),
     /// List a user's two-factor methods and passkeys
     ListFactors(UserRef),
@@ -357,7 +357,7 @@ pub enum SessionCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// Revoke one session, of a browser or at an application; its tokens stay valid
+    /// Revoke one session, of a browser or an application; tokens stay valid
     ///
     /// `user revoke` revokes tokens too.
     Revoke {

@@ -35,7 +35,7 @@ pub async fn of_user(store: &Store, apps: &[App], user: Subject, now: UnixTime) 
         let Some(sign_in) = session.sign_in_of(user) else { continue };
         found.push(of_session(session, sign_in));
         let own = app_sessions(store, session.id, user, now).await?;
-        found.extend(own.into_iter().map(|own| of_app_session(apps, own)));
+        found.extend(own.iter().map(|own| of_app_session(apps, own, session)));
     }
     found.extend(of_clients(store, user, now).await?);
     for password in store.app_passwords(user).await?.passwords.into_iter().rev() {
@@ -84,10 +84,17 @@ async fn app_sessions(
     Ok(newest.into_values().collect())
 }
 
-fn of_app_session(apps: &[App], session: AppSession) -> OpenAccess {
+fn of_app_session(apps: &[App], session: &AppSession, parent: &Session) -> OpenAccess {
     let access = OpenAccess::new(AccessKind::AppSession, session.id.to_string(), session.created_at);
     let has_app_login = apps.iter().any(|app| app.name == session.app && app.login.is_some());
-    at_app(apps, &session.app, OpenAccess { sid: Some(session.parent), has_app_login, ..access })
+    let access = OpenAccess {
+        sid: Some(parent.id),
+        address: Some(parent.address),
+        user_agent: Some(parent.user_agent.clone()),
+        has_app_login,
+        ..access
+    };
+    at_app(apps, &session.app, access)
 }
 
 /// Adds name and title of an application. An application that was removed from the configuration

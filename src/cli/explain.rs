@@ -162,10 +162,13 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
         LoginAccount::Service { username, .. } => format!("as {username}, the service account"),
     });
     let identity: Vec<_> = headers.iter().map(member).collect();
-    let object = json!({
+    let mut object = json!({
         "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,
-        "advice": advice, "identity_headers": identity, "login": login,
+        "advice": advice, "identity_headers": identity,
     });
+    if let Some(login) = &login {
+        object["login"] = json!(login);
+    }
     output.result(&object, || {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
         let decision = if *forwarded { "forwarded" } else { "refused" };

@@ -113,7 +113,6 @@ async fn refused_at(what: String, request: RequestBuilder) -> Instant {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-#[expect(clippy::print_stdout, reason = "the measured time")]
 async fn a_disabled_user_is_refused_at_ten_applications_in_every_way() {
     let world = World::start().await;
     let socket = websocket_at(&origin(&world.instance, 0), &world.browser).await;
@@ -169,6 +168,7 @@ async fn one_session_at_an_application_can_be_ended() {
     let accesses = world.accesses();
     let row = accesses.iter().find(|access| access["target"] == "wiki").unwrap();
     assert_eq!((&row["kind"], &row["has_app_login"]), (&"app_session".into(), &true.into()), "{row}");
+    assert_eq!(row["address"], "127.0.0.1", "{row}");
     world.instance.run(&["session", "revoke", row["id"].as_str().unwrap()]);
     for (what, request) in world.requests() {
         let expected = if what == "session, login form" { 401 } else { 200 };

@@ -632,7 +632,7 @@ export const walksOf = (lane) => [
   },
   {
     name: "end accesses of every kind and withdraw one of a client",
-    async go(enter, { browser }) {
+    async go(enter, { browser, words }) {
       await cookiesOf(browser, lane, [first]);
       const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       await page.goto(`${ISSUER}/account/sessions`);

@@ -67,6 +67,17 @@ fn a_name_and_password_are_set_listed_and_removed() {
         let errors = site.errors(&set(app, username), password);
         assert!(errors.len() == 1 && errors[0].contains(told) && !errors[0].contains(TYPED), "{errors:?}");
     }
+    let login = |app| site.json(&["explain", &format!("http://{app}.localhost/"), "--user", ANNA])["login"].clone();
+    assert!(login("wiki").as_str().unwrap().starts_with("as the user"), "{}", login("wiki"));
+    assert!(login("git").is_null());
+    let accesses = site.json(&["user", "list-accesses", ANNA]);
+    let access = json!({
+        "kind": "app_login", "id": "wiki", "target": "wiki", "title": "wiki", "name": "a.öz",
+        "created_at": list["app_logins"][0]["changed_at"],
+    });
+    assert_eq!(accesses, json!({ "open_accesses": [access] }));
+    let table = site.text(&["user", "list-accesses", ANNA]);
+    assert!(table.starts_with("KIND ") && table.contains("app_login  wiki"), "{table}");
     let remove = ["app-login", "remove", ANNA, "wiki"];
     assert_eq!(site.json(&remove), json!({ "sub": anna, "app": "wiki", "deleted": true }));
     let gone = site.errors(&remove, "");

@@ -43,7 +43,7 @@ fn explain_decides_without_a_server_or_a_store() {
     let url = "http://wiki.localhost:8080/staff/rota?x";
     let expected = json!({
         "app": "wiki", "rule": "/staff/ signed_in, methods GET POST, groups staff",
-        "forwarded": false, "status": 302, "reason": "unauthenticated", "claim": null, "identity_headers": [], "login": null,
+        "forwarded": false, "status": 302, "reason": "unauthenticated", "claim": null, "identity_headers": [],
         "advice": "sign in, or send an access token; explain the request of a user with --user, or of a token with --token",
     });
     assert_eq!(told(&site, &[url]), expected);

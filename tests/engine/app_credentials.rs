@@ -12,7 +12,7 @@ use sealgate_domain::user::Subject;
 use sealgate_store::engine::Engine;
 use sealgate_store::memory::MemoryEngine;
 use sealgate_store::sealer::{SealError, Sealer};
-use sealgate_store::{AddOutcome, AppCredentialSet, ExportRecord, Position, Store, StoreError};
+use sealgate_store::{AddOutcome, AppCredentialSet, AppSite, ExportRecord, Position, Store, StoreError};
 use serde_json::{Value as Json, json};
 
 use crate::postgres_server::empty_store;
@@ -52,8 +52,12 @@ async fn in_memory() -> (Store, Arc<MemoryEngine>) {
     (store(engine.clone()).await, engine)
 }
 
+fn at(name: &str) -> AppSite<'_> {
+    AppSite { name, host: "apps.example.test" }
+}
+
 async fn set(store: &Store, subject: Subject, app: &str, username: &str, password: &str) -> AppCredentialSet {
-    store.set_app_credential(subject, app, username, &Secret::new(password), NOW).await.unwrap()
+    store.set_app_credential(subject, at(app), username, &Secret::new(password), NOW).await.unwrap()
 }
 
 /// Name, password and refusal.
@@ -63,7 +67,7 @@ type Opened = (String, String, bool);
 type Change = fn(&mut Json);
 
 async fn get(store: &Store, subject: Subject, app: &str) -> Option<Opened> {
-    let opened = store.app_credential(subject, app).await.unwrap()?;
+    let opened = store.app_credential(subject, at(app)).await.unwrap()?;
     Some((opened.username.clone(), opened.password.expose().to_owned(), opened.is_refused))
 }
 
@@ -80,9 +84,9 @@ async fn use_credentials(store: &Store) {
     assert_eq!(get(store, anna(), "wiki").await, Some(opened("a.unal", PASSWORD, false)));
     assert_eq!(get(store, anna(), "mail").await, Some(opened("anna", "another", false)));
 
-    let first = store.app_credential(anna(), "wiki").await.unwrap().unwrap().changed_at;
+    let first = store.app_credential(anna(), at("wiki")).await.unwrap().unwrap().changed_at;
     assert_eq!(set(store, anna(), "wiki", "anna", "new").await, AppCredentialSet::Yes);
-    let second = store.app_credential(anna(), "wiki").await.unwrap().unwrap().changed_at;
+    let second = store.app_credential(anna(), at("wiki")).await.unwrap().unwrap().changed_at;
     assert!(second > first, "two changes in a second differ");
     // A sign-in with the replaced password failed meanwhile.
     store.refuse_app_credential(anna(), "wiki", first).await.unwrap();
@@ -158,7 +162,7 @@ fn search(directory: &Path, read: &mut usize) {
 async fn nothing_that_is_printed_contains_a_password_or_a_name() {
     let (store, _) = in_memory().await;
     assert_eq!(set(&store, anna(), "wiki", "a.unal", PASSWORD).await, AppCredentialSet::Yes);
-    let opened = store.app_credential(anna(), "wiki").await.unwrap();
+    let opened = store.app_credential(anna(), at("wiki")).await.unwrap();
     let listed = store.app_credentials(anna()).await.unwrap();
     let printed = format!("{opened:?} {listed:?}");
     assert!(!printed.contains(PASSWORD) && !format!("{opened:?}").contains("a.unal"), "{printed}");
@@ -184,17 +188,21 @@ async fn a_password_cannot_be_decrypted_for_another_user_application_or_data_key
     alter(&engine, ben(), |value| value["credentials"][0]["password"] = sealed.clone()).await;
     let altered =
         |error: &StoreError| matches!(error, StoreError::UnreadableAppCredential { why: SealError::Altered, .. });
-    let error = store.app_credential(ben(), "wiki").await.unwrap_err();
+    let error = store.app_credential(ben(), at("wiki")).await.unwrap_err();
     assert!(altered(&error) && error.to_string().contains("must be entered again"), "{error}");
+    // The configuration uses the name for an application on another host.
+    let error = store.app_credential(anna(), AppSite { host: "other.test", ..at("wiki") }).await.unwrap_err();
+    assert!(altered(&error), "{error}");
+    assert_eq!(get(&store, anna(), "wiki").await, Some(opened("anna", PASSWORD, false)));
 
     let other = store_with(engine.clone(), 2).await;
-    let error = other.app_credential(anna(), "wiki").await.unwrap_err();
+    let error = other.app_credential(anna(), at("wiki")).await.unwrap_err();
     assert!(error.to_string().contains("another data key") && !error.to_string().contains("anna"), "{error}");
     assert_eq!(set(&other, anna(), "wiki", "anna", "entered again").await, AppCredentialSet::Yes);
     assert_eq!(get(&other, anna(), "wiki").await, Some(opened("anna", "entered again", false)));
 
     alter(&engine, anna(), |value| value["credentials"][0]["app"] = json!("mail")).await;
-    let error = other.app_credential(anna(), "mail").await.unwrap_err();
+    let error = other.app_credential(anna(), at("mail")).await.unwrap_err();
     assert!(altered(&error), "{error}");
 }
 
@@ -203,9 +211,9 @@ async fn no_password_is_stored_without_a_data_key() {
     let (store, engine) = in_memory().await;
     assert_eq!(set(&store, anna(), "wiki", "anna", PASSWORD).await, AppCredentialSet::Yes);
     let bare = Store::open(engine.clone(), 10).await.unwrap();
-    let refused = bare.set_app_credential(anna(), "mail", "anna", &Secret::new(PASSWORD), NOW).await;
+    let refused = bare.set_app_credential(anna(), at("mail"), "anna", &Secret::new(PASSWORD), NOW).await;
     assert!(matches!(refused, Err(StoreError::Sealed(SealError::NoKey))), "{refused:?}");
-    let refused = bare.app_credential(anna(), "wiki").await.unwrap_err();
+    let refused = bare.app_credential(anna(), at("wiki")).await.unwrap_err();
     assert!(matches!(refused, StoreError::UnreadableAppCredential { why: SealError::NoKey, .. }), "{refused}");
     assert!(bare.remove_app_credential(anna(), "wiki").await.unwrap(), "removing needs no key");
 }
@@ -223,7 +231,7 @@ async fn a_user_can_store_a_limited_number_and_only_valid_text() {
     assert_eq!(set(&store, ben(), "one-more", "ben", "x").await, AppCredentialSet::Yes);
     let before = engine.scan(b"L", None, 10).await.unwrap();
     for (username, password) in [("", "x"), ("a\nb", "x"), ("ben", ""), ("ben", "x\r\ny"), ("ben", "x\0")] {
-        let refused = store.set_app_credential(ben(), "wiki", username, &Secret::new(password), NOW).await;
+        let refused = store.set_app_credential(ben(), at("wiki"), username, &Secret::new(password), NOW).await;
         assert!(refused.is_err(), "{username:?} {password:?}");
     }
     assert_eq!(engine.scan(b"L", None, 10).await.unwrap(), before);
@@ -243,7 +251,7 @@ async fn every_change_increments_the_access_counter_of_the_user() {
     assert!(is_moved(&store));
     assert_eq!(set(&store, anna(), "wiki", "anna", "y").await, AppCredentialSet::Yes);
     assert!(is_moved(&store));
-    let changed_at = store.app_credential(anna(), "wiki").await.unwrap().unwrap().changed_at;
+    let changed_at = store.app_credential(anna(), at("wiki")).await.unwrap().unwrap().changed_at;
     store.refuse_app_credential(anna(), "wiki", changed_at).await.unwrap();
     assert!(is_moved(&store));
     store.remove_app_credential(anna(), "wiki").await.unwrap();

@@ -10,7 +10,7 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Role, Subject};
 use sealgate_store::engine::Engine;
-use sealgate_store::{AppCredentialSet, Store};
+use sealgate_store::{AppCredentialSet, AppSite, Store};
 use sealgate_system::clock::Clock as _;
 
 use crate::mailbox;
@@ -135,8 +135,14 @@ async fn enter(browser: &Browser<'_>, app: &str, username: &str, password: &str)
 
 /// Returns the stored name and password, and whether the application refused them.
 async fn stored(provider: &Provider, subject: Subject, app: &str) -> Option<(String, String, bool)> {
-    let opened = provider.sealgate.store.app_credential(subject, app).await.unwrap()?;
+    let opened = provider.sealgate.store.app_credential(subject, at(provider, app)).await.unwrap()?;
     Some((opened.username.clone(), opened.password.expose().to_owned(), opened.is_refused))
+}
+
+/// Returns the application with this name.
+fn at<'p>(provider: &'p Provider, name: &'p str) -> AppSite<'p> {
+    let app = provider.sealgate.config.apps.iter().find(|app| app.name == name);
+    AppSite { name, host: app.map_or("", |app| &app.host) }
 }
 
 fn accepted(username: &str, password: &str) -> (String, String, bool) {
@@ -145,7 +151,7 @@ fn accepted(username: &str, password: &str) -> (String, String, bool) {
 
 async fn refuse(provider: &Provider, subject: Subject, app: &str) {
     let store = &provider.sealgate.store;
-    let changed_at = store.app_credential(subject, app).await.unwrap().unwrap().changed_at;
+    let changed_at = store.app_credential(subject, at(provider, app)).await.unwrap().unwrap().changed_at;
     store.refuse_app_credential(subject, app, changed_at).await.unwrap();
 }
 
@@ -325,7 +331,13 @@ async fn the_number_of_stored_passwords_is_limited_and_those_of_former_applicati
     for number in 0..MAX_APP_CREDENTIALS {
         let app = if number == 0 { "closed".to_owned() } else { format!("former-{number}") };
         let (password, now) = (Secret::new(TYPED), provider.clock.now());
-        let set = store.set_app_credential(provider.anna.sub, &app, "anna", &password, now);
+        let set = store.set_app_credential(
+            provider.anna.sub,
+            AppSite { name: &app, host: "former.test" },
+            "anna",
+            &password,
+            now,
+        );
         assert_eq!(set.await.unwrap(), AppCredentialSet::Yes);
     }
     let (browser, page) = signed_in(&provider, ANNA).await;
@@ -419,7 +431,7 @@ async fn a_user_who_is_deleted_meanwhile_leaves_no_password() {
     let (store, anna, now) = (&provider.sealgate.store, provider.anna.sub, provider.clock.now());
     let password = Secret::new(TYPED);
     let stop = meddler.stop(At::BeforeCommit, b'L');
-    let set = store.set_app_credential(anna, "wiki", "anna", &password, now);
+    let set = store.set_app_credential(anna, AppSite { name: "wiki", host: "wiki.test" }, "anna", &password, now);
     let deletion = stop.meanwhile(async { assert!(store.delete_user(anna, now).await.unwrap()) });
     let (outcome, ()) = tokio::join!(set, deletion);
     assert_eq!(outcome.unwrap(), AppCredentialSet::NoUser);

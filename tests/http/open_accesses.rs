@@ -6,6 +6,7 @@ use sealgate_domain::audit::{AuditFilter, AuditKind};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::{AppSession, SessionCookie, SessionId};
 use sealgate_domain::user::{Role, Subject};
+use sealgate_store::AppSite;
 use sealgate_system::clock::Clock as _;
 
 use crate::app_logins::provider;
@@ -63,7 +64,10 @@ async fn open_all(provider: &Provider, email: &str, number: u8) -> (SessionId, S
     store.begin_app_session(&session).await.unwrap();
     let (password, _) = AppPassword::new("git", "laptop", AssuranceLevel::One, &[number; 20], now);
     let _ = store.add_app_password(user, &password).await.unwrap();
-    let _ = store.set_app_credential(user, "wiki", "name", &Secret::new("geheim"), now).await.unwrap();
+    let _ = store
+        .set_app_credential(user, AppSite { name: "wiki", host: "wiki.test" }, "name", &Secret::new("geheim"), now)
+        .await
+        .unwrap();
     (session.id, password.id(), tokens)
 }
 

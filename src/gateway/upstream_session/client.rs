@@ -9,7 +9,7 @@ use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_edge::EndSign;
-use sealgate_store::{Store, StoreError};
+use sealgate_store::{AppSite, Store, StoreError};
 use sealgate_system::login_exchange::WebExchange;
 use sealgate_system::metrics::Metrics;
 use tokio::sync::{OnceCell, Semaphore};
@@ -26,6 +26,7 @@ const CONCURRENT_PROBES: usize = 16;
 /// Client for one application under one configuration.
 pub(super) struct AppClient {
     pub(super) app: String,
+    host: String,
     pub(super) login: AppLoginConfig,
     /// Public origin, and whether its host is sent as `Host`.
     public: (String, bool),
@@ -93,6 +94,7 @@ impl AppClient {
         let sign_ins = Semaphore::new(login.recipe.recipe.max_concurrent_sign_ins);
         Some(Self {
             app: app.name.clone(),
+            host: app.host.clone(),
             login,
             public,
             upstreams: app.upstreams.clone(),
@@ -113,11 +115,15 @@ impl AppClient {
             && (&app.upstreams, &app.upstream_tls) == (&self.upstreams, &self.tls)
     }
 
+    fn site(&self) -> AppSite<'_> {
+        AppSite { name: &self.app, host: &self.host }
+    }
+
     /// Returns the account of a user at the application.
     pub(super) async fn account(&self, store: &Store, user: Subject) -> Result<Account, LoginRefusal> {
         match &self.login.account {
             LoginAccount::OfUser => {
-                let stored = match store.app_credential(user, &self.app).await {
+                let stored = match store.app_credential(user, self.site()).await {
                     Err(error @ StoreError::UnreadableAppCredential { .. }) => {
                         // The user can enter it again.
                         tracing::warn!(app = self.app, subject = %user, %error, "cannot sign in to the application");

@@ -22,7 +22,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::User;
 use sealgate_pages::{AppLoginFault, AppLoginForm, AppLoginLine, AppLoginsPage, Done, HomeAppLogin, Problem, html};
-use sealgate_store::AppCredentialSet;
+use sealgate_store::{AppCredentialSet, AppSite};
 
 pub(crate) const PAGE: &str = "/account/app-logins";
 
@@ -69,7 +69,8 @@ async fn set(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, form: &Para
         return wrong(AppLoginFault::Password).await;
     }
     let store = &ctx.sealgate.store;
-    match store.set_app_credential(visitor.user.sub, &app.name, username, &password, ctx.now).await? {
+    let site = AppSite { name: &app.name, host: &app.host };
+    match store.set_app_credential(visitor.user.sub, site, username, &password, ctx.now).await? {
         AppCredentialSet::Yes => {}
         AppCredentialSet::Full => return wrong(AppLoginFault::Full).await,
         AppCredentialSet::NoUser => return Err(Failure::page(Problem::InvalidRequest)),

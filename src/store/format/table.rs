@@ -5,6 +5,7 @@
 
 use crate::certificates::CertificatePart;
 use crate::engine::Key;
+use crate::subjects::app_credentials::AppSite;
 use sealgate_domain::answers::ProcessId;
 use sealgate_domain::assurance::FactorId;
 use sealgate_domain::audit::AuditId;
@@ -238,9 +239,10 @@ pub(crate) fn app_credentials(subject: Subject) -> Key {
     key(Table::AppCredentials, &[subject.as_bytes()])
 }
 
-/// Context that a user's sealed password at an application is bound to. No record has this key.
-pub(crate) fn app_credential_secret(subject: Subject, app: &str) -> Key {
-    key(Table::AppCredentials, &[subject.as_bytes(), app.as_bytes()])
+/// Context that a user's sealed password at an application is bound to. No record has this key. A
+/// name of an application has no zero byte.
+pub(crate) fn app_credential_secret(subject: Subject, app: AppSite<'_>) -> Key {
+    key(Table::AppCredentials, &[subject.as_bytes(), app.name.as_bytes(), &[0], app.host.as_bytes()])
 }
 
 /// Key of a user's factors.

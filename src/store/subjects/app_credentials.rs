@@ -1,7 +1,8 @@
 //! Names and passwords of users at applications: one small record per user.
 //!
-//! Each password is sealed with the data key. It is bound to its user and application, so it cannot
-//! be unsealed in another record or for another application.
+//! Each password is sealed with the data key. It is bound to its user and to name and host of its
+//! application. So it cannot be unsealed in another record or for another application, also if the
+//! configuration uses the name again.
 
 use std::fmt;
 
@@ -17,6 +18,15 @@ use sealgate_domain::secret::{Sealed, Secret};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_system::clock::{OsEntropy, random};
+
+/// Application that a name and password are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppSite<'a> {
+    /// Name in the configuration.
+    pub name: &'a str,
+    /// Public host.
+    pub host: &'a str,
+}
 
 /// Outcome of setting a user's name and password at an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +65,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::UnreadableAppCredential`] if it cannot be unsealed. Other errors if the store
     /// fails.
-    pub async fn app_credential(&self, subject: Subject, app: &str) -> Result<Option<OpenedAppCredential>, StoreError> {
+    pub async fn app_credential(
+        &self,
+        subject: Subject,
+        app: AppSite<'_>,
+    ) -> Result<Option<OpenedAppCredential>, StoreError> {
         let credentials = self.app_credentials(subject).await?;
-        let Some(found) = credentials.find(app) else { return Ok(None) };
-        let unreadable = |why| StoreError::UnreadableAppCredential { app: app.to_owned(), why };
+        let Some(found) = credentials.find(app.name) else { return Ok(None) };
+        let unreadable = |why| StoreError::UnreadableAppCredential { app: app.name.to_owned(), why };
         let password = self.unseal_app_password(subject, app, &found.password).map_err(unreadable)?;
         Ok(Some(OpenedAppCredential {
             username: found.username.clone(),
@@ -85,7 +99,7 @@ impl Store {
     pub async fn set_app_credential(
         &self,
         subject: Subject,
-        app: &str,
+        app: AppSite<'_>,
         username: &str,
         password: &Secret,
         now: UnixTime,
@@ -102,7 +116,7 @@ impl Store {
             let Some(user) = self.user_record(subject).await? else { return Ok(AppCredentialSet::NoUser) };
             let loaded = self.loaded_app_credentials(subject).await?;
             let mut next = loaded.as_ref().map_or_else(|| AppCredentials::none(subject), |loaded| loaded.value.clone());
-            if !next.set(app, username, sealed.clone(), now) {
+            if !next.set(app.name, username, sealed.clone(), now) {
                 return Ok(AppCredentialSet::Full);
             }
             let mut changes = match &loaded {
@@ -169,7 +183,7 @@ impl Store {
         self.load(table::app_credentials(subject)).await
     }
 
-    fn unseal_app_password(&self, subject: Subject, app: &str, sealed: &Sealed) -> Result<Secret, SealError> {
+    fn unseal_app_password(&self, subject: Subject, app: AppSite<'_>, sealed: &Sealed) -> Result<Secret, SealError> {
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         let plain: Zeroizing<Vec<u8>> = sealing.sealer.open(&table::app_credential_secret(subject, app), sealed)?;
         let text = std::str::from_utf8(&plain).map_err(|_| SealError::Altered)?;
