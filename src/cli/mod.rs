@@ -201,7 +201,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Serve => serve::run(load(&file)?, &file),
         Noun::Check(arguments) => check::run(&arguments, load(&file)?, &file, &output),
         Noun::Doctor(arguments) => doctor::run(&arguments, &file, &output),
-        Noun::Explain(arguments) => explain::run(arguments, &mut StoreAccess::open(read(&file)?)?, &output),
+        Noun::Explain(arguments) => explain::run(arguments, &mut StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Kept(Command::Reload) => reload::run(&file, &output),
         Noun::Kept(mut command) => {
             let mut access = StoreAccess::open(read(&file)?)?;
@@ -234,7 +234,7 @@ fn load(file: &Path) -> Result<Config, CommandFailure> {
 /// Loads the configuration with the files that it names. If these files have errors, loads the
 /// configuration alone.
 ///
-/// For commands that use the token if possible.
+/// For commands that use the token, or recipes of applications, if possible.
 fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
     let config = Config::load(file).or_else(|_| Config::read(file));
     with_environment(config.map_err(|faults| CommandFailure::from_lines(&faults))?)
