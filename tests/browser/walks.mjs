@@ -632,14 +632,14 @@ export const walksOf = (lane) => [
   },
   {
     name: "end accesses of every kind and withdraw one of a client",
-    async go(enter, { browser, words }) {
+    async go(enter, { browser }) {
       await cookiesOf(browser, lane, [first]);
       const { page } = await enter({ cookies: await cookiesOf(browser, lane, [first]) });
       await page.goto(`${ISSUER}/account/sessions`);
       // A browser's own row is the first one. The next browser is ended by its button.
       const rows = (kind) => `#accesses button[value^="${kind}:"]`;
       const before = await page.locator(rows("session")).count();
-      await press(page, `#accesses tr:not(:has-text("${words({ en: "This browser", tr: "Bu tarayıcı" })}")) > td > button[value^="session:"]`);
+      await press(page, "#accesses tbody tr:not(:first-child) button[value^='session:']");
       await page.waitForSelector("[role=status].done");
       assert.equal(await page.locator(rows("session")).count(), before - 1);
       // An open application, an application password and sign-in data are ended from the same table.
