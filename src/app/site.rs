@@ -323,6 +323,7 @@ impl EdgeObserver for Site {
             ConnectionEvent::Closed => metrics.connections.dec(),
             ConnectionEvent::TooManyFromPeer => metrics.turned_away("too_many_from_peer"),
             ConnectionEvent::TooManyStreams => metrics.turned_away("too_many_streams"),
+            ConnectionEvent::ProxyHeaderInvalid => metrics.turned_away("proxy_header_invalid"),
             ConnectionEvent::HandshakeFailed => metrics.turned_away("handshake_failed"),
             ConnectionEvent::HeadTooSlow => metrics.turned_away("head_too_slow"),
             ConnectionEvent::HeadTooLarge => metrics.turned_away("head_too_large"),

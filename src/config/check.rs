@@ -235,6 +235,7 @@ fn server(
             .fault("redirect_listen", "the issuer uses http; write https in the issuer, or leave redirect_listen out");
     }
     let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::proxies);
+    let proxy_protocol = section.texts("proxy_protocol", "write a list such as [\"10.0.0.5\"]", address::proxies);
     let is_trusting = trusted_proxies.as_ref().is_some_and(|networks| !networks.is_empty());
     if issuer.is_some_and(IssuerUrl::is_https) && !section.has("tls") && !acme && !is_trusting {
         let problem = "the issuer uses https, but neither tls nor trusted_proxies is set, so all requests \
@@ -250,6 +251,11 @@ fn server(
         redirect_listen: redirect_listen.unwrap_or_default(),
         hsts: section.seconds("hsts_seconds", 365 * DAY, 0..=3660 * DAY),
         trusted_proxies: trusted_proxies.unwrap_or_default(),
+        health_path: section.text("health_path", "write a path such as \"/healthz\"", |text| match text {
+            "/" => Err("is the start page of every host; write, for example, \"/healthz\"".to_owned()),
+            _ => address::route_path(text),
+        }),
+        proxy_protocol: proxy_protocol.unwrap_or_default(),
         threads: section.number("threads", cores, 1..=1024),
         header_timeout: section.seconds("header_timeout_seconds", 10, 1..=5 * MINUTE),
         header_bytes: section.number("header_bytes", 32 * 1024, 4 * 1024..=256 * 1024),

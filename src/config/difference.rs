@@ -29,8 +29,9 @@ type Keys = (&'static str, &'static [&'static str], &'static [&'static str]);
 const SECTIONS: &[Keys] = &[
     ("", &["issuer"], &[]),
     ("server", &["listen"], &["tls"]),
-    ("server", &["redirect_listen", "hsts_seconds", "trusted_proxies", "threads", "header_timeout_seconds"], &[]),
-    ("server", &["header_bytes", "body_timeout_seconds", "idle_timeout_seconds", "max_connections"], &[]),
+    ("server", &["redirect_listen", "hsts_seconds", "trusted_proxies", "proxy_protocol", "threads"], &[]),
+    ("server", &["health_path", "header_timeout_seconds", "header_bytes", "body_timeout_seconds"], &[]),
+    ("server", &["idle_timeout_seconds", "max_connections"], &[]),
     ("server", &["max_connections_per_peer", "shutdown_timeout_seconds"], &["client_ca", "client_certificates"]),
     ("acme", &[], &["directory", "contact", "external_account_id", "external_account_key_file"]),
     ("acme", &[], &["hosts", "profile", "challenge", "ca_file", "path"]),

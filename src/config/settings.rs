@@ -127,6 +127,11 @@ pub struct ServerConfig {
     /// Peers whose `X-Forwarded-*` headers the server trusts.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub trusted_proxies: Vec<IpNet>,
+    /// Load balancers that begin each connection with a PROXY protocol header.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub proxy_protocol: Vec<IpNet>,
+    /// Path of the health check on the public listeners. `None` if there is none.
+    pub health_path: Option<String>,
     /// Number of worker threads of the proxy.
     pub threads: usize,
     /// Timeout for receiving a request head.

@@ -38,6 +38,7 @@ pub use self::listen::tls::{Tls, watch_tls};
 pub use self::listen::token_key::TokenKeys;
 pub use self::monitoring::{Phase, admin_service};
 pub use self::probe::Probe;
+pub use self::proxy::health_path::HealthPath;
 pub use self::proxy::long_lived::{Cancellable, LongLived, watch_long_lived};
 pub use self::proxy::service::Proxy;
 pub use self::proxy::snapshot::Change;
@@ -212,6 +213,8 @@ pub enum ConnectionEvent {
     /// An HTTP/2 request was refused because its client address or the server has too many
     /// requests.
     TooManyStreams,
+    /// A load balancer sent no valid PROXY protocol header.
+    ProxyHeaderInvalid,
     /// The TLS handshake failed or took too long.
     HandshakeFailed,
     /// The request head did not arrive before its deadline.

@@ -52,6 +52,7 @@ mod kept_form;
 mod keys;
 mod lasting;
 mod leaving;
+mod load_balancer;
 mod log;
 mod mails;
 mod memory;

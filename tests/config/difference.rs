@@ -49,6 +49,8 @@ fn each_section_reports_which_changes_need_a_restart() {
     for (line, keys) in [
         ("server.threads = 77", &["server.threads"][..]),
         ("server.trusted_proxies = [\"10.0.0.0/8\"]", &["server.trusted_proxies"]),
+        ("server.proxy_protocol = [\"10.0.0.5\"]", &["server.proxy_protocol"]),
+        ("server.health_path = \"/up\"", &["server.health_path"]),
         ("admin.listen = \"127.0.0.1:9\"", &["admin.listen"]),
         ("hsm.queue = 7", &["hsm.queue"]),
         ("store.queue = 7", &["store.queue"]),
@@ -186,13 +188,14 @@ const LIVE: [&str; 60] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 51] = [
+const RESTART: [&str; 52] = [
     "issuer",
     "server.listen",
     "server.tls",
     "server.redirect_listen",
     "server.hsts_seconds",
     "server.threads",
+    "server.health_path",
     "server.header_timeout_seconds",
     "server.header_bytes",
     "server.body_timeout_seconds",

@@ -302,6 +302,8 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
             redirect_listen: Vec::new(),
             hsts: Duration::from_secs(1000),
             trusted_proxies: Vec::new(),
+            proxy_protocol: Vec::new(),
+            health_path: None,
             threads: 2,
             header_timeout: HEADER_TIMEOUT,
             header_bytes: 16 * 1024,

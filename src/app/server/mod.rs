@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
-    Cancellable, Challenges, Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy,
-    Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TokenKeys, TransportSecurity, Watch,
+    Cancellable, Challenges, Changer, Front, Health, HealthPath, HttpService, Limits, Listener, LongLived, Phase,
+    Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TokenKeys, TransportSecurity, Watch,
     admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::clock::{OsEntropy, random};
@@ -190,9 +190,9 @@ impl Server {
         let mut server = server::Server::new_with_opt_and_conf(None, config);
         server.bootstrap();
 
-        let ServerConfig { max_connections, max_connections_per_peer, header_bytes, trusted_proxies, .. } =
-            &parts.server;
-        let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, trusted_proxies.clone());
+        let ServerConfig { max_connections, max_connections_per_peer, header_bytes, .. } = &parts.server;
+        let proxies = [&parts.server.trusted_proxies[..], &parts.server.proxy_protocol].concat();
+        let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, proxies);
         let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
         let long_lived = Arc::new(LongLived::default());
         let watch = watch_of(&snapshots);
@@ -244,7 +244,7 @@ impl Server {
                 1,
                 admin_service(Arc::clone(&parts.health), phases, probe),
                 vec![listener],
-                limits(&parts.server),
+                Limits { proxy_protocol: Vec::new(), ..limits(&parts.server) },
                 Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, parts.server.header_bytes, Vec::new()),
                 Arc::new(|_| {}),
                 running,
@@ -299,6 +299,11 @@ fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, long_lived: Arc<LongLiv
         request_ids: request_ids(),
         long_lived,
         tracer: parts.tracer.clone(),
+        health_path: parts
+            .server
+            .health_path
+            .clone()
+            .map(|path| HealthPath { path, health: Arc::clone(&parts.health) }),
         transport_security: parts.https.then(|| TransportSecurity::for_time(parts.server.hsts)).flatten(),
     }
 }
@@ -339,8 +344,9 @@ fn h2_options(server: &ServerConfig) -> H2Options {
     h2
 }
 
-const fn limits(server: &ServerConfig) -> Limits {
+fn limits(server: &ServerConfig) -> Limits {
     Limits {
+        proxy_protocol: server.proxy_protocol.clone(),
         header_timeout: server.header_timeout,
         header_bytes: server.header_bytes,
         idle_timeout: server.idle_timeout,

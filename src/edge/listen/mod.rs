@@ -9,6 +9,7 @@ mod gathering;
 pub(crate) mod head;
 pub(crate) mod inherited;
 pub(crate) mod listeners;
+mod proxy_protocol;
 pub(crate) mod quota;
 pub(crate) mod service;
 pub(crate) mod tls;

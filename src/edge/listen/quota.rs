@@ -75,12 +75,10 @@ impl Quota {
     /// Counts a connection from `peer`. `None` if its address has too many.
     pub(crate) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<ConnectionPermit> {
         let peer = self.counted_address(peer);
-        if let Some(peer) = peer {
-            let mut usage = self.usage();
-            if usage.peers.get(&peer).is_some_and(|share| share.places >= self.per_peer) {
-                return None;
-            }
-            usage.peers.entry(peer).or_default().places += 1;
+        if let Some(peer) = peer
+            && !self.usage().add_connection(peer, self.per_peer)
+        {
+            return None;
         }
         Some(ConnectionPermit { quota: Arc::clone(self), peer, _room: room })
     }
@@ -158,6 +156,24 @@ impl Drop for ConnectionPermit {
     }
 }
 
+impl ConnectionPermit {
+    /// Counts the connection for another address, because it is a client's connection through a
+    /// load balancer. Returns false if that address has too many.
+    pub(crate) fn count_for(&mut self, peer: IpAddr) -> bool {
+        let peer = self.quota.counted_address(peer);
+        let mut usage = self.quota.usage();
+        if let Some(peer) = peer
+            && !usage.add_connection(peer, self.quota.per_peer)
+        {
+            return false;
+        }
+        if let Some(before) = std::mem::replace(&mut self.peer, peer) {
+            usage.release(before, 0);
+        }
+        true
+    }
+}
+
 /// A counted HTTP/2 request. Dropping it reduces the count.
 pub(crate) struct StreamPermit {
     quota: Arc<Quota>,
@@ -177,6 +193,15 @@ impl Drop for StreamPermit {
 }
 
 impl Usage {
+    /// Counts a connection from `peer`. Returns false if the address has `limit` places already.
+    fn add_connection(&mut self, peer: IpAddr, limit: usize) -> bool {
+        if self.peers.get(&peer).is_some_and(|share| share.places >= limit) {
+            return false;
+        }
+        self.peers.entry(peer).or_default().places += 1;
+        true
+    }
+
     fn release(&mut self, peer: IpAddr, head: usize) {
         if let Entry::Occupied(mut entry) = self.peers.entry(peer) {
             let share = entry.get_mut();
@@ -229,6 +254,20 @@ mod tests {
         let quota = Quota::new(10, 1, 100, vec!["10.0.0.0/8".parse().unwrap()]);
         let _first = admit(&quota, "10.1.1.1").await.unwrap();
         assert!(admit(&quota, "10.1.1.1").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_connection_through_a_load_balancer_counts_for_its_client() {
+        let quota = Quota::new(10, 1, 100, vec!["10.0.0.0/8".parse().unwrap()]);
+        let client = "192.0.2.1".parse().unwrap();
+        let mut first = admit(&quota, "10.1.1.1").await.unwrap();
+        assert!(first.count_for(client));
+        let mut second = admit(&quota, "10.1.1.1").await.unwrap();
+        assert!(!second.count_for(client) && admit(&quota, "192.0.2.1").await.is_none());
+        drop(first);
+        assert!(second.count_for(client));
+        drop(second);
+        assert!(quota.usage().peers.is_empty());
     }
 
     #[tokio::test]

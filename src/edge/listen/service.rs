@@ -5,6 +5,7 @@
 //! requests. Heads are limited in size and checked for ambiguous forms. The application limits
 //! request bodies. [`Connection`] limits the time for writing.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
+use ipnet::IpNet;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::l4::{self, socket};
@@ -31,6 +33,7 @@ use super::connection::{Connection, WRITE_BUFFER};
 use super::gathering::GatheringStream;
 use super::head::{self, BodyFraming, Head, HeadFault};
 use super::listeners::Listener;
+use super::proxy_protocol::read_client_address;
 use super::quota::{ConnectionPermit, Quota};
 use super::tls::Tls;
 use super::waiting::{Deadline, Stopping};
@@ -48,8 +51,10 @@ const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Limits for each client connection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
+    /// Load balancers that begin each connection with a PROXY protocol header.
+    pub proxy_protocol: Vec<IpNet>,
     /// Timeout for the TLS handshake, and for each request head. For the first head it starts with
     /// the connection, for later heads with their first byte.
     pub header_timeout: Duration,
@@ -225,14 +230,23 @@ struct Guard<A> {
 impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
     async fn serve(
         &self,
-        socket: TcpStream,
-        peer: SocketAddr,
-        ticket: ConnectionPermit,
+        mut socket: TcpStream,
+        mut peer: SocketAddr,
+        mut ticket: ConnectionPermit,
         tls: Option<Arc<Tls>>,
         stop: ShutdownWatch,
     ) {
         let deadline = Instant::now() + self.limits.header_timeout;
         let _ = socket.set_nodelay(true);
+        let is_balancer = |network: &IpNet| network.contains(&peer.ip().to_canonical());
+        if self.limits.proxy_protocol.iter().any(is_balancer) {
+            let client = Box::pin(self.read_client_address(&mut socket, peer, deadline)).await;
+            let Some(client) = client else { return };
+            if !ticket.count_for(client.ip()) {
+                return (self.watch)(ConnectionEvent::TooManyFromPeer);
+            }
+            peer = client;
+        }
         let buffer = if tls.is_some() { 0 } else { WRITE_BUFFER };
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
         let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
@@ -264,6 +278,27 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             }
             () = served => {}
         }
+    }
+
+    /// Reads the header of a load balancer. Returns the client's address, or the load balancer's if
+    /// the connection is its own. `None` if there is no valid header.
+    async fn read_client_address(
+        &self,
+        socket: &mut TcpStream,
+        peer: SocketAddr,
+        deadline: Instant,
+    ) -> Option<SocketAddr> {
+        match timeout_at(deadline, read_client_address(socket)).await {
+            Ok(Ok(client)) => return Some(client.unwrap_or(peer)),
+            // Health checks of some load balancers only connect.
+            Ok(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => {}
+            Ok(Err(_)) | Err(_) => {
+                tracing::info!(address = %peer, "the load balancer's connection does not begin with a PROXY \
+                    protocol header and was closed");
+                (self.watch)(ConnectionEvent::ProxyHeaderInvalid);
+            }
+        }
+        None
     }
 
     /// Serves a request of this process. The proxy recognizes it by its Unix socket: clients

@@ -33,8 +33,9 @@ pub struct Exchange {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) started: Instant,
     pub(crate) origin: Origin,
-    /// Whether the request came from the readiness probe. Such a request is not reported.
-    pub(crate) is_own: bool,
+    /// Whether the request is a readiness probe or the health check of a load balancer. Such a
+    /// request is not reported.
+    pub(crate) is_probe: bool,
     pub(crate) answered_by: AnsweredBy,
     pub(crate) forward: Option<Forward>,
     /// Server that the request was sent to, or to which connecting failed.
@@ -104,7 +105,7 @@ impl Exchange {
             started,
             last_decision,
             origin: Origin::unknown(),
-            is_own: false,
+            is_probe: false,
             answered_by: AnsweredBy::Edge,
             forward: None,
             server: None,
@@ -312,7 +313,7 @@ impl Exchange {
     }
 
     fn report(&self, head: &request::Parts, status: Option<StatusCode>, answered_by: AnsweredBy, lengths: Lengths) {
-        if self.is_own {
+        if self.is_probe {
             return;
         }
         let refused = status == Some(StatusCode::BAD_REQUEST) && answered_by != AnsweredBy::Upstream;

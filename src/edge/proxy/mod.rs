@@ -7,6 +7,7 @@ pub(crate) mod client_address;
 pub(crate) mod exchange;
 pub(crate) mod fields;
 pub(crate) mod headers;
+pub(crate) mod health_path;
 pub(crate) mod long_lived;
 pub(crate) mod queued_body;
 pub(crate) mod read_timeout;

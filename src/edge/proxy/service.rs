@@ -31,6 +31,7 @@ use super::client_address::{ForwardedClient, client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_be_long_lived};
 use super::fields::{check_head, is_of_one_connection, join_cookies, normalize_host, refused};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
+use super::health_path::HealthPath;
 use super::long_lived::{CancelHandle, ConnectionContext, LONG_LIVED_AGE, LongLived};
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
@@ -82,6 +83,8 @@ pub struct Proxy {
     pub transport_security: Option<TransportSecurity>,
     /// Recorder of traces, if they are exported.
     pub tracer: Option<Arc<Tracer>>,
+    /// Health check on the public listeners. `None` if there is none.
+    pub health_path: Option<HealthPath>,
 }
 
 impl Proxy {
@@ -94,6 +97,10 @@ impl Proxy {
         let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
         let request_id = self.is_trusted(peer).then(given).flatten().unwrap_or_else(|| self.request_ids.next());
         Origin { address, is_address_known: is_known, peer, secure, request_id }
+    }
+
+    fn is_health_check(&self, session: &ServerSession) -> bool {
+        self.health_path.as_ref().is_some_and(|check| check.matches(session.req_header()))
     }
 
     fn is_trusted(&self, peer: IpAddr) -> bool {
@@ -328,8 +335,9 @@ impl ProxyHttp for Proxy {
         }
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
-        exchange.is_own = session.client_addr().is_some_and(|address| address.as_unix().is_some());
-        if let Some(tracer) = self.tracer.as_ref().filter(|_| !exchange.is_own) {
+        let is_health_check = self.is_health_check(session);
+        exchange.is_probe = is_health_check || session.client_addr().is_some_and(|address| address.as_unix().is_some());
+        if let Some(tracer) = self.tracer.as_ref().filter(|_| !exchange.is_probe) {
             exchange.trace = self.begin_trace(tracer, session, &exchange.origin);
         }
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<CancelHandle>>() {
@@ -346,7 +354,9 @@ impl ProxyHttp for Proxy {
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
             return Err(refused(400, "The request's target is not valid."));
         }
-        normalize_host(request)?;
+        if !is_health_check {
+            normalize_host(request)?;
+        }
         join_cookies(request)?;
         // Drops the original spelling of field names, which is no longer needed, so that it is not
         // copied.
@@ -357,6 +367,11 @@ impl ProxyHttp for Proxy {
     // Rarely needed futures are boxed where they are awaited, here and in the called functions.
     // Otherwise the future of each request would reserve memory for all of them.
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        if let Some(check) = self.health_path.as_ref().filter(|_| self.is_health_check(session)) {
+            Box::pin(discard_short_body(session)).await;
+            Box::pin(self.answer(session, check.answer(session.is_process_shutting_down()), exchange)).await?;
+            return Ok(true);
+        }
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
         let decision = exchange.snapshot.front.decide(session.req_header());
         let verdict = match &exchange.trace {
