@@ -1111,8 +1111,9 @@ export const walksOf = (lane) => [
       const phone = await authenticator(entered);
       await addKey(page, "#enrol-passkey");
       await context.clearCookies();
-      // Use autofill: this authenticator selects the first offered passkey once the page is loaded.
-      await page.goto(authorize({ prompt: "consent" }));
+      // Use autofill: this authenticator selects the first offered passkey. It may do so before the
+      // page is loaded, which would end a navigation that waits for that.
+      await page.goto(authorize({ prompt: "consent" }), { waitUntil: "commit" });
       await press(page, "#consent-allow");
       assert.ok((await answer(page)).get("code"));
       await page.goto(SECURITY);
@@ -1129,9 +1130,13 @@ export const walksOf = (lane) => [
       await page.goto(authorize({ prompt: "login" }));
       await press(page, "#passkey-login");
       assert.equal(await saysOfKey(page), "cancelled");
+      // The page offers autofill again. Without a touch it stays pending, so that it does not sign in
+      // during the next navigation.
+      await phone.touches(false);
       await phone.verifies(true);
       // A removed passkey is refused with the same message as any unknown one.
       await page.goto(SECURITY);
+      await pressUntouched(page, phone, "#passkey-login");
       await page.waitForURL(SECURITY);
       const [credential] = await phone.credentials();
       await press(page, ".factor a.button");
@@ -1165,7 +1170,7 @@ export const walksOf = (lane) => [
       await whileServing(MOVED, async () => {
         // Use autofill: the browser permits the new host, because the earlier host names it.
         const security = `${MOVED}/account/security`;
-        await page.goto(security);
+        await page.goto(security, { waitUntil: "commit" });
         await page.waitForSelector("#add-key");
         assert.equal(page.url(), security);
         assert.equal((await factorNames(page)).length, 1);
