@@ -55,6 +55,8 @@ mod records;
 mod remembering;
 #[path = "gateway/replaced_cookies.rs"]
 mod replaced_cookies;
+#[path = "gateway/route_upstreams.rs"]
+mod route_upstreams;
 #[path = "gateway/rules.rs"]
 mod rules;
 #[path = "gateway/sessions.rs"]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Response, request};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, request};
 use tokio::time::MissedTickBehavior;
 
 use crate::app::notices;
@@ -18,6 +18,7 @@ use crate::app::shared_origin;
 use sealgate_config::{Config, host_name};
 use sealgate_core::expiry::Expiry;
 use sealgate_core::state::Sealgate;
+use sealgate_core::web::response::Response as PageResponse;
 use sealgate_domain::answers::HEARTBEAT_INTERVAL;
 use sealgate_domain::error::Refusal;
 use sealgate_edge::{
@@ -99,13 +100,18 @@ impl Site {
             GateOutcome::Respond(reply) => RouteDecision::Answer(reply.response.finish()),
             GateOutcome::ReadForm => RouteDecision::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
             GateOutcome::Forward(permit) => {
-                let (app, allow_get_body) = (permit.app(), permit.allows_get_body());
+                if let Some(place) = permit.redirect() {
+                    return RouteDecision::Answer(
+                        PageResponse::redirect(StatusCode::PERMANENT_REDIRECT, place).finish(),
+                    );
+                }
+                let (app, upstreams, allow_get_body) = (permit.app(), permit.upstreams(), permit.allows_get_body());
                 let session = permit.session();
                 let mut rewrite = permit.rewrite(head);
                 if shares_origin {
                     shared_origin::restrict(config, head, &mut rewrite.answer);
                 }
-                RouteDecision::Forward(Forward { app, allow_get_body, rewrite, session })
+                RouteDecision::Forward(Forward { app, upstreams, allow_get_body, rewrite, session })
             }
         }
     }

@@ -11,7 +11,7 @@ use super::output::Output;
 use super::reload;
 use super::test_login;
 use sealgate_admin::answer::Reloaded;
-use sealgate_config::{App, Config, Upstream};
+use sealgate_config::{App, Config};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AppVerb {
@@ -100,10 +100,7 @@ fn list(file: &Path, output: &Output) -> Result<(), CommandFailure> {
 }
 
 fn row(app: &App, config: &Config) -> serde_json::Value {
-    let upstreams = app.upstreams.iter().map(|upstream| match upstream {
-        Upstream::Url(url) => url.as_str().trim_end_matches('/').to_owned(),
-        Upstream::Socket(path) => format!("unix:{}", path.display()),
-    });
+    let upstreams = app.all_upstreams().into_iter().map(ToString::to_string);
     json!({
         "name": app.name,
         "title": app.title,

@@ -156,7 +156,7 @@ fn find(user: UserRef, access: &mut StoreAccess) -> Result<User, CommandFailure>
 }
 
 fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Result<(), CommandFailure> {
-    let Explanation { app, rule, forwarded, status, reason, claim, headers, login } = explanation;
+    let Explanation { app, rule, forwarded, status, reason, claim, headers, login, upstream } = explanation;
     let login = login.as_ref().map(|account| match account {
         LoginAccount::OfUser => "as the user, with the name and password in `sealgate app-login list`".to_owned(),
         LoginAccount::Service { username, .. } => format!("as {username}, the service account"),
@@ -165,6 +165,8 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
     let mut object = json!({
         "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,
         "advice": advice, "identity_headers": identity,
+        "upstreams": upstream.as_ref().map(|upstream| &upstream.servers),
+        "upstream_path": upstream.as_ref().map(|upstream| &upstream.path),
     });
     if let Some(login) = &login {
         object["login"] = json!(login);
@@ -184,6 +186,9 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
         );
         text.extend(advice.map(|advice| format!("advice:    {advice}\n")));
         text.extend(login.iter().map(|login| printable(&format!("login:     {login}")) + "\n"));
+        text.extend(
+            upstream.iter().map(|upstream| format!("upstream:  {} {}\n", upstream.servers.join(" "), upstream.path)),
+        );
         text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));
         text
     })

@@ -101,7 +101,7 @@ pub(super) fn upstreams(app: &App) -> Vec<String> {
         (!is_reached)
             .then(|| format!("the application {name} does not answer on {place}: start it, or correct its upstreams"))
     };
-    app.upstreams.iter().filter_map(problem).collect()
+    app.all_upstreams().into_iter().filter_map(problem).collect()
 }
 
 /// Returns the address of an upstream as `HOST:PORT`, or its socket path.

@@ -1,5 +1,6 @@
 //! `[[app]]`: a protected application, its hosts and its rules.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::appearance::Logo;
 use super::fixed_headers::FixedHeaders;
 use super::issuer::{IssuerUrl, authority};
 use super::login::{AppLoginConfig, LoginAccount};
+use super::route_upstream::RouteUpstream;
 use super::tls::TlsConfig;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
@@ -195,6 +197,16 @@ pub enum Upstream {
     Socket(PathBuf),
 }
 
+impl fmt::Display for Upstream {
+    /// Writes the upstream as in the configuration file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => f.write_str(url.as_str().trim_end_matches('/')),
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// TLS settings for an application's `https` upstreams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpstreamTls {
@@ -373,6 +385,8 @@ pub struct Route {
     pub application_tokens: bool,
     /// Characters that the application reads as data in these paths, not as separators.
     pub path_characters: PathCharacters,
+    /// Servers of these paths, and the path that they receive.
+    pub upstream: RouteUpstream,
 }
 
 /// Characters in a path that the application may treat as data, although some servers treat them as
@@ -434,6 +448,7 @@ impl Route {
             app_passwords: false,
             application_tokens: false,
             path_characters: PathCharacters::default(),
+            upstream: RouteUpstream::default(),
         }
     }
 
@@ -458,6 +473,8 @@ impl Route {
             application_tokens,
             // Affects which paths are valid, but not which users have access.
             path_characters: _,
+            // Determines the server and its path, not which users have access.
+            upstream: _,
         } = self;
         methods == &other.methods
             && networks == &other.networks

@@ -23,7 +23,15 @@ impl UpstreamStates {
     pub fn for_app(&self, app: &str) -> Vec<(String, bool)> {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_app = states.iter().filter(|(name, ..)| name == app);
-        of_app.map(|(_, server, alive)| (server.clone(), *alive)).collect()
+        let mut servers: Vec<(String, bool)> = Vec::new();
+        for (_, server, alive) in of_app {
+            // Several lists of an application may contain the same server.
+            match servers.iter_mut().find(|(known, _)| known == server) {
+                Some((_, known)) => *known |= alive,
+                None => servers.push((server.clone(), *alive)),
+            }
+        }
+        servers
     }
 }
 

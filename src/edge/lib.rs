@@ -155,6 +155,8 @@ pub enum AnswerReason {
 pub struct Forward {
     /// Index of the application in the configuration.
     pub app: usize,
+    /// Number of the list of upstreams in the application; see [`sealgate_config::RouteUpstream::list`].
+    pub upstreams: usize,
     /// Changes to the heads of the request and of the response.
     pub rewrite: Rewrite,
     /// Whether a GET, HEAD or OPTIONS request may have a body.

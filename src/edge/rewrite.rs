@@ -1,7 +1,11 @@
 //! Changes to a request and to its response. The gateway decides them, and the edge applies them.
 
+use std::sync::Arc;
+
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue};
+
+use sealgate_config::PathPrefix;
 
 /// Changes to the head of a request. Fields are removed first, then set.
 #[derive(Debug, Clone)]
@@ -11,6 +15,8 @@ pub struct Rewrite {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// Target for the upstream: exactly the one for which the decision was made.
     pub path_and_query: PathAndQuery,
+    /// Prefix that was replaced in the target. Paths of the response are changed back.
+    pub prefix: Option<Arc<PathPrefix>>,
     /// Changes to the response, even if the edge creates it because the upstream did not answer.
     pub answer: AnswerRewrite,
 }

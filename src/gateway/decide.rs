@@ -30,6 +30,7 @@ use crate::route::{NoRule, Routes};
 use crate::session::{SessionCache, SessionUses};
 use crate::sign_in::login::{First, SignInRequest};
 use crate::upstream_session::{CurrentSessions, UpstreamSessions};
+use crate::upstream_target::UpstreamTarget;
 use crate::{app_login, app_password, cors, credential, destination, own, policy, resource, sign_in};
 use sealgate_config::{Access, App, Config, host_name, request_fields};
 use sealgate_core::state::Sealgate;
@@ -221,7 +222,8 @@ impl Gateway {
         let mut below = Subtree::new(method, address);
         let added = below.add(&gate.routes, &path, place, gate.depth(ctx.head));
         added.map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
-        let destination = destination::destination(&ctx.head.headers, &gate.routes, &mut below);
+        let destination = destination::destination(&ctx.head.headers, &gate.routes, rule, &mut below);
+        let upstream_target = UpstreamTarget::new(rule, target, &ctx.head.headers, gate.routes.characters());
         let cors = Cors::for_request(rule, &ctx.head.headers);
         let asked = AccessRequest {
             index,
@@ -232,6 +234,7 @@ impl Gateway {
             destination: destination.map_err(|ambiguous| refuse_path(ctx, ambiguous))?,
             below,
             path_and_query: target,
+            upstream_target: upstream_target.map_err(|ambiguous| refuse_path(ctx, ambiguous))?,
             cors: cors.clone(),
             now: ctx.now,
         };

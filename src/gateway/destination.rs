@@ -24,7 +24,8 @@ pub(super) enum Destination<'a> {
     Closed,
 }
 
-/// Returns the rule of the destination, and adds the rules below the destination to `below`.
+/// Returns the rule of the destination, and adds the rules below the destination to `below`. `rule` is
+/// the rule of the request.
 ///
 /// The host of the destination is ignored, because some applications ignore it too. `Depth` is
 /// ignored, because the application first deletes everything at an overwritten destination (RFC
@@ -36,6 +37,7 @@ pub(super) enum Destination<'a> {
 pub(super) fn destination<'a>(
     headers: &HeaderMap,
     routes: &'a Routes,
+    rule: &Rule,
     below: &mut Subtree<'a>,
 ) -> Result<Destination<'a>, Ambiguous> {
     let Some(field) = headers.get(DESTINATION) else {
@@ -48,13 +50,17 @@ pub(super) fn destination<'a>(
     let path = path(text).ok_or(Ambiguous::NotAbsolute)?;
     let path = CanonicalPath::parse_with(path, routes.characters())?;
     let Some(place) = routes.find(&path)? else { return Ok(Destination::Closed) };
-    let Ok(rule) = below.rule(place) else { return Ok(Destination::Closed) };
+    let Ok(ruled) = below.rule(place) else { return Ok(Destination::Closed) };
+    // The upstream of the request would use the path as its own. Another rule may protect that path.
+    if ruled.upstream != rule.upstream {
+        return Ok(Destination::Closed);
+    }
     below.add(routes, &path, place, RequestDepth::Infinity)?;
-    Ok(Destination::Ruled(rule))
+    Ok(Destination::Ruled(ruled))
 }
 
 /// Returns the path of a URL, or the text itself if it is a path.
-fn path(text: &str) -> Option<&str> {
+pub(super) fn path(text: &str) -> Option<&str> {
     let target = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") => {
             let (authority, target) = rest.split_at_checked(rest.find(['/', '?', '#'])?)?;

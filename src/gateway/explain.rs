@@ -20,6 +20,7 @@ use crate::policy::{AccessRequest, Credential, Refused, SignedIn};
 use crate::principal::Principal;
 use crate::route::{NoRule, Routes, Rule};
 use crate::sign_in::return_path;
+use crate::upstream_target::UpstreamTarget;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
 use sealgate_config::{Access, AuthorizationHeader, Config, LoginAccount};
@@ -70,6 +71,16 @@ pub struct Explanation {
     pub headers: Vec<IdentityHeader>,
     /// Account with which the gateway signs in to the application before it forwards the request.
     pub login: Option<LoginAccount>,
+    /// Upstreams of a forwarded request.
+    pub upstream: Option<ExplainedUpstream>,
+}
+
+/// Upstreams of a request, and the path that they receive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExplainedUpstream {
+    /// Servers, as the configuration writes them.
+    pub servers: Vec<String>,
+    pub path: String,
 }
 
 /// Identity header, with its value.
@@ -146,6 +157,7 @@ fn decide(
         claim: None,
         headers: Vec::new(),
         login: None,
+        upstream: None,
     };
     let served = Hosts::from_apps(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
     let Some((index, app)) = served else { return Ok(explanation) };
@@ -186,6 +198,10 @@ fn decide(
     if let Err(ambiguous) = added {
         return refused(explanation, ambiguous.as_str());
     }
+    let upstream_target = match UpstreamTarget::new(rule, &target, &HeaderMap::new(), routes.characters()) {
+        Ok(upstream_target) => upstream_target,
+        Err(ambiguous) => return refused(explanation, ambiguous.as_str()),
+    };
     let access_request = AccessRequest {
         index,
         app,
@@ -195,18 +211,30 @@ fn decide(
         destination: Destination::None,
         below,
         path_and_query: &target,
+        upstream_target,
         cors: Cors::for_request(rule, &HeaderMap::new()),
         now,
     };
     let credential = credential(config, asker, now).ok_or("the token's client_id or scope cannot be read")?;
     match policy::decide(&access_request, &credential) {
-        Ok(_) => {
+        Ok(permit) => {
+            let upstream = Some(ExplainedUpstream {
+                servers: rule
+                    .upstream
+                    .servers
+                    .as_deref()
+                    .unwrap_or(&app.upstreams)
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
+                path: permit.path_and_query.path().to_owned(),
+            });
             let who = credential.who().filter(|_| rule.access != Access::Public);
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
             // Tokens and application passwords get no session at the application.
             let is_session = matches!(credential, Credential::Browser(_)) && rule.access != Access::Public;
             let login = app.login.as_ref().filter(|_| is_session).map(|login| login.account.clone());
-            Ok(Explanation { forwarded: true, reason: "forwarded", headers, login, ..explanation })
+            Ok(Explanation { forwarded: true, reason: "forwarded", headers, login, upstream, ..explanation })
         }
         // Before it checks rules, the gateway refuses tokens of issuers that the application does
         // not trust.

@@ -221,7 +221,7 @@ pub(super) fn rewrite(
     }
     set.push((FORWARDED_PROTO, HeaderValue::from_static(if origin.secure { "https" } else { "http" })));
     let answer = AnswerRewrite { private: identity.private, ..cors.rewrite() };
-    Rewrite { remove, set, path_and_query, answer }
+    Rewrite { remove, set, path_and_query, prefix: None, answer }
 }
 
 enum Cookies {

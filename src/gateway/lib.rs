@@ -31,13 +31,14 @@ mod route;
 mod session;
 mod sign_in;
 mod upstream_session;
+mod upstream_target;
 mod work;
 
 use http::HeaderValue;
 
 pub use decide::GateOutcome;
 pub use decide::Gateway;
-pub use explain::{Asker, Explanation, IdentityHeader, explain};
+pub use explain::{Asker, ExplainedUpstream, Explanation, IdentityHeader, explain};
 pub use work::take as take_work;
 
 use sealgate_core::web::cookie;

@@ -21,6 +21,7 @@ use crate::headers::{Identity, UnwritableGroups};
 use crate::place_index::Subtree;
 use crate::principal::Principal;
 use crate::route::Rule;
+use crate::upstream_target::UpstreamTarget;
 use sealgate_config::{Access, App, IdentityHeaders};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{
@@ -273,6 +274,8 @@ pub(super) struct AccessRequest<'a> {
     pub below: Subtree<'a>,
     /// Target of the request, from which the rule was found.
     pub path_and_query: &'a PathAndQuery,
+    /// Target at the upstream, if it differs.
+    pub upstream_target: Option<UpstreamTarget>,
     /// CORS headers of the response.
     pub cors: Cors,
     pub now: UnixTime,
@@ -390,9 +393,12 @@ fn judge_foreign<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, foreign: &Foreig
 }
 
 fn permit(asked: &AccessRequest<'_>, identity: Identity) -> Permit {
+    let at_upstream = asked.upstream_target.as_ref();
     Permit {
         app: asked.index,
-        path_and_query: asked.path_and_query.clone(),
+        upstreams: asked.rule.upstream.list,
+        path_and_query: at_upstream.map_or(asked.path_and_query, |target| &target.path_and_query).clone(),
+        upstream_target: asked.upstream_target.clone().map(Box::new),
         identity,
         cors: asked.cors.clone(),
         allow_get_body: asked.rule.allow_get_body,
@@ -540,6 +546,7 @@ mod tests {
             destination: Destination::None,
             below: Subtree::new("GET", None),
             path_and_query: target,
+            upstream_target: None,
             cors,
             now: TIME,
         };
@@ -610,6 +617,7 @@ mod tests {
                 destination: Destination::None,
                 below: Subtree::new("GET", None),
                 path_and_query: &target,
+                upstream_target: None,
                 cors,
                 now: TIME,
             };

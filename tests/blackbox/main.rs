@@ -66,6 +66,7 @@ mod ready;
 mod reload;
 mod restart;
 mod rotation;
+mod route_upstreams;
 mod shared_cache;
 mod shared_origin;
 mod start;

@@ -250,3 +250,29 @@ fn explain_uses_the_level_that_the_user_has_reached() {
     assert_eq!(without.status.code(), Some(2), "a token has a level of its own: {}", stderr(&without));
     assert_eq!(site.run(&["explain", url, "--user=a@b.test", "--level=4"], "").status.code(), Some(2));
 }
+
+#[test]
+fn explain_shows_the_upstream_and_its_path() {
+    let site = Site::new();
+    let text = fs::read_to_string(site.config()).unwrap();
+    let app = r#"
+        [[app]]
+        name = "apps"
+        host = "apps.localhost"
+        upstreams = ["http://127.0.0.1:8081"]
+        [[app.route]]
+        path = "/handbook/"
+        access = "public"
+        upstreams = ["http://127.0.0.1:8082", "unix:/run/handbook.sock"]
+        upstream_path = "/"
+    "#;
+    fs::write(site.config(), format!("{text}{app}")).unwrap();
+    let url = "http://apps.localhost/handbook/a?b";
+    let told = told(&site, &[url]);
+    let servers = json!(["http://127.0.0.1:8082", "unix:/run/handbook.sock"]);
+    assert_eq!((&told["upstreams"], &told["upstream_path"]), (&servers, &json!("/a")));
+    let text = String::from_utf8(site.run(&["explain", url], "").stdout).unwrap();
+    assert!(text.contains("\nupstream:  http://127.0.0.1:8082 unix:/run/handbook.sock /a\n"), "{text}");
+    let listed = site.json(&["app", "list"]);
+    assert!(listed.to_string().contains("127.0.0.1:8082"), "{listed}");
+}

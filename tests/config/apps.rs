@@ -719,6 +719,15 @@ fn a_login_needs_a_recipe_and_either_an_account_or_none() {
     fs::write(directory.path().join("sealgate.toml"), format!("{REQUIRED}{socket}")).unwrap();
     let fault = all_faults(&directory.path().join("sealgate.toml"));
     assert!(fault.contains("app[0].login: requires upstreams with http or https"), "{fault}");
+    for key in ["upstreams = [\"http://127.0.0.1:8082\"]", "upstream_path = \"/\""] {
+        let routes = format!(
+            "{}[[app.route]]\npath = \"/a/\"\naccess = \"signed_in\"\n{key}\n",
+            app("login = { recipe = \"good.toml\" }")
+        );
+        fs::write(directory.path().join("sealgate.toml"), format!("{REQUIRED}{routes}")).unwrap();
+        let fault = all_faults(&directory.path().join("sealgate.toml"));
+        assert!(fault.contains("app[0].login: signs users in at the application's upstreams"), "{fault}");
+    }
 }
 
 #[test]

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
+use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
-use sealgate_config::{App, FixedHeaders, ServerConfig, Upstream, UpstreamTls};
+use sealgate_config::{App, FixedHeaders, RouteUpstream, ServerConfig, Upstream, UpstreamTls};
 use sealgate_edge::{
     AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
     Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
@@ -68,6 +69,8 @@ pub(crate) struct TestFront {
     pub(crate) ended: Mutex<Vec<String>>,
     /// Paths for which the edge asked again whether access is still allowed.
     pub(crate) asked: Mutex<Vec<String>>,
+    /// Upstreams of the first application's paths, by the start of the path.
+    pub(crate) routes: Mutex<Vec<(String, RouteUpstream)>>,
 }
 
 #[async_trait]
@@ -97,12 +100,20 @@ impl Front for TestFront {
             path => {
                 // The applications share one name. After a reload there may be only one.
                 let app = path.chars().nth(1).and_then(|digit| digit.to_digit(10)).filter(|_| !again).unwrap_or(0);
+                let routes = self.routes.lock().unwrap();
+                let of_route = routes.iter().find(|(start, _)| path.starts_with(start)).map(|(_, upstream)| upstream);
+                let prefix = of_route.and_then(|upstream| upstream.prefix.clone());
+                let target = head.uri.path_and_query().unwrap();
                 RouteDecision::Forward(Forward {
                     app: app as usize,
+                    upstreams: of_route.map_or(0, |upstream| upstream.list),
                     rewrite: Rewrite {
                         remove: vec![HeaderName::from_static("x-forged")],
                         set: vec![(HeaderName::from_static("x-forwarded-user"), HeaderValue::from_static("alice"))],
-                        path_and_query: head.uri.path_and_query().unwrap().clone(),
+                        path_and_query: prefix.as_ref().map_or(target.clone(), |prefix| {
+                            PathAndQuery::try_from(prefix.to_upstream(target.as_str())).unwrap()
+                        }),
+                        prefix,
                         answer: AnswerRewrite::default(),
                     },
                     allow_get_body: path.ends_with("/_search"),

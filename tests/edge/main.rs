@@ -26,6 +26,7 @@ mod redirect;
 mod refused;
 mod reload;
 mod request_policy;
+mod route_upstreams;
 mod self_signed;
 mod smuggling;
 mod stop;

@@ -246,7 +246,8 @@ impl World {
                 }
                 let app = self.sealgate.config.apps[forward.app].name.clone();
                 let target = rewrite.path_and_query.as_str().to_owned();
-                Reply { arrived: Some(Arrived { app, target }), status: 200, headers, body: Bytes::new() }
+                let arrived = Some(Arrived { app, target, list: forward.upstreams });
+                Reply { arrived, status: 200, headers, body: Bytes::new() }
             }
         }
     }
@@ -336,6 +337,8 @@ pub(crate) struct Reply {
 pub(crate) struct Arrived {
     pub(crate) app: String,
     pub(crate) target: String,
+    /// Number of the list of upstreams in the application.
+    pub(crate) list: usize,
 }
 
 impl Reply {

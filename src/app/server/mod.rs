@@ -221,7 +221,7 @@ impl Server {
             let redirect = Proxy {
                 // Browsers must ignore `Strict-Transport-Security` over plain HTTP.
                 transport_security: None,
-                ..proxy(&parts, Snapshots::new(Snapshot { front, upstreams: Arc::new([]) }), Arc::default())
+                ..proxy(&parts, Snapshots::new(Snapshot { front, apps: Arc::new([]) }), Arc::default())
             };
             server.add_service(HttpService::new(
                 "redirect",

@@ -178,10 +178,10 @@ fn answers(issuer: &str) -> Finding {
 pub(super) fn upstream(app: &App) -> Vec<Finding> {
     let silent = outside::upstreams(app);
     if silent.is_empty() {
-        let places = app.upstreams.iter().map(outside::place).collect::<Vec<_>>().join(", ");
+        let places = app.all_upstreams().into_iter().map(outside::place).collect::<Vec<_>>().join(", ");
         return vec![Finding::ok(Topic::Upstream, format!("the application {} answers on {places}", app.name))];
     }
-    let finding = if silent.len() < app.upstreams.len() { Finding::warning } else { Finding::problem };
+    let finding = if silent.len() < app.all_upstreams().len() { Finding::warning } else { Finding::problem };
     silent.into_iter().map(|line| finding(Topic::Upstream, line)).collect()
 }
 
@@ -222,7 +222,7 @@ pub(super) fn bypass(app: &App) -> Vec<Finding> {
             ),
         ))
     };
-    app.upstreams.iter().filter_map(finding).collect()
+    app.all_upstreams().into_iter().filter_map(finding).collect()
 }
 
 /// Checks that the mail server accepts connections.

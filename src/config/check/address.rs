@@ -279,6 +279,16 @@ pub(super) fn route_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Parses the path that replaces the path of a route at the upstream.
+pub(super) fn upstream_path(text: &str) -> Result<String, String> {
+    let path = route_path(text)?;
+    if path.ends_with('/') {
+        Ok(path)
+    } else {
+        Err(format!("{text:?} does not end in /; write \"{text}/\", because it replaces the start of longer paths"))
+    }
+}
+
 /// Parses a method. Methods are case-sensitive (RFC 9110 §9.1).
 pub(super) fn method(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > 32 || !text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {

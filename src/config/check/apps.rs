@@ -12,11 +12,14 @@ use super::factors::LEVELS;
 use super::fixed_headers::fixed_headers;
 use super::identity::identity;
 use super::login::login;
+use super::route_upstreams::{RouteUpstreamKeys, avoidable_rules};
 use super::{address, tls};
 use crate::app::split_port;
 use crate::disk::Files;
 use crate::file::Section;
-use crate::{Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RulePerson, Upstream};
+use crate::{
+    Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RulePerson, Upstream,
+};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::profile::is_line;
@@ -26,6 +29,9 @@ use sealgate_domain::scope::ScopeValue;
 const OWN_PATH: &str = "/.sealgate/";
 /// Path of the protected resource metadata, which lists the accepted issuers (RFC 9728 §3).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+
+/// Allowed values of `upstreams`.
+const UPSTREAMS: &str = "write a list such as [\"http://127.0.0.1:8081\"]";
 
 /// Maximum length of an application's title in characters.
 const MAX_TITLE_LENGTH: usize = 60;
@@ -90,21 +96,25 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let url = section.text("url", "write the public address, such as \"https://wiki.example.com:8443\"", |text| {
         address::app_url(text, host.as_deref(), issuer)
     });
-    let upstreams = upstreams(&mut section, own, files);
-    let upstream_tls = tls::upstream(&mut section, &upstreams, files);
+    let mut known = Vec::new();
+    let upstreams = section.required_texts("upstreams", UPSTREAMS, |text| upstream(text, own, files, &mut known));
+    let trusted_issuers = trusted_issuers(&mut section, own.trusted);
+    let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
+    let of_app = OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams };
+    let routes = routes(&mut section, &of_app, own, files);
+    let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
     let login = login(&mut section, &upstreams, &upstream_tls, files);
+    if login.is_some() && routes.iter().flatten().any(|route| route.upstream != RouteUpstream::default()) {
+        let problem = "signs users in at the application's upstreams and their own paths only; leave upstreams and \
+                       upstream_path out of the routes, or configure another application";
+        section.fault("login", problem);
+    }
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
     let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
-    let trusted_issuers = section.texts("trusted_issuers", "write a list of trusted issuers' names", |text| {
-        let known = own.trusted.contains(&text);
-        let problem = || format!("{text:?} is not a trusted issuer; write the name of a [[trusted_issuer]]");
-        if known { Ok(text.to_owned()) } else { Err(problem()) }
-    });
-    let trusted_issuers = trusted_issuers.unwrap_or_default();
     let mut identity = identity(&mut section);
     let fixed_headers = fixed_headers(&mut section, &identity, files);
     identity.fixed = fixed_headers.request_names().cloned().collect();
@@ -120,8 +130,6 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
     let stream_timeout = section.seconds("stream_timeout_seconds", 3600, 1..=86_400);
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
-    let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
-    let routes = routes(&mut section, &trusted_issuers, &acr);
     let has_application_tokens = routes.iter().flatten().any(|route| route.application_tokens);
     if has_application_tokens && identity.authorization != AuthorizationHeader::Pass {
         let problem =
@@ -157,20 +165,31 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     })
 }
 
-fn upstreams(section: &mut Section<'_, '_>, own: &Own<'_>, files: &Files) -> Vec<Upstream> {
-    let mut upstreams = Vec::new();
-    section.required_texts("upstreams", "write a list such as [\"http://127.0.0.1:8081\"]", |text| {
-        let upstream = match text.strip_prefix("unix:") {
-            Some(path) => Upstream::Socket(socket(path, own, files)?),
-            None => address::upstream(text, own.listen)?,
-        };
-        if upstreams.contains(&upstream) {
-            return Err(format!("{text:?} is repeated in this list; list each server once"));
-        }
-        upstreams.push(upstream);
-        Ok(())
+fn trusted_issuers(section: &mut Section<'_, '_>, trusted: &[&str]) -> Vec<String> {
+    let issuers = section.texts("trusted_issuers", "write a list of trusted issuers' names", |text| {
+        let problem = || format!("{text:?} is not a trusted issuer; write the name of a [[trusted_issuer]]");
+        if trusted.contains(&text) { Ok(text.to_owned()) } else { Err(problem()) }
     });
-    upstreams
+    issuers.unwrap_or_default()
+}
+
+/// Returns the upstreams of the application and of its routes.
+fn with_upstreams_of_routes(of_app: &[Upstream], routes: Option<&[Route]>) -> Vec<Upstream> {
+    let of_routes = routes.unwrap_or_default().iter().filter_map(|route| route.upstream.servers.as_deref());
+    of_app.iter().chain(of_routes.flatten()).cloned().collect()
+}
+
+/// Parses an upstream. `known` has the earlier elements of the list.
+fn upstream(text: &str, own: &Own<'_>, files: &Files, known: &mut Vec<Upstream>) -> Result<Upstream, String> {
+    let upstream = match text.strip_prefix("unix:") {
+        Some(path) => Upstream::Socket(socket(path, own, files)?),
+        None => address::upstream(text, own.listen)?,
+    };
+    if known.contains(&upstream) {
+        return Err(format!("{text:?} is repeated in this list; list each server once"));
+    }
+    known.push(upstream.clone());
+    Ok(upstream)
 }
 
 /// Parses the path of an upstream's Unix socket. The socket may be absent, because the upstream
@@ -200,14 +219,25 @@ fn overlap(one: &str, other: &str) -> bool {
     one == other && (one_port == other_port || one_port.is_none() || other_port.is_none())
 }
 
-fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Option<Vec<Route>> {
+/// Settings of an application that its routes inherit.
+struct OfApp<'a> {
+    trusted: &'a [String],
+    acr: &'a [String],
+    upstreams: &'a [Upstream],
+}
+
+fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &Files) -> Option<Vec<Route>> {
     let sections = app.sections("route");
     if sections.is_empty() {
         app.missing("route", "add at least one [[app.route]]; requests that match no route are refused");
     }
     let mut taken = TakenRules::default();
-    let routes: Vec<_> = sections.into_iter().map(|section| route(section, trusted, acr, &mut taken)).collect();
+    let routes: Vec<_> = sections.into_iter().map(|section| route(section, of_app, own, files, &mut taken)).collect();
     let mut routes: Vec<Route> = routes.into_iter().collect::<Option<_>>()?;
+    taken.upstreams.apply(of_app.upstreams, &mut routes);
+    for problem in avoidable_rules(of_app.upstreams, &routes) {
+        app.fault("route", &problem);
+    }
     routes.sort_by_key(|route| Reverse(route.path.len()));
     Some(routes)
 }
@@ -220,6 +250,7 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Opti
 struct TakenRules {
     rules: BTreeSet<(String, Option<String>, Option<IpNet>)>,
     characters: BTreeMap<String, PathCharacters>,
+    upstreams: RouteUpstreamKeys,
 }
 
 impl TakenRules {
@@ -250,7 +281,14 @@ fn each_or_none<T: Clone>(values: &[T]) -> Vec<Option<T>> {
 }
 
 #[expect(clippy::too_many_lines, reason = "one statement for each key of a route")]
-fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], taken: &mut TakenRules) -> Option<Route> {
+fn route(
+    mut section: Section<'_, '_>,
+    of_app: &OfApp<'_>,
+    own: &Own<'_>,
+    files: &Files,
+    taken: &mut TakenRules,
+) -> Option<Route> {
+    let trusted = of_app.trusted;
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;
         if path.starts_with(OWN_PATH) || path == RESOURCE_METADATA {
@@ -307,7 +345,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         section.fault("application_tokens", problem);
     }
     let inherits = own_acr.is_none() && access != Some(Access::Public);
-    let acr = own_acr.unwrap_or_else(|| if inherits { of_app.to_vec() } else { Vec::new() });
+    let acr = own_acr.unwrap_or_else(|| if inherits { of_app.acr.to_vec() } else { Vec::new() });
     if app_passwords && (max_age.is_some() || !acr.is_empty()) {
         let problem = if inherits && max_age.is_none() {
             "an application password has no level, and this rule inherits the application's acr; leave it \
@@ -327,6 +365,9 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
             section.fault("path_characters", &problem);
         }
     }
+    let mut known = Vec::new();
+    let upstreams = section.some_texts("upstreams", UPSTREAMS, |text| upstream(text, own, files, &mut known));
+    taken.upstreams.add(&mut section, path.as_deref(), upstreams);
     if access == Some(Access::Public) {
         if caching.is_some() {
             section.fault("caching", "on a public route the application's own caching headers apply; leave it out");
@@ -362,6 +403,8 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], ta
         app_passwords,
         application_tokens,
         path_characters,
+        // Set when all routes are known.
+        upstream: RouteUpstream::default(),
     })
 }
 

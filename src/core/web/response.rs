@@ -123,8 +123,8 @@ impl Response {
     /// Creates a redirect.
     ///
     /// Use 302 for redirects to a client. Use 303 after a POST and between the server's own pages,
-    /// because the browser must continue with GET. Never use 307 or 308, which would forward a
-    /// password (RFC 9700 §4.12).
+    /// because the browser must continue with GET. The provider never uses 307 or 308, which would
+    /// forward a password (RFC 9700 §4.12).
     pub fn redirect(status: StatusCode, location: &str) -> Self {
         // A query may contain non-ASCII bytes, which are sent unchanged.
         if let Ok(location) = HeaderValue::from_bytes(location.as_bytes()) {

@@ -17,7 +17,7 @@ use super::queued_body::Decision;
 use super::read_timeout::ReadTimeout;
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshot, Snapshots, Validity};
-use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer};
+use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer, Upstreams};
 use crate::{AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
 use sealgate_config::Upstream;
 use sealgate_system::trace::{OpenSpan, SpanDescription, SpanKind, Trace, integer, text};
@@ -131,17 +131,20 @@ impl Exchange {
         }
     }
 
+    /// Returns the upstreams of the request, if it is forwarded.
+    pub(crate) fn upstreams(&self) -> Option<&Arc<Upstreams>> {
+        self.snapshot.upstreams(self.forward.as_ref()?)
+    }
+
     /// Returns the name of the application that the request was forwarded to.
     pub(crate) fn app(&self) -> Option<&str> {
-        let forward = self.forward.as_ref()?;
-        self.snapshot.upstreams.get(forward.app).map(|upstreams| upstreams.app())
+        self.upstreams().map(|upstreams| upstreams.app())
     }
 
     /// Returns whether the upstream connection may carry another request although this request has
     /// a body.
     pub(crate) fn keeps_connection(&self) -> bool {
-        let upstreams = self.forward.as_ref().and_then(|forward| self.snapshot.upstreams.get(forward.app));
-        upstreams.is_some_and(|upstreams| upstreams.reads_bodies_whole())
+        self.upstreams().is_some_and(|upstreams| upstreams.reads_bodies_whole())
     }
 
     /// Starts the timeout of an upstream that sends nothing.
@@ -225,7 +228,7 @@ impl Exchange {
 
     async fn decide_again(&mut self, session: &Session, snapshot: Arc<Snapshot>, epoch: u64) -> Validity {
         let head = self.head_for_new_decision(session);
-        let asked = snapshot.validity(&head, self.app().unwrap_or_default());
+        let asked = snapshot.validity(&head, self.app().unwrap_or_default(), None);
         let validity = timeout(DECISION_TIMEOUT, asked).await.unwrap_or(Validity::Unknown);
         if validity == Validity::Valid {
             self.last_decision = LastDecision { snapshot: Some(snapshot), epoch, at: Instant::now() };

@@ -188,7 +188,7 @@ impl Admitted {
     /// configuration.
     fn has_lost_upstream(&self, snapshot: &Snapshot) -> bool {
         let Some(upstream) = &self.upstream else { return false };
-        !snapshot.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.contains(upstream))
+        !snapshot.all_upstreams().any(|upstreams| upstreams.app() == self.app && upstreams.contains(upstream))
     }
 }
 
@@ -305,7 +305,8 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
                 long_lived.abort(id);
                 continue;
             }
-            match timeout(DECISION_TIMEOUT, snapshot.validity(&admitted.head, &admitted.app)).await {
+            let validity = snapshot.validity(&admitted.head, &admitted.app, admitted.upstream.as_deref());
+            match timeout(DECISION_TIMEOUT, validity).await {
                 Ok(Validity::Valid) => long_lived.mark_decided(id),
                 Ok(Validity::Ended) => long_lived.abort(id),
                 // The exchange is checked again in its next period.

@@ -9,6 +9,7 @@ pub(crate) mod fields;
 pub(crate) mod headers;
 pub(crate) mod health_path;
 pub(crate) mod long_lived;
+pub(crate) mod prefix_translation;
 pub(crate) mod queued_body;
 pub(crate) mod read_timeout;
 pub(crate) mod service;

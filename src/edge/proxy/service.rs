@@ -33,6 +33,7 @@ use super::fields::{check_head, is_of_one_connection, join_cookies, normalize_ho
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::health_path::HealthPath;
 use super::long_lived::{CancelHandle, ConnectionContext, LONG_LIVED_AGE, LongLived};
+use super::prefix_translation::PrefixTranslation;
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
 use super::transport_security::TransportSecurity;
@@ -44,6 +45,7 @@ use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, SAMPLED, TraceParent, is_request_id};
 use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
 use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle, SessionState};
+use sealgate_config::PathPrefix;
 use sealgate_system::trace::{SpanDescription, Trace, Tracer, span, text};
 
 /// Maximum time for reading the rest of an unwanted body before the connection is closed.
@@ -215,6 +217,16 @@ impl Proxy {
         let host = session.req_header().headers.get(HOST)?.to_str().ok()?;
         let public = exchange.snapshot.front.public_origin(&host.to_ascii_lowercase())?;
         Some((own.to_owned(), public))
+    }
+
+    /// Returns the prefix that was replaced in the path for the upstream, and the names under which
+    /// clients know the host.
+    fn prefix_and_authorities(session: &Session, exchange: &Exchange) -> Option<(Arc<PathPrefix>, [String; 2])> {
+        let prefix = exchange.forward.as_ref()?.rewrite.prefix.as_ref()?;
+        let host = session.req_header().headers.get(HOST)?.to_str().ok()?.to_ascii_lowercase();
+        let public = exchange.snapshot.front.public_origin(&host);
+        let public = public.as_deref().and_then(|origin| origin.split_once("://")).map(|(_, name)| name.to_owned());
+        Some((Arc::clone(prefix), [public.unwrap_or_default(), host]))
     }
 
     /// Writes a response of the front or of the edge.
@@ -416,7 +428,7 @@ impl ProxyHttp for Proxy {
         exchange.stop_read_timeout();
         // Unreachable: a request is forwarded only after a decision of the front.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
-        let upstreams = exchange.snapshot.upstreams.get(forward.app);
+        let upstreams = exchange.snapshot.upstreams(forward);
         let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         if exchange.turn.is_none() {
             // If a trusted proxy does not name its clients, its requests belong to many clients. So
@@ -623,10 +635,14 @@ impl ProxyHttp for Proxy {
             exchange.register_long_lived(&self.long_lived, session, Some(response));
         }
         let translated = if is_last { Self::upstream_and_public_name(session, exchange) } else { None };
+        let prefix = if is_last { Self::prefix_and_authorities(session, exchange) } else { None };
         change_fields(response, |fields| {
             normalize_framing(fields, status);
             if let Some((upstream, public_origin)) = &translated {
                 NameTranslation { upstream, public_origin }.apply(fields);
+            }
+            if let Some((prefix, authorities)) = &prefix {
+                PrefixTranslation { prefix, authorities }.apply(fields);
             }
             if let Some(forward) = &exchange.forward
                 && let Some(held) = &forward.session
@@ -721,7 +737,7 @@ impl ProxyHttp for Proxy {
         let may_present_named = exchange.server.as_ref().is_some_and(|server| server.may_present_named(peer, &error))
             && !std::mem::replace(&mut exchange.has_changed_verification, true);
         // The request was not sent, so a retry at another server is safe for every method.
-        let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.snapshot.upstreams.get(forward.app));
+        let upstreams = exchange.upstreams();
         error.set_retry(may_present_named || upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
     }

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use crate::listen::tls::{Tls, TlsSnapshot};
 use crate::upstream::{Resolver, Upstreams};
-use crate::{Front, RouteDecision};
-use sealgate_config::{App, ServerConfig};
+use crate::{Forward, Front, RouteDecision};
+use sealgate_config::{App, ServerConfig, Upstream};
 
 /// Delay before a failed watch task is restarted.
 const WATCH_RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -23,8 +23,9 @@ const WATCH_RESTART_DELAY: Duration = Duration::from_secs(1);
 /// Front and upstreams of the same configuration.
 pub struct Snapshot {
     pub front: Arc<dyn Front>,
-    /// Upstreams of each application, in the order of the configuration.
-    pub upstreams: Arc<[Arc<Upstreams>]>,
+    /// Upstreams of each application, in the order of the configuration: first its own, then the
+    /// lists of its routes.
+    pub apps: Arc<[Box<[Arc<Upstreams>]>]>,
 }
 
 /// Whether an exchange in progress would still be permitted.
@@ -37,14 +38,26 @@ pub(crate) enum Validity {
 }
 
 impl Snapshot {
+    /// Returns the upstreams for a request.
+    pub(crate) fn upstreams(&self, forward: &Forward) -> Option<&Arc<Upstreams>> {
+        self.apps.get(forward.app)?.get(forward.upstreams)
+    }
+
+    /// Returns the upstreams of all applications.
+    pub(crate) fn all_upstreams(&self) -> impl Iterator<Item = &Arc<Upstreams>> {
+        self.apps.iter().flatten()
+    }
+
     /// Returns whether a request that was forwarded to the application `app` would be permitted
     /// now.
     ///
     /// `head` is the head that was decided on, with [`crate::Reauthorization`] in its extensions.
-    /// If a reload has assigned the host to another application, access has ended.
-    pub(crate) async fn validity(&self, head: &request::Parts, app: &str) -> Validity {
+    /// If a reload has assigned the host to another application, or the path to other upstreams than
+    /// `upstream`, access has ended.
+    pub(crate) async fn validity(&self, head: &request::Parts, app: &str, upstream: Option<&Upstream>) -> Validity {
+        let is_same = |now: &Upstreams| now.app() == app && upstream.is_none_or(|upstream| now.contains(upstream));
         match self.front.decide(head).await {
-            RouteDecision::Forward(forward) if self.upstreams.get(forward.app).is_some_and(|now| now.app() == app) => {
+            RouteDecision::Forward(forward) if self.upstreams(&forward).is_some_and(|now| is_same(now)) => {
                 Validity::Valid
             }
             RouteDecision::Answer(response) if response.status().is_server_error() => Validity::Unknown,
@@ -66,31 +79,33 @@ impl Snapshot {
         front: Arc<dyn Front>,
         before: Option<&Self>,
     ) -> Result<Self, Vec<String>> {
-        let known = before.map_or(&[][..], |snapshot| &snapshot.upstreams);
-        let (mut faults, mut upstreams) = (Vec::new(), Vec::with_capacity(apps.len()));
-        for app in apps {
+        let known: Vec<_> = before.into_iter().flat_map(Self::all_upstreams).map(Arc::clone).collect();
+        let mut faults = Vec::new();
+        let mut of_list = |app: &App| {
             if let Some(same) = known.iter().find(|upstreams| upstreams.are_unchanged_in(app)) {
-                upstreams.push(Arc::clone(same));
-                continue;
+                return Some(Arc::clone(same));
             }
-            match Upstreams::new(app, resolver) {
-                Ok(new) => {
-                    new.inherit(known);
-                    upstreams.push(Arc::new(new));
-                }
-                Err(fault) => faults.push(fault),
-            }
-        }
-        if faults.is_empty() { Ok(Self { front, upstreams: upstreams.into() }) } else { Err(faults) }
+            let new = Upstreams::new(app, resolver).map_err(|fault| faults.push(fault)).ok()?;
+            new.inherit(&known);
+            Some(Arc::new(new))
+        };
+        let mut of_app = |app: &App| {
+            let of_routes = app.route_upstreams();
+            let of_routes = of_routes.iter().map(|servers| App { upstreams: servers.to_vec(), ..app.clone() });
+            let lists: Vec<_> = std::iter::once(app.clone()).chain(of_routes).map(|app| of_list(&app)).collect();
+            lists.into_iter().flatten().collect()
+        };
+        let apps: Vec<Box<[_]>> = apps.iter().map(&mut of_app).collect();
+        if faults.is_empty() { Ok(Self { front, apps: apps.into() }) } else { Err(faults) }
     }
 
     /// Resolves the names of the upstreams that are new since `before`. Waits only briefly for the
     /// answers. Blocking.
     pub fn find_names(&self, before: Option<&Self>) {
         let is_new = |upstreams: &&Arc<Upstreams>| {
-            before.is_none_or(|snapshot| snapshot.upstreams.iter().all(|known| !Arc::ptr_eq(known, upstreams)))
+            before.is_none_or(|snapshot| snapshot.all_upstreams().all(|known| !Arc::ptr_eq(known, upstreams)))
         };
-        Upstreams::find_names(&self.upstreams.iter().filter(is_new).map(Arc::clone).collect::<Vec<_>>());
+        Upstreams::find_names(&self.all_upstreams().filter(is_new).map(Arc::clone).collect::<Vec<_>>());
     }
 }
 
@@ -189,8 +204,8 @@ pub async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receive
     loop {
         let snapshot = snapshots.current();
         // Dropping the sender ends the watch of removed upstreams.
-        running.retain(|(upstreams, _)| snapshot.upstreams.iter().any(|other| Arc::ptr_eq(other, upstreams)));
-        for upstreams in snapshot.upstreams.iter() {
+        running.retain(|(upstreams, _)| snapshot.all_upstreams().any(|other| Arc::ptr_eq(other, upstreams)));
+        for upstreams in snapshot.all_upstreams() {
             if !running.iter().any(|(other, _)| Arc::ptr_eq(other, upstreams)) {
                 let (end, ending) = watch::channel(false);
                 tasks.spawn(watch_and_restart(Arc::clone(upstreams), ending));
@@ -209,7 +224,7 @@ pub async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receive
                 _ = changed.changed() => break,
                 () = tokio::time::sleep(REPORT_INTERVAL) => {
                     let snapshot = snapshots.current();
-                    snapshot.front.upstreams(snapshot.upstreams.iter().flat_map(|upstreams| upstreams.states()).collect());
+                    snapshot.front.upstreams(snapshot.all_upstreams().flat_map(|upstreams| upstreams.states()).collect());
                 }
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             }

@@ -18,50 +18,17 @@ pub(crate) struct NameTranslation<'a> {
 impl NameTranslation<'_> {
     /// Replaces the upstream's name in all fields that may contain it.
     pub(crate) fn apply(&self, fields: &mut HeaderMap) {
-        for name in [LOCATION, CONTENT_LOCATION] {
-            Self::replace(fields, &name, |value| self.url(value));
-        }
-        Self::replace(fields, &REFRESH, |value| self.refresh(value));
-        if fields.get_all(SET_COOKIE).iter().any(|line| self.cookie(line).is_some()) {
-            let lines: Vec<_> =
-                fields.get_all(SET_COOKIE).iter().map(|line| self.cookie(line).unwrap_or(line.clone())).collect();
-            fields.remove(SET_COOKIE);
-            fields.extend(lines.into_iter().map(|line| (SET_COOKIE, line)));
-        }
-    }
-
-    fn replace(fields: &mut HeaderMap, name: &HeaderName, new: impl Fn(&str) -> Option<String>) {
-        let value = fields.get(name).and_then(|value| new(str::from_utf8(value.as_bytes()).ok()?));
-        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
-            fields.insert(name, value);
-        }
+        replace_urls(fields, |url| self.url(url));
+        replace_cookies(fields, |line| self.cookie(line));
     }
 
     /// Returns the public URL for a URL of the upstream, or `None` for other URLs.
     ///
     /// The scheme does not matter: an application behind a TLS proxy may use http or https.
     fn url(&self, url: &str) -> Option<String> {
-        let (default_port, rest) =
-            [(":80", "http://"), (":443", "https://"), ("", "//")].into_iter().find_map(|(port, scheme)| {
-                let (start, rest) = url.split_at_checked(scheme.len())?;
-                start.eq_ignore_ascii_case(scheme).then_some((port, rest))
-            })?;
-        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
-        let bare = |name: &str| name.strip_suffix(default_port).unwrap_or(name).to_ascii_lowercase();
-        if authority.is_empty() || bare(authority) != bare(self.upstream) {
-            return None;
-        }
-        let slash = if tail.starts_with('/') { "" } else { "/" };
-        Some(format!("{}{slash}{tail}", self.public_origin))
-    }
-
-    /// Replaces the URL in a value like `Refresh: 5; url=…`.
-    fn refresh(&self, value: &str) -> Option<String> {
-        let start = value.to_ascii_lowercase().find("url=")? + "url=".len();
-        let (before, url) = value.split_at_checked(start)?;
-        let quote = url.chars().next().filter(|first| matches!(first, '"' | '\'')).map_or(0, char::len_utf8);
-        let (quote, url) = url.split_at_checked(quote)?;
-        Some(format!("{before}{quote}{}", self.url(url)?))
+        let url = HttpUrl::parse(url).filter(|url| url.is_at(self.upstream))?;
+        let slash = if url.tail.starts_with('/') { "" } else { "/" };
+        Some(format!("{}{slash}{}", self.public_origin, url.tail))
     }
 
     /// Removes a `Domain` of the upstream from a cookie. `None` if the cookie has no such
@@ -96,6 +63,67 @@ impl NameTranslation<'_> {
         };
         let public = self.public_origin.split_once("://").map_or(self.public_origin, |(_, authority)| authority);
         !domain.is_empty() && covers(without_port(self.upstream)) && !covers(without_port(public))
+    }
+}
+
+/// Absolute URL, or one without a scheme (`//host/path`), in a response.
+pub(super) struct HttpUrl<'a> {
+    /// Scheme and slashes.
+    pub(super) start: &'a str,
+    pub(super) authority: &'a str,
+    /// Path, query and fragment.
+    pub(super) tail: &'a str,
+    default_port: &'static str,
+}
+
+impl<'a> HttpUrl<'a> {
+    pub(super) fn parse(url: &'a str) -> Option<Self> {
+        let (default_port, start, rest) =
+            [(":80", "http://"), (":443", "https://"), ("", "//")].into_iter().find_map(|(port, scheme)| {
+                let (start, rest) = url.split_at_checked(scheme.len())?;
+                start.eq_ignore_ascii_case(scheme).then_some((port, start, rest))
+            })?;
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
+        (!authority.is_empty()).then_some(Self { start, authority, tail, default_port })
+    }
+
+    /// Returns whether the URL is of this host and port.
+    pub(super) fn is_at(&self, authority: &str) -> bool {
+        let bare = |name: &str| name.strip_suffix(self.default_port).unwrap_or(name).to_ascii_lowercase();
+        bare(self.authority) == bare(authority)
+    }
+}
+
+/// Replaces the URLs for which `new` returns another one, in all fields with a URL that browsers
+/// follow.
+pub(super) fn replace_urls(fields: &mut HeaderMap, new: impl Fn(&str) -> Option<String>) {
+    let replace = |fields: &mut HeaderMap, name: &HeaderName, new: &dyn Fn(&str) -> Option<String>| {
+        let value = fields.get(name).and_then(|value| new(str::from_utf8(value.as_bytes()).ok()?));
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            fields.insert(name, value);
+        }
+    };
+    for name in [LOCATION, CONTENT_LOCATION] {
+        replace(fields, &name, &new);
+    }
+    replace(fields, &REFRESH, &|value| refresh(value, &new));
+}
+
+/// Replaces the URL in a value like `Refresh: 5; url=…`.
+fn refresh(value: &str, new: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let start = value.to_ascii_lowercase().find("url=")? + "url=".len();
+    let (before, url) = value.split_at_checked(start)?;
+    let quote = url.chars().next().filter(|first| matches!(first, '"' | '\'')).map_or(0, char::len_utf8);
+    let (quote, url) = url.split_at_checked(quote)?;
+    Some(format!("{before}{quote}{}", new(url)?))
+}
+
+/// Replaces the cookies for which `new` returns another one.
+pub(super) fn replace_cookies(fields: &mut HeaderMap, new: impl Fn(&HeaderValue) -> Option<HeaderValue>) {
+    if fields.get_all(SET_COOKIE).iter().any(|line| new(line).is_some()) {
+        let lines: Vec<_> = fields.get_all(SET_COOKIE).iter().map(|line| new(line).unwrap_or(line.clone())).collect();
+        fields.remove(SET_COOKIE);
+        fields.extend(lines.into_iter().map(|line| (SET_COOKIE, line)));
     }
 }
 
@@ -166,7 +194,7 @@ mod tests {
             ("5", None),
             ("5; url=/a", None),
         ] {
-            assert_eq!(OWN.refresh(value).as_deref(), expected, "{value}");
+            assert_eq!(refresh(value, |url| OWN.url(url)).as_deref(), expected, "{value}");
         }
     }
 

@@ -10,6 +10,7 @@ use crate::headers;
 use crate::headers::Identity;
 use crate::policy::AccessRequest;
 use crate::upstream_session::SharedSession;
+use crate::upstream_target::UpstreamTarget;
 use sealgate_edge::UpstreamSession;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
@@ -18,7 +19,12 @@ use sealgate_edge::rewrite::Rewrite;
 #[derive(Debug, Clone)]
 pub struct Permit {
     pub(super) app: usize,
-    pub(super) path_and_query: PathAndQuery,
+    /// Number of the list of upstreams; see [`sealgate_config::RouteUpstream::list`].
+    pub(super) upstreams: usize,
+    /// Target at the upstream.
+    pub(crate) path_and_query: PathAndQuery,
+    /// Changes for an upstream that receives other paths than clients see.
+    pub(super) upstream_target: Option<Box<UpstreamTarget>>,
     pub(super) identity: Identity,
     /// CORS headers of the response.
     pub(super) cors: Cors,
@@ -31,6 +37,17 @@ impl Permit {
     /// Returns the index of the application in the configuration.
     pub fn app(&self) -> usize {
         self.app
+    }
+
+    /// Returns the number of the list of upstreams; see [`sealgate_config::RouteUpstream::list`].
+    pub fn upstreams(&self) -> usize {
+        self.upstreams
+    }
+
+    /// Returns the URL to which the client must be redirected instead, because relative links of the
+    /// upstream's page would lead out of its prefix.
+    pub fn redirect(&self) -> Option<&str> {
+        self.upstream_target.as_ref()?.with_slash.as_deref()
     }
 
     /// Returns whether a GET, HEAD or OPTIONS request may have a body.
@@ -62,6 +79,12 @@ impl Permit {
     /// Returns the changes to the request and to its response. `head` must be the head for which
     /// the permit was created.
     pub fn rewrite(self, head: &Parts) -> Rewrite {
-        headers::rewrite(head, &Origin::from_head(head), self.path_and_query, self.identity, &self.cors)
+        let mut rewrite =
+            headers::rewrite(head, &Origin::from_head(head), self.path_and_query, self.identity, &self.cors);
+        if let Some(target) = self.upstream_target {
+            rewrite.set.extend(target.fields());
+            rewrite.prefix = Some(target.prefix);
+        }
+        rewrite
     }
 }

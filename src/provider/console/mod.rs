@@ -23,7 +23,6 @@ use http::{Method, StatusCode};
 use crate::request::ProviderRequest as _;
 use crate::visitor;
 use crate::visitor::Visitor;
-use sealgate_config::Upstream;
 use sealgate_core::tokens::clients::OWN_PAGES;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -217,7 +216,7 @@ fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
         .map(|app| {
             let state = ctx.sealgate.upstreams.for_app(&app.name);
             let servers = if state.is_empty() {
-                app.upstreams.iter().map(|one| (configured(one), None)).collect()
+                app.all_upstreams().iter().map(|one| (one.to_string(), None)).collect()
             } else {
                 state.into_iter().map(|(address, alive)| (address, Some(alive))).collect()
             };
@@ -226,14 +225,6 @@ fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
         .collect();
     let page = AppsPage { inside: console_user.inside(ctx), apps: &apps };
     Response::page(StatusCode::OK, html(&page), None)
-}
-
-/// Returns an upstream as the configuration file writes it.
-fn configured(upstream: &Upstream) -> String {
-    match upstream {
-        Upstream::Url(url) => url.to_string(),
-        Upstream::Socket(path) => format!("unix:{}", path.display()),
-    }
 }
 
 fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
