@@ -44,6 +44,7 @@ fn explain_decides_without_a_server_or_a_store() {
     let expected = json!({
         "app": "wiki", "rule": "/staff/ signed_in, methods GET POST, groups staff",
         "forwarded": false, "status": 302, "reason": "unauthenticated", "claim": null, "identity_headers": [],
+        "upstreams": null, "upstream_path": null,
         "advice": "sign in, or send an access token; explain the request of a user with --user, or of a token with --token",
     });
     assert_eq!(told(&site, &[url]), expected);
