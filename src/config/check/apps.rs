@@ -96,8 +96,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let url = section.text("url", "write the public address, such as \"https://wiki.example.com:8443\"", |text| {
         address::app_url(text, host.as_deref(), issuer)
     });
-    let mut known = Vec::new();
-    let upstreams = section.required_texts("upstreams", UPSTREAMS, |text| upstream(text, own, files, &mut known));
+    let upstreams = upstreams(&mut section, own, files);
     let trusted_issuers = trusted_issuers(&mut section, own.trusted);
     let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
     let of_app = OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams };
@@ -177,6 +176,11 @@ fn trusted_issuers(section: &mut Section<'_, '_>, trusted: &[&str]) -> Vec<Strin
 fn with_upstreams_of_routes(of_app: &[Upstream], routes: Option<&[Route]>) -> Vec<Upstream> {
     let of_routes = routes.unwrap_or_default().iter().filter_map(|route| route.upstream.servers.as_deref());
     of_app.iter().chain(of_routes.flatten()).cloned().collect()
+}
+
+fn upstreams(section: &mut Section<'_, '_>, own: &Own<'_>, files: &Files) -> Vec<Upstream> {
+    let mut known = Vec::new();
+    section.required_texts("upstreams", UPSTREAMS, |text| upstream(text, own, files, &mut known))
 }
 
 /// Parses an upstream. `known` has the earlier elements of the list.
