@@ -126,6 +126,7 @@ fn tls_settings_apply_to_the_upstreams_of_routes() {
 #[test]
 fn a_rule_that_another_path_avoids_is_an_error() {
     let wiki = to(OWN, "/");
+    let other = to(OTHER, "/");
     let root = |access| ("/", access, "");
     // One path of the upstream has two names with different conditions.
     for routes in [
@@ -146,6 +147,13 @@ fn a_rule_that_another_path_avoids_is_an_error() {
             ("/b/", "bearer", "upstreams = [\"unix:/run/a\"]"),
         ],
         vec![root("public"), ("/wiki/", "public", "upstream_path = \"/\""), ("/wiki/admin/", "bearer", "")],
+        // The gateway lets /wiki/ADMIN/ through, because the rules of /wiki/ and /wiki/admin/ are alike.
+        vec![
+            root("public"),
+            ("/admin/", "bearer", ""),
+            ("/wiki/", "public", &wiki),
+            ("/wiki/admin/", "public", &other),
+        ],
     ] {
         let faults = faults(&with("", &routes));
         assert!(faults.iter().all(|fault| fault.starts_with("app[0].route: ")), "{faults:?}");
@@ -162,7 +170,7 @@ fn a_rule_that_another_path_avoids_is_an_error() {
 #[test]
 fn two_names_of_a_path_with_the_same_conditions_are_valid() {
     let staff = "groups = [\"staff\"]";
-    let of_wiki = to(OWN, "/");
+    let (of_wiki, of_other) = (to(OWN, "/"), to(OTHER, "/"));
     for routes in [
         vec![("/", "signed_in", ""), ("/wiki/", "signed_in", "upstream_path = \"/\"")],
         vec![
@@ -170,6 +178,12 @@ fn two_names_of_a_path_with_the_same_conditions_are_valid() {
             ("/admin/", "signed_in", staff),
             ("/wiki/", "public", of_wiki.as_str()),
             ("/wiki/admin/", "signed_in", staff),
+        ],
+        vec![
+            ("/", "public", ""),
+            ("/admin/", "bearer", ""),
+            ("/wiki/", "public", of_wiki.as_str()),
+            ("/wiki/admin/", "bearer", of_other.as_str()),
         ],
         // Another server, or a path of the server that no other route reaches.
         vec![

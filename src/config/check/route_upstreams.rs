@@ -106,7 +106,10 @@ pub(super) fn avoidable_rules(of_app: &[Upstream], routes: &[Route]) -> Vec<Stri
         for mapping in mappings.iter().filter(|mapping| **mapping != own && share_server(of_app, own, mapping)) {
             let Some(alias) = alias(mapping, &received) else { continue };
             let Some((governing, others)) = governing(&places, &alias) else { continue };
-            let is_reached = others.first().is_some_and(|other| other.upstream == **mapping);
+            // A route with another upstream may be at the second name. Other spellings of that name, such
+            // as capital letters, are refused only if its conditions differ from those above it.
+            let is_mapped = |place: &str| places.get(place).is_some_and(|rules| has_upstream(rules, mapping));
+            let is_reached = has_upstream(others, mapping) || parents(&alias).any(is_mapped);
             if !is_reached || have_same_conditions(rules, others) {
                 continue;
             }
@@ -152,6 +155,10 @@ fn governing<'p, 'r>(places: &'p BTreeMap<&'r str, Vec<&'r Route>>, path: &str) 
     let names = [path, &with_slash].into_iter().chain(parents(path));
     let mut found = names.filter_map(|name| places.get_key_value(name));
     found.next().map(|(path, rules)| (*path, rules.as_slice()))
+}
+
+fn has_upstream(rules: &[&Route], upstream: &RouteUpstream) -> bool {
+    rules.first().is_some_and(|rule| rule.upstream == *upstream)
 }
 
 fn have_same_conditions(one: &[&Route], other: &[&Route]) -> bool {
