@@ -151,8 +151,8 @@ fn a_rule_that_another_path_avoids_is_an_error() {
         vec![
             root("public"),
             ("/admin/", "bearer", ""),
-            ("/wiki/", "public", &wiki),
-            ("/wiki/admin/", "public", &other),
+            ("/wiki/", "public", wiki.as_str()),
+            ("/wiki/admin/", "public", other.as_str()),
         ],
     ] {
         let faults = faults(&with("", &routes));
