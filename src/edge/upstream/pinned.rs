@@ -20,12 +20,21 @@ const CONNECTION_SCHEMES: [&[u8]; 4] = [b"ntlm", b"negotiate", b"kerberos", b"cr
 
 /// Returns whether this field contains a scheme that may authenticate the connection.
 pub(crate) fn authenticates_connection(fields: &HeaderMap, name: &HeaderName) -> bool {
-    let mut elements = fields.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    elements.any(|element| {
-        let element = element.trim_ascii_start();
-        let end = element.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(element.len());
-        let scheme = element.get(..end).unwrap_or_default();
-        CONNECTION_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    fields.get_all(name).iter().any(|line| {
+        let line = line.as_bytes();
+        // A scheme is at the start of the line or after a comma. A token of a kilobyte has no comma.
+        is_connection_scheme(line)
+            || memchr::memchr_iter(b',', line).any(|comma| line.get(comma + 1..).is_some_and(is_connection_scheme))
+    })
+}
+
+/// Returns whether the text begins with a scheme that may authenticate the connection.
+fn is_connection_scheme(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    CONNECTION_SCHEMES.iter().any(|known| {
+        text.split_at_checked(known.len()).is_some_and(|(scheme, rest)| {
+            scheme.eq_ignore_ascii_case(known) && !rest.first().is_some_and(u8::is_ascii_alphanumeric)
+        })
     })
 }
 
