@@ -300,10 +300,12 @@ async fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) 
 
 #[async_trait]
 impl ProxyHttp for Proxy {
-    type CTX = Exchange;
+    // Boxed, because Pingora moves the context between futures. Each of them would reserve memory
+    // for it, and Pingora copies the outermost future of each request.
+    type CTX = Box<Exchange>;
 
-    fn new_ctx(&self) -> Exchange {
-        Exchange::new(self.snapshots.current())
+    fn new_ctx(&self) -> Self::CTX {
+        Box::new(Exchange::new(self.snapshots.current()))
     }
 
     /// Takes the context that the HTTP/1 connection provides for the next exchange. Over HTTP/2,
@@ -311,7 +313,7 @@ impl ProxyHttp for Proxy {
     fn on_connection_reuse(
         &self,
         _session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
         context: Box<dyn Any + Send + Sync>,
     ) {
         if let Ok(context) = context.downcast::<ConnectionContext>() {
@@ -328,7 +330,7 @@ impl ProxyHttp for Proxy {
     fn persist_connection_context(
         &self,
         _session: &Session,
-        exchange: &Exchange,
+        exchange: &Self::CTX,
     ) -> Option<Box<dyn Any + Send + Sync>> {
         let pinned = exchange.pinned.as_ref().filter(|_| !self.is_trusted(exchange.origin.peer))?;
         Some(Box::new(Arc::clone(pinned)))
@@ -338,7 +340,7 @@ impl ProxyHttp for Proxy {
     /// page can reveal secrets in it.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+    async fn early_request_filter(&self, session: &mut Session, exchange: &mut Self::CTX) -> Result<()> {
         session.set_read_timeout(Some(self.body_timeout));
         if session.is_http2() {
             // Only for HTTP/2. Over HTTP/1 the connection enforces this timeout. A timer for each
@@ -378,7 +380,7 @@ impl ProxyHttp for Proxy {
 
     // Rarely needed futures are boxed where they are awaited, here and in the called functions.
     // Otherwise the future of each request would reserve memory for all of them.
-    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+    async fn request_filter(&self, session: &mut Session, exchange: &mut Self::CTX) -> Result<bool> {
         if let Some(check) = self.health_path.as_ref().filter(|_| self.is_health_check(session)) {
             Box::pin(discard_short_body(session)).await;
             Box::pin(self.answer(session, check.answer(session.is_process_shutting_down()), exchange)).await?;
@@ -423,7 +425,7 @@ impl ProxyHttp for Proxy {
         Ok(true)
     }
 
-    async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(&self, session: &mut Session, exchange: &mut Self::CTX) -> Result<Box<HttpPeer>> {
         exchange.answered_by = AnsweredBy::Edge;
         exchange.stop_read_timeout();
         // Unreachable: a request is forwarded only after a decision of the front.
@@ -469,7 +471,7 @@ impl ProxyHttp for Proxy {
         peer: &HttpPeer,
         descriptor: RawFd,
         digest: Option<&Digest>,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<()> {
         let server = exchange.server.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         if let Err(mut error) = server.check_certificate(peer, digest) {
@@ -496,7 +498,7 @@ impl ProxyHttp for Proxy {
         session: &mut Session,
         body: &mut Option<Bytes>,
         end_of_stream: bool,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<()> {
         let Some(piece) = body else {
             // The end of the body completes the request, and the upstream acts on complete
@@ -531,7 +533,7 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         request: &mut RequestHeader,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<()> {
         self.ensure_still_permitted(session, exchange).await?;
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
@@ -596,7 +598,7 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<()> {
         let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
         // The client requested no upgrade. A proxy in front might treat the rest of the connection
@@ -692,7 +694,7 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        _exchange: &mut Exchange,
+        _exchange: &mut Self::CTX,
     ) -> Result<()> {
         if session.req_header().version == Version::HTTP_10 && response.headers.contains_key(TRANSFER_ENCODING) {
             response.remove_header(&TRANSFER_ENCODING);
@@ -706,7 +708,7 @@ impl ProxyHttp for Proxy {
         session: &mut Session,
         body: &mut Option<Bytes>,
         end_of_stream: bool,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
         // The edge itself closed the upstream connection at the timeout. The client must not
@@ -731,7 +733,7 @@ impl ProxyHttp for Proxy {
         &self,
         _session: &mut Session,
         peer: &HttpPeer,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
         mut error: Box<Error>,
     ) -> Box<Error> {
         let may_present_named = exchange.server.as_ref().is_some_and(|server| server.may_present_named(peer, &error))
@@ -747,7 +749,7 @@ impl ProxyHttp for Proxy {
         peer: &HttpPeer,
         session: &mut Session,
         error: Box<Error>,
-        exchange: &mut Exchange,
+        exchange: &mut Self::CTX,
         client_reused: bool,
     ) -> Box<Error> {
         let timeout_error = exchange.read_timeout_error().filter(|_| *error.esource() == ErrorSource::Upstream);
@@ -762,7 +764,7 @@ impl ProxyHttp for Proxy {
         error
     }
 
-    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Self::CTX) -> FailToProxy {
         let status = status_of(error);
         exchange.reason = status.map(|status| reason(error, status));
         if let Some(status) = status
@@ -785,7 +787,7 @@ impl ProxyHttp for Proxy {
         FailToProxy { error_code: status.map_or(0, |status| status.as_u16()), can_reuse_downstream: false }
     }
 
-    async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Self::CTX) {
         // Lets the next request proceed before the remaining work for this exchange.
         exchange.turn = None;
         exchange.stop_read_timeout();
@@ -817,7 +819,7 @@ impl ProxyHttp for Proxy {
     /// Returns the description of a request for Pingora's log lines.
     ///
     /// It omits the query, which may contain codes and tokens.
-    fn request_summary(&self, session: &Session, exchange: &Exchange) -> String {
+    fn request_summary(&self, session: &Session, exchange: &Self::CTX) -> String {
         let request = session.req_header();
         let path = shown_path(request.uri.path(), true);
         format!("{} {path}, request {}", request.method, exchange.origin.request_id)
@@ -826,11 +828,11 @@ impl ProxyHttp for Proxy {
     /// Suppresses Pingora's error log.
     ///
     /// [`Self::logging`] logs each error once, at a level at which clients cannot fill the log.
-    fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
+    fn suppress_error_log(&self, _session: &Session, _exchange: &Self::CTX, _error: &Error) -> bool {
         true
     }
 
-    fn suppress_proxy_warn_log(&self, _: &Session, _: &Exchange, _: &Error, _: ProxyWarnLogContext) -> bool {
+    fn suppress_proxy_warn_log(&self, _: &Session, _: &Self::CTX, _: &Error, _: ProxyWarnLogContext) -> bool {
         true
     }
 }
