@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::Cache;
 use sealgate_config as config;
 use sealgate_domain::secret::SecretHash;
-use sealgate_domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn};
+use sealgate_domain::session::{AppSession, KeepSignedIn, Session, SessionCookie, SessionId, SignIn};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User, UserState};
 use sealgate_store::engine::Engine;
@@ -126,6 +126,7 @@ fn session(id: SessionId, cookie: SecretHash, sign_in: SignIn) -> Session {
         last_seen_at: NOW,
         expires_at: NOW.plus(Duration::from_hours(100)),
         idle_seconds: 28_800,
+        kept_until: None,
         address: IpAddr::from([192, 0, 2, 7]),
         user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0".into(),
     }
@@ -137,7 +138,7 @@ async fn find(store: &Store, cookie: &SessionCookie) -> (User, Session, AppSessi
     assert!(own.cookie == cookie.hash());
     let (parent, user) = store.session_and_user(own.parent, own.subject).await.unwrap();
     let parent = parent.unwrap().value;
-    assert!(parent.is_live(NOW));
+    assert!(parent.is_live(NOW, KeepSignedIn::Off));
     let user = user.filter(User::is_enabled).unwrap();
     (user, parent, own)
 }
@@ -159,7 +160,7 @@ fn from_cache(
     for number in 0..lookups {
         // The time includes hashing the cookie, because the hash is the key.
         let found = cache.get(at(cookies, number).hash().as_bytes()).unwrap();
-        assert!(found.1.is_live(NOW));
+        assert!(found.1.is_live(NOW, KeepSignedIn::Off));
         std::hint::black_box(found);
     }
     begun.elapsed()

@@ -43,8 +43,8 @@ async fn list_sessions(
 ) -> Result<Answer, CommandError> {
     let sub = users::find(directory, user).await?.sub;
     let page = directory.store.sessions_of_user(sub, after, PAGE).await?;
-    let now = directory.clock.now();
-    let live = page.sessions.into_iter().filter(|session| session.is_live(now)).map(SessionAnswer::from);
+    let (now, keep) = (directory.clock.now(), directory.keep_signed_in);
+    let live = page.sessions.into_iter().filter_map(|session| session.in_effect(now, keep)).map(SessionAnswer::from);
     Ok(ListPage::answer(Rows::Sessions(live.collect()), page.next))
 }
 
@@ -56,10 +56,10 @@ async fn list_of_client(
 ) -> Result<Answer, CommandError> {
     let (sessions, next) = page_of_client(directory, client, after).await?;
     let mut shown = Vec::new();
-    let now = directory.clock.now();
+    let (now, keep) = (directory.clock.now(), directory.keep_signed_in);
     for id in sessions {
-        let session = directory.store.session(id).await?.filter(|session| session.value.is_live(now));
-        shown.extend(session.map(|session| SessionAnswer::from(session.value)));
+        let session = directory.store.session(id).await?.and_then(|session| session.value.in_effect(now, keep));
+        shown.extend(session.map(SessionAnswer::from));
     }
     Ok(ListPage::answer(Rows::Sessions(shown), next))
 }

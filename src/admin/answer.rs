@@ -469,12 +469,12 @@ pub enum Rows {
 shown! {
     pub SessionAnswer of session: Session {
         sid: SessionId = session.id;
-        sign_ins: Vec<SignInAnswer> = session.sign_ins.into_iter().map(SignInAnswer::from).collect();
+        sign_ins: Vec<SignInAnswer> = session.sign_ins.iter().cloned().map(SignInAnswer::from).collect();
         address: IpAddr = session.address;
-        user_agent: String = session.user_agent;
+        user_agent: String = session.user_agent.clone();
         created_at: UnixTime = session.created_at;
         last_seen_at: UnixTime = session.last_seen_at;
-        expires_at: UnixTime = session.expires_at;
+        expires_at: UnixTime = session.ends_at_latest();
     } optional {}
 }
 

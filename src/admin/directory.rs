@@ -17,6 +17,7 @@ use sealgate_domain::client::Authority;
 use sealgate_domain::key_ring::KeyTimes;
 use sealgate_domain::password_rules::{Owner, PasswordFault};
 use sealgate_domain::secret::Secret;
+use sealgate_domain::session::KeepSignedIn;
 use sealgate_domain::user::PasswordHash;
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Clock, Entropy};
@@ -35,6 +36,8 @@ pub struct Directory<'a> {
     pub keys: &'a dyn KeyHolder,
     /// Durations of the states of signing keys.
     pub key_times: KeyTimes,
+    /// Whether users stay signed in on a device.
+    pub keep_signed_in: KeepSignedIn,
     /// Audit log.
     pub trail: &'a AuditLog,
     /// The issuer; links in mails begin with it.
@@ -71,6 +74,7 @@ impl<'a> Directory<'a> {
             passwords: &*sealgate.passwords,
             keys: sealgate,
             key_times: sealgate.config.keys.times,
+            keep_signed_in: sealgate.config.sessions.keep_signed_in,
             trail: &sealgate.audit,
             issuer: sealgate.config.issuer.as_str(),
             mailing: if sealgate.sends_mail() { Mailing::On(sealgate) } else { Mailing::Off },

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sealgate_config::App;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::open_access::{AccessKind, ClientTokens, OpenAccess};
-use sealgate_domain::session::{AppSession, Session, SessionId, SignIn};
+use sealgate_domain::session::{AppSession, KeepSignedIn, Session, SessionId, SignIn};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_store::{GrantFilter, Store, StoreError};
@@ -26,10 +26,17 @@ const MAX_READ: usize = 500;
 ///
 /// # Errors
 /// Returns the store's error.
-pub async fn of_user(store: &Store, apps: &[App], user: Subject, now: UnixTime) -> Result<Vec<OpenAccess>, StoreError> {
+pub async fn of_user(
+    store: &Store,
+    apps: &[App],
+    user: Subject,
+    keep: KeepSignedIn,
+    now: UnixTime,
+) -> Result<Vec<OpenAccess>, StoreError> {
     let mut found = Vec::new();
-    let mut sessions = store.sessions_of_user(user, None, MAX_SESSIONS).await?.sessions;
-    sessions.retain(|session| session.is_live(now));
+    let page = store.sessions_of_user(user, None, MAX_SESSIONS).await?;
+    let live = page.sessions.into_iter().filter_map(|session| session.in_effect(now, keep));
+    let mut sessions: Vec<Session> = live.collect();
     sessions.sort_by_key(|session| std::cmp::Reverse(session.last_seen_at));
     for session in &sessions {
         let Some(sign_in) = session.sign_in_of(user) else { continue };
@@ -59,6 +66,7 @@ fn of_session(session: &Session, sign_in: &SignIn) -> OpenAccess {
         user_agent: Some(session.user_agent.clone()),
         methods: sign_in.steps.all().iter().map(|step| step.method).collect(),
         sid: Some(session.id),
+        kept_until: session.kept_until,
         ..OpenAccess::new(AccessKind::Session, session.id.to_string(), since)
     }
 }

@@ -53,7 +53,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::Revoke(ending) => revoke(directory, &ending.user).await,
         UserCommand::ListAccesses(user) => {
             let (sub, now) = (find(directory, &user).await?.sub, directory.clock.now());
-            let found = open_accesses::of_user(directory.store, directory.apps, sub, now).await?;
+            let found =
+                open_accesses::of_user(directory.store, directory.apps, sub, directory.keep_signed_in, now).await?;
             Ok(ListPage::answer(Rows::OpenAccesses(found), None::<String>))
         }
         UserCommand::ListFactors(user) => factors::list(directory, &user).await,

@@ -155,6 +155,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         passwords: &OnThisThread,
         keys: &NoSigner,
         key_times: config.keys.times,
+        keep_signed_in: config.sessions.keep_signed_in,
         trail: &AuditLog::new(&config.audit),
         issuer: config.issuer.as_str(),
         mailing: Mailing::NoServer,

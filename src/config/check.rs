@@ -42,6 +42,7 @@ use crate::check::address::{DAY, HOUR, MINUTE};
 use sealgate_domain::client::{ClientId, MAX_REFRESH_RETRY};
 use sealgate_domain::key_ring::KeyTimes;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
+use sealgate_domain::session::KeepSignedIn;
 use sealgate_domain::user::Email;
 use tls::CertificateChain;
 
@@ -334,9 +335,13 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
 }
 
 fn sessions(mut section: Section<'_, '_>) -> SessionsConfig {
+    let choices = [("off", KeepSignedIn::Off), ("on", KeepSignedIn::On), ("choice", KeepSignedIn::Choice)];
+    let absolute = section.seconds("absolute_seconds", 7 * DAY, 1..=366 * DAY);
     let sessions = SessionsConfig {
         idle: section.seconds("idle_seconds", 8 * HOUR, 1..=366 * DAY),
-        absolute: section.seconds("absolute_seconds", 7 * DAY, 1..=366 * DAY),
+        absolute,
+        keep_signed_in: section.choice("keep_signed_in", &choices).unwrap_or(KeepSignedIn::Off),
+        kept_session: section.seconds("kept_session_seconds", absolute.as_secs().max(30 * DAY), 1..=366 * DAY),
         interaction: section.seconds("interaction_seconds", 15 * MINUTE, 1..=DAY),
         max_interactions: section.number("max_interactions", 100_000, 1..=10_000_000),
         max_forms: section.number("max_forms", 1000, 0..=100_000),
@@ -344,6 +349,10 @@ fn sessions(mut section: Section<'_, '_>) -> SessionsConfig {
     if sessions.idle > sessions.absolute {
         let problem = format!("is longer than absolute_seconds; set at most {}", sessions.absolute.as_secs());
         section.fault("idle_seconds", &problem);
+    }
+    if sessions.kept_session < absolute {
+        let problem = format!("is shorter than absolute_seconds; set at least {}", absolute.as_secs());
+        section.fault("kept_session_seconds", &problem);
     }
     sessions
 }

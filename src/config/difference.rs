@@ -46,6 +46,7 @@ const SECTIONS: &[Keys] = &[
     ("tokens", &[], &["refresh_retry_seconds", "groups_scope"]),
     ("keys", &["rotate_seconds", "publish_seconds", "keep_seconds"], &[]),
     ("sessions", &["max_interactions", "max_forms"], &["idle_seconds", "absolute_seconds", "interaction_seconds"]),
+    ("sessions", &[], &["keep_signed_in", "kept_session_seconds"]),
     ("rate_limits", &[], &["authorize", "sign_ins", "token", "userinfo", "discovery", "jwks", "revoke", "logout"]),
     ("rate_limits", &[], &["register", "pages"]),
     ("login", &["password_threads"], &["failures_per_account", "failures_per_address", "window_seconds"]),

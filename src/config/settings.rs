@@ -23,6 +23,7 @@ use sealgate_domain::client::ClientId;
 use sealgate_domain::key_ring::{KeyTimes, TokenHolder};
 use sealgate_domain::language::Language;
 use sealgate_domain::rate_limit::RateLimit;
+use sealgate_domain::session::KeepSignedIn;
 use sealgate_domain::user::Email;
 
 /// Checked content of the configuration file.
@@ -392,6 +393,10 @@ pub struct SessionsConfig {
     pub idle: Duration,
     /// Maximum time since the sign-in.
     pub absolute: Duration,
+    /// Whether users stay signed in on a device.
+    pub keep_signed_in: KeepSignedIn,
+    /// Time for which a user stays signed in on a device, since the sign-in.
+    pub kept_session: Duration,
     /// Maximum duration of a sign-in.
     pub interaction: Duration,
     /// Maximum number of pending sign-ins.

@@ -85,6 +85,9 @@ pub struct OpenAccess {
     /// Session at the provider: of a browser, or the one that an application's session depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<SessionId>,
+    /// Time until which the user of a browser session stays signed in on the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<UnixTime>,
     /// Permissions of a client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
@@ -115,6 +118,7 @@ impl OpenAccess {
             user_agent: None,
             methods: Vec::new(),
             sid: None,
+            kept_until: None,
             scope: None,
             tokens: None,
             has_app_login: false,

@@ -100,6 +100,29 @@ impl SignIn {
     }
 }
 
+/// Whether users stay signed in on a device (`sessions.keep_signed_in`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepSignedIn {
+    /// Never. Kept sessions are subject to the idle timeout and the maximum age of other sessions.
+    Off,
+    /// After each sign-in.
+    On,
+    /// If the user selects it on the sign-in page.
+    Choice,
+}
+
+impl KeepSignedIn {
+    /// Returns whether a sign-in keeps the user signed in. `chosen` is the user's choice.
+    pub fn applies(self, chosen: bool) -> bool {
+        match self {
+            Self::Off => false,
+            Self::On => true,
+            Self::Choice => chosen,
+        }
+    }
+}
+
 /// Cookie before a renewed sign-in.
 ///
 /// It grants no access, because an attacker may have it. It still ends the session, for a sign-out
@@ -126,9 +149,14 @@ pub struct Session {
     pub created_at: UnixTime,
     /// Time of the last use, rounded to minutes.
     pub last_seen_at: UnixTime,
+    /// Maximum age, unless the session is kept.
     pub expires_at: UnixTime,
-    /// Idle timeout in seconds.
+    /// Idle timeout in seconds, unless the session is kept.
     pub idle_seconds: u64,
+    /// Time until which the user stays signed in on the device, also without requests and after the
+    /// browser was closed. `None` if the session is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<UnixTime>,
     pub address: IpAddr,
     /// User agent at sign-in, truncated to 200 characters.
     #[serde(default)]
@@ -136,9 +164,33 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns whether the session is valid at `now`.
-    pub fn is_live(&self, now: UnixTime) -> bool {
-        now < self.expires_at && now.since(self.last_seen_at).as_secs() < self.idle_seconds
+    /// Returns whether the session is valid at `now` under the current setting.
+    pub fn is_live(&self, now: UnixTime, keep: KeepSignedIn) -> bool {
+        now < self.ends_at(keep)
+    }
+
+    /// Returns the time at which the session ends if it is not used again.
+    pub fn ends_at(&self, keep: KeepSignedIn) -> UnixTime {
+        let idle = self.last_seen_at.plus(Duration::from_secs(self.idle_seconds));
+        let unkept = self.expires_at.min(idle);
+        self.kept(keep).map_or(unkept, |kept| kept.max(unkept))
+    }
+
+    /// Returns the time until which the session is kept. Returns `None` if the session is not kept
+    /// or the current setting keeps none.
+    pub fn kept(&self, keep: KeepSignedIn) -> Option<UnixTime> {
+        self.kept_until.filter(|_| keep != KeepSignedIn::Off)
+    }
+
+    /// Returns the session if it is valid, with `kept_until` only if that date is in effect.
+    pub fn in_effect(mut self, now: UnixTime, keep: KeepSignedIn) -> Option<Self> {
+        self.kept_until = self.kept(keep).filter(|kept| now < *kept);
+        self.is_live(now, keep).then_some(self)
+    }
+
+    /// Returns the time at which the session ends at the latest, under every setting.
+    pub fn ends_at_latest(&self) -> UnixTime {
+        self.kept_until.map_or(self.expires_at, |kept| kept.max(self.expires_at))
     }
 
     /// Returns whether this is the current cookie. Only the current cookie permits sign-ins, and
@@ -173,7 +225,18 @@ impl Session {
 
     /// Records a sign-in, which selects its user and changes the cookie. The old cookie no longer
     /// grants access.
-    pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, now: UnixTime) {
+    ///
+    /// `kept_until` is the time until which this sign-in keeps the session. The session is kept only
+    /// if a sign-in of each of its users did so. A repeated sign-in of the same user does not take it
+    /// back.
+    pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, kept_until: Option<UnixTime>, now: UnixTime) {
+        let is_known = self.sign_in_of(sign_in.subject).is_some();
+        let is_only = self.sign_ins.iter().all(|known| known.subject == sign_in.subject);
+        self.kept_until = match (self.kept_until.filter(|kept| now < *kept), kept_until) {
+            (Some(before), None) if is_known => Some(before),
+            (Some(_), next) => next,
+            (None, next) => next.filter(|_| is_only),
+        };
         let same = self.current().is_some_and(|before| before.subject == sign_in.subject);
         self.previous = same.then(|| ReplacedCookie { cookie: self.cookie, until: now.plus(OVERLAP) });
         self.cookie = cookie;
@@ -225,6 +288,7 @@ mod tests {
             last_seen_at: UnixTime::from_seconds(100),
             expires_at: UnixTime::from_seconds(1000),
             idle_seconds: 500,
+            kept_until: None,
             address: IpAddr::from([127, 0, 0, 1]),
             user_agent: String::new(),
         }
@@ -248,7 +312,7 @@ mod tests {
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
         let now = UnixTime::from_seconds(200);
         let mut session = session(&cookie(1), anna);
-        session.renew(password(ben, 200), cookie(2).hash(), now);
+        session.renew(password(ben, 200), cookie(2).hash(), None, now);
         assert!(!session.accepts(&cookie(1)) && !session.has_replaced(&cookie(1), now));
         assert!(session.accepts(&cookie(2)));
         assert_eq!(session.current().unwrap().subject, ben);
@@ -258,7 +322,7 @@ mod tests {
     fn a_replaced_cookie_can_end_the_session_for_thirty_seconds() {
         let anna = Subject::from_random([1; 16]);
         let mut session = session(&cookie(1), anna);
-        session.renew(password(anna, 200), cookie(2).hash(), UnixTime::from_seconds(200));
+        session.renew(password(anna, 200), cookie(2).hash(), None, UnixTime::from_seconds(200));
         assert!(!session.accepts(&cookie(1)) && session.accepts(&cookie(2)));
         assert!(session.has_replaced(&cookie(1), UnixTime::from_seconds(229)));
         assert!(!session.has_replaced(&cookie(1), UnixTime::from_seconds(230)));
@@ -269,8 +333,46 @@ mod tests {
     #[test]
     fn a_session_ends_when_idle_or_expired() {
         let session = session(&cookie(1), Subject::from_random([1; 16]));
-        assert!(session.is_live(UnixTime::from_seconds(599)));
-        assert!(!session.is_live(UnixTime::from_seconds(600)));
+        for keep in [KeepSignedIn::Off, KeepSignedIn::On, KeepSignedIn::Choice] {
+            assert!(session.is_live(UnixTime::from_seconds(599), keep));
+            assert!(!session.is_live(UnixTime::from_seconds(600), keep));
+        }
+    }
+
+    #[test]
+    fn a_kept_session_ends_at_its_date_or_when_the_setting_is_off() {
+        let kept = UnixTime::from_seconds(5000);
+        let session = Session { kept_until: Some(kept), ..session(&cookie(1), Subject::from_random([1; 16])) };
+        for keep in [KeepSignedIn::On, KeepSignedIn::Choice] {
+            assert!(session.is_live(UnixTime::from_seconds(4999), keep) && !session.is_live(kept, keep));
+            assert_eq!(session.kept(keep), Some(kept));
+        }
+        assert!(session.is_live(UnixTime::from_seconds(599), KeepSignedIn::Off));
+        assert!(!session.is_live(UnixTime::from_seconds(600), KeepSignedIn::Off));
+        assert_eq!(session.kept(KeepSignedIn::Off), None);
+        // A date before the usual end does not shorten the session.
+        let session = Session { kept_until: Some(UnixTime::from_seconds(200)), ..session };
+        assert!(session.is_live(UnixTime::from_seconds(599), KeepSignedIn::On));
+        assert_eq!(session.ends_at_latest(), UnixTime::from_seconds(1000));
+    }
+
+    #[test]
+    fn a_session_is_kept_only_if_all_its_users_chose_it() {
+        let [anna, ben] = [1, 2].map(|byte| Subject::from_random([byte; 16]));
+        let (now, kept) = (UnixTime::from_seconds(200), Some(UnixTime::from_seconds(5000)));
+        let after = |sign_ins: &[(Subject, Option<UnixTime>)]| {
+            let mut session = session(&cookie(1), anna);
+            for (subject, until) in sign_ins {
+                session.renew(password(*subject, 200), cookie(2).hash(), *until, now);
+            }
+            session.kept_until
+        };
+        assert_eq!(after(&[(anna, kept)]), kept);
+        assert_eq!(after(&[(anna, kept), (anna, None)]), kept);
+        assert_eq!(after(&[(anna, kept), (ben, kept)]), kept);
+        assert_eq!(after(&[(anna, kept), (ben, None)]), None);
+        assert_eq!(after(&[(ben, kept)]), None);
+        assert_eq!(after(&[(anna, Some(now)), (anna, None)]), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) struct SessionSignIn {
 /// at the next request, on every host.
 pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, StoreError> {
     let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
-    let store = &ctx.sealgate.store;
+    let (store, keep) = (&ctx.sealgate.store, ctx.sealgate.config.sessions.keep_signed_in);
     let mut known = None;
     let (own, parent) = match ctx.sessions {
         Sessions::OfApp => {
@@ -58,7 +58,7 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
             (None, parent.filter(|parent| parent.value.accepts(&cookie)))
         }
     };
-    let Some(Loaded { value: parent, .. }) = parent.filter(|parent| parent.value.is_live(ctx.now)) else {
+    let Some(Loaded { value: parent, .. }) = parent.filter(|parent| parent.value.is_live(ctx.now, keep)) else {
         return Ok(None);
     };
     let sign_in = match &own {
@@ -74,8 +74,7 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
     };
     let Some(user) = user.filter(User::is_enabled) else { return Ok(None) };
     let (steps, required) = (sign_in.steps.clone(), ctx.level_in_force(&user).await?);
-    let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
-    let until = own.iter().map(|own| own.expires_at).fold(parent.expires_at.min(idle), UnixTime::min);
+    let until = own.iter().map(|own| own.expires_at).fold(parent.ends_at(keep), UnixTime::min);
     let own = own.map(|own| own.id);
     Ok(Some(SessionSignIn { user, parent, own, steps, required, until }))
 }
@@ -124,7 +123,7 @@ impl SessionUses {
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<SessionId> = waiting.into_iter().collect();
-        let now = sealgate.clock.now();
+        let (now, keep) = (sealgate.clock.now(), sealgate.config.sessions.keep_signed_in);
         for batch in waiting.chunks(MAX_CONCURRENT_WRITES) {
             let sessions = match sealgate.store.sessions(batch).await {
                 Ok(sessions) => sessions,
@@ -135,7 +134,7 @@ impl SessionUses {
                 }
             };
             let mut noting = JoinSet::new();
-            for session in sessions.into_iter().filter(|session| session.value.is_live(now)) {
+            for session in sessions.into_iter().filter(|session| session.value.is_live(now, keep)) {
                 let store = Arc::clone(&sealgate.store);
                 noting.spawn(async move { store.touch_session(&session, now).await });
             }

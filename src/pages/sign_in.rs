@@ -9,7 +9,7 @@ use super::words::{Markup, Words};
 use crate::inside::{Frame, initial};
 use crate::language::Wait;
 
-/// Sign-in page. Its form sends `csrf`, `email` and `password`.
+/// Sign-in page. Its form sends `csrf`, `email` and `password`, and `keep=yes` if selected.
 #[derive(Template)]
 #[template(path = "login.html")]
 pub struct LoginPage<'a> {
@@ -20,6 +20,8 @@ pub struct LoginPage<'a> {
     pub client: Option<&'a str>,
     /// Initial value of the e-mail field: a `login_hint`, or the previous input. May be empty.
     pub email: &'a str,
+    /// Initial state of the check box for staying signed in. `None` if there is none.
+    pub keep: Option<bool>,
     /// URL for resetting a forgotten password, if the server sends mail.
     pub forgot: Option<&'a str>,
     /// URL for creating an account, if users can register.

@@ -37,7 +37,14 @@ impl AccessRows {
         own: Option<SessionId>,
     ) -> Result<Self, Failure> {
         let sealgate = ctx.sealgate;
-        let mut all = open_accesses::of_user(&sealgate.store, &sealgate.config.apps, user, ctx.now).await?;
+        let mut all = open_accesses::of_user(
+            &sealgate.store,
+            &sealgate.config.apps,
+            user,
+            sealgate.config.sessions.keep_signed_in,
+            ctx.now,
+        )
+        .await?;
         // The sort is stable, so the rows of a session at an application stay below those of its browser.
         all.sort_by_key(|access| own.is_some() && access.sid != own);
         let is_elsewhere = all.iter().any(|access| access.kind == AccessKind::Session && access.sid != own);

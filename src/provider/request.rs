@@ -161,15 +161,17 @@ impl ProviderRequest for RequestContext<'_> {
 
     async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
+        let keep = self.sealgate.config.sessions.keep_signed_in;
         let session = self.sealgate.store.session(cookie.id).await?;
-        Ok(session.filter(|session| session.value.accepts(&cookie) && session.value.is_live(self.now)))
+        Ok(session.filter(|session| session.value.accepts(&cookie) && session.value.is_live(self.now, keep)))
     }
 
     async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
+        let keep = self.sealgate.config.sessions.keep_signed_in;
         let session = self.sealgate.store.session(cookie.id).await?;
         let theirs = |session: &Session| session.accepts(&cookie) || session.has_replaced(&cookie, self.now);
-        Ok(session.filter(|session| theirs(&session.value) && session.value.is_live(self.now)))
+        Ok(session.filter(|session| theirs(&session.value) && session.value.is_live(self.now, keep)))
     }
 
     fn set_referring_app(&self, client: Option<&Client>) {

@@ -15,7 +15,6 @@ use crate::request::ProviderRequest as _;
 use crate::sign_in;
 use sealgate_config::{App, Config};
 use sealgate_core::web::context::RequestContext;
-use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement, RecoveryCodeWorth};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
@@ -151,7 +150,8 @@ impl Visitor {
             (session.cookie == self.session.value.cookie).then_some(next)
         };
         if store.move_session(id, revocation, next).await? {
-            return Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)));
+            let kept_until = self.session.value.kept(ctx.sealgate.config.sessions.keep_signed_in);
+            return Ok(Some(sign_in::session_cookie(ctx, &cookie, kept_until)));
         }
         // The session may still exist under another id.
         store.for_server().end_sessions_of_user(self.user.sub).await?;

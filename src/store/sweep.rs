@@ -389,7 +389,7 @@ fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>
         (grant.expires_at, grants::entries(&grant).collect())
     } else if is(Table::Session) {
         let session = record::decode::<Session>(record, bytes)?.value;
-        (session.expires_at, sessions::entries(&session).collect())
+        (session.ends_at_latest(), sessions::entries(&session).collect())
     } else if is(Table::AppSession) {
         let session = record::decode::<AppSession>(record, bytes)?.value;
         (session.expires_at, vec![sessions::app_session_entry(&session)])

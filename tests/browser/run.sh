@@ -40,6 +40,8 @@ sections() {
     cat <<END
 [login]
 failures_per_account = 4
+[sessions]
+keep_signed_in = "choice"
 [form_post]
 enabled = true
 [pages]

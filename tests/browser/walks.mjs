@@ -201,6 +201,33 @@ export const walksOf = (lane) => [
     },
   },
   {
+    name: "stay signed in after the browser is closed",
+    async go(enter, { words }) {
+      for (const keeps of [false, true]) {
+        const { page, context } = await enter();
+        await page.goto(authorize({ prompt: "consent" }));
+        await page.waitForSelector("#keep");
+        assert.equal(await page.isChecked("#keep"), false);
+        if (keeps) await press(page, "#keep", "Space");
+        await signInByKeys(page, first(lane));
+        await page.waitForSelector("#consent-allow");
+        // A browser that is closed keeps only cookies with an end.
+        const state = await context.storageState();
+        state.cookies = state.cookies.filter(({ expires }) => expires > 0);
+        const { page: again } = await enter({ cookies: state });
+        await again.goto(`${ISSUER}/account/sessions`);
+        await again.waitForSelector(keeps ? "button[name=end]" : "#login-submit");
+        if (!keeps) continue;
+        const until = words({ en: "Stays signed in until", tr: "Oturumun sona ereceği tarih" });
+        assert.match(await again.textContent("table"), new RegExp(until));
+        // The application opens without a question too.
+        await again.goto(`${APP}/`);
+        await again.waitForURL(`${APP}/`);
+        assert.equal(await again.locator("#login-submit").count(), 0);
+      }
+    },
+  },
+  {
     name: "come back in three requests from the first page where consent is remembered",
     async go(enter, { browser }) {
       // Consent once, in another browser.
@@ -1110,6 +1137,16 @@ export const walksOf = (lane) => [
       await enterAccount(page, walker(7, scripts), SECURITY);
       const phone = await authenticator(entered);
       await addKey(page, "#enrol-passkey");
+      // Use the button while the autofill request is pending, and stay signed in.
+      await phone.touches(false);
+      await context.clearCookies();
+      await page.goto(authorize({ prompt: "login" }));
+      await press(page, "#keep", "Space");
+      await pressUntouched(page, phone, "#passkey-login");
+      assert.ok((await answer(page)).get("code"));
+      const kept = async () => (await context.cookies(ISSUER)).find(({ name }) => name === "sealgate").expires > 0;
+      assert.equal(await kept(), true);
+      await phone.touches(true);
       await context.clearCookies();
       // Use autofill: this authenticator selects the first offered passkey. It may do so before the
       // page is loaded, which would end a navigation that waits for that.
@@ -1118,6 +1155,7 @@ export const walksOf = (lane) => [
       assert.ok((await answer(page)).get("code"));
       await page.goto(SECURITY);
       assert.equal((await factorNames(page)).length, 1);
+      assert.equal(await kept(), false);
       // Use the button while the autofill request is pending.
       await phone.touches(false);
       await context.clearCookies();

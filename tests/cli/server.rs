@@ -20,7 +20,7 @@ use sealgate_domain::grant::{Grant, GrantId, GrantState};
 use sealgate_domain::key_ring::KeyTimes;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::SecretHash;
-use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::session::{KeepSignedIn, Session, SessionId, SignIn};
 use sealgate_domain::user::Subject;
 use sealgate_store::memory::MemoryEngine;
 use sealgate_store::{AddOutcome, Committed, Store};
@@ -56,6 +56,7 @@ impl Served {
                     passwords: &OnThisThread,
                     keys: &NoSigner,
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
+                    keep_signed_in: KeepSignedIn::Off,
                     trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),
                     issuer: "http://localhost:8080",
                     mailing: Mailing::Off,
@@ -112,6 +113,7 @@ pub(crate) async fn sign_in(store: &Store, subject: Subject, number: u8) -> Sess
         last_seen_at: now,
         expires_at: now.plus(Duration::from_hours(1)),
         idle_seconds: 3600,
+        kept_until: None,
         address: IpAddr::from([192, 0, 2, 7]),
         user_agent: "Browser/1".to_owned(),
     };

@@ -203,6 +203,21 @@ fn sign_in_cannot_be_idle_for_longer_than_it_lasts() {
 }
 
 #[test]
+fn a_kept_session_cannot_end_before_others() {
+    let with = |lines: &str| format!("{REQUIRED}\n[sessions]\nkeep_signed_in = \"choice\"\n{lines}");
+    let days = |text: &str| parse(text).sessions.kept_session.as_secs() / 86_400;
+    assert_eq!(days(&with("")), 30);
+    assert_eq!(days(&with("absolute_seconds = 7776000")), 90);
+    let text = with("kept_session_seconds = 604799");
+    starts(
+        &fault(&text),
+        "sessions.kept_session_seconds: is shorter than absolute_seconds; set at least 604800 (line 11)",
+    );
+    let text = format!("{REQUIRED}\n[sessions]\nkeep_signed_in = \"always\"");
+    assert!(fault(&text).contains("sessions.keep_signed_in: "), "{}", fault(&text));
+}
+
+#[test]
 fn the_limit_per_peer_cannot_exceed_the_total_limit() {
     let text = format!("{REQUIRED}\nserver.max_connections = 100");
     assert_eq!(parse(&text).server.max_connections_per_peer, 100);

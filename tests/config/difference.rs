@@ -35,6 +35,7 @@ fn each_section_reports_which_changes_need_a_restart() {
         ("login", "window_seconds = 7", "login.window_seconds"),
         ("forward_auth", "trusted = [\"127.0.0.1\"]", "forward_auth.trusted"),
         ("sessions", "idle_seconds = 7", "sessions.idle_seconds"),
+        ("sessions", "keep_signed_in = \"choice\"", "sessions.keep_signed_in"),
         ("tokens", "refresh_token_seconds = 7", "tokens.refresh_token_seconds"),
         ("factors", "level = \"2\"", "factors.level"),
         ("factors", "groups = { admins = \"phr\" }", "factors.groups"),
@@ -125,7 +126,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 60] = [
+const LIVE: [&str; 62] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -142,6 +143,8 @@ const LIVE: [&str; 60] = [
     "sessions.idle_seconds",
     "sessions.absolute_seconds",
     "sessions.interaction_seconds",
+    "sessions.keep_signed_in",
+    "sessions.kept_session_seconds",
     "rate_limits.authorize",
     "rate_limits.sign_ins",
     "rate_limits.token",
@@ -258,6 +261,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         ("\"rsa-pkcs\"", "\"sha256-rsa-pkcs\""),
         ("\"token\"", "\"open\""),
         ("mode = \"off\"", "mode = \"open\""),
+        ("keep_signed_in = \"off\"", "keep_signed_in = \"on\""),
         ("domains = [\"example.com\"]", "domains = [\"example.org\"]"),
         ("level = \"1\"", "level = \"2\""),
         ("\"self\"", "\"administrator\""),

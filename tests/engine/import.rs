@@ -58,6 +58,7 @@ fn session() -> Session {
         last_seen_at: NOW,
         expires_at: LATER,
         idle_seconds: 3600,
+        kept_until: None,
         user_agent: "Browser".into(),
         address: "192.0.2.1".parse().unwrap(),
     }

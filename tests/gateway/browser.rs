@@ -162,7 +162,7 @@ fn host_of(url: &str) -> &str {
 }
 
 /// Resolves a `Location`. A URL library would normalize the path.
-fn resolve(base: &str, location: &str) -> String {
+pub(crate) fn resolve(base: &str, location: &str) -> String {
     if location.starts_with('/') {
         assert!(!location.starts_with("//") && !location.starts_with("/\\"), "another host: {location}");
         return format!("https://{}{location}", host_of(base));

@@ -1,7 +1,7 @@
 //! Tests the lifetime of a browser's session at an application, and its ends.
 
 use sealgate_domain::account_links::{AccountMark, LINK_BYTES, LinkToken, RESET_LIFE, ResetLink};
-use sealgate_domain::session::SessionCookie;
+use sealgate_domain::session::{KeepSignedIn, SessionCookie};
 use sealgate_domain::user::UserState;
 use sealgate_system::clock::Clock as _;
 
@@ -321,4 +321,34 @@ async fn the_browser_arrives_at_the_configured_place_after_a_sign_out() {
             browser.visit(&wrong).await.assert_page(400);
         }
     }
+}
+
+/// A browser that is closed keeps the provider's cookie only.
+#[tokio::test]
+async fn a_kept_session_opens_applications_again_without_a_question() {
+    let world = World::made("", None, |config| config.sessions.keep_signed_in = KeepSignedIn::On).await;
+    let browser = signed_in(&world).await;
+    // Longer than the idle timeout and the maximum age of other sessions.
+    world.wait(40_000);
+    assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
+    // The cookie of the application ends with the browser.
+    let mut url = "https://wiki.test/a".to_owned();
+    browser.forget("wiki.test");
+    let reply = loop {
+        let reply = browser.visit(&url).await;
+        if reply.headers.get_all("set-cookie").iter().any(|line| line.to_str().unwrap().starts_with("__Host-sealgate="))
+        {
+            break reply;
+        }
+        url = crate::browser::resolve(&url, reply.location());
+    };
+    let mut cookies = reply.headers.get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
+    let cookie = cookies.find(|line| line.starts_with("__Host-sealgate=")).unwrap();
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Secure"), "{cookie}");
+    assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
+    // A rule still requires a recent sign-in.
+    assert!(is_login(&browser.open("https://desk.test/money/").await));
+    world.wait(30 * 24 * 3600 - 40_000);
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    assert!(is_login(&browser.open("https://wiki.test/a").await));
 }

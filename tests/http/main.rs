@@ -62,6 +62,7 @@ mod invitation_page;
 mod invitations;
 mod jwks;
 mod jwt;
+mod keep_signed_in;
 mod key_removal;
 mod keys;
 mod level;

@@ -35,7 +35,15 @@ impl World {
     async fn of(&self, user: Subject) -> Vec<(&'static str, String)> {
         let (sealgate, now) = (&self.provider.sealgate, self.provider.clock.now());
         let apps = &sealgate.config.apps;
-        let found = sealgate_admin::open_accesses::of_user(&sealgate.store, apps, user, now).await.unwrap();
+        let found = sealgate_admin::open_accesses::of_user(
+            &sealgate.store,
+            apps,
+            user,
+            sealgate.config.sessions.keep_signed_in,
+            now,
+        )
+        .await
+        .unwrap();
         found.into_iter().map(|access| (access.kind.as_str(), access.id)).collect()
     }
 }

@@ -85,9 +85,17 @@ pub(crate) fn answer(page: &Reply, authenticator: &Authenticator, bend: impl FnO
 
 /// Submits a passkey on the page of a sign-in.
 pub(crate) async fn passkey(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
+    let reply = passkey_with(browser, page, answer, &[]).await;
+    browser.follow(reply).await
+}
+
+/// Submits a passkey on the page of a sign-in with more fields. Returns the first response.
+pub(crate) async fn passkey_with(browser: &Browser<'_>, page: &Reply, answer: &str, fields: &[(&str, &str)]) -> Reply {
     assert!(is_login(page), "{page:?}");
     let to = between(page.text(), "action=\"/oauth/passkey", "\"").unwrap().replace("&#38;", "&");
-    send(browser, &format!("/oauth/passkey{to}"), page, &[("credential", answer)]).await
+    let csrf = crate::steps::csrf_of(page);
+    let fields = [&[("csrf", csrf.as_str()), ("credential", answer)], fields].concat();
+    browser.post(&format!("/oauth/passkey{to}"), &fields).await
 }
 
 /// Submits a key's answer on the page of the second step.

@@ -151,6 +151,7 @@ impl Sample {
         };
         let session = |number: u8, user_agent: &str| OpenAccess {
             last_used_at: Some(UnixTime::from_seconds(1_800_003_600)),
+            kept_until: (number == 1).then_some(AT),
             methods: vec![AuthenticationMethod::Password, AuthenticationMethod::Totp],
             ..place(
                 number,
@@ -190,13 +191,25 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
 
     let passkey = Some(PasskeyOffer { action, options: client, seconds: 900 });
     let (forgot, create) = (Some(action), Some(action));
-    let login = |client, email, problem| {
-        html(&LoginPage { frame: frame(), action, csrf, client, email, forgot, create, passkey, problem })
+    let login = |client, email: &str, problem| {
+        let keep = Some(!email.is_empty());
+        html(&LoginPage { frame: frame(), action, csrf, client, email, keep, forgot, create, passkey, problem })
     };
     add("login", login(Some(client), "", None));
     let bare = |problem| {
         let (client, forgot, create, passkey) = (Some(client), None, None, None);
-        html(&LoginPage { frame: frame(), action, csrf, client, email: "", forgot, create, passkey, problem })
+        html(&LoginPage {
+            frame: frame(),
+            action,
+            csrf,
+            client,
+            email: "",
+            keep: None,
+            forgot,
+            create,
+            passkey,
+            problem,
+        })
     };
     add("login-no-passkeys", bare(None));
     add("login-wrong-no-mail", bare(Some(LoginProblem::WrongCredentials)));

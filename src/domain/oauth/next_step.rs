@@ -47,6 +47,9 @@ pub struct PartialSignIn {
     pub subject: Subject,
     pub steps: AuthenticationSteps,
     pub credentials: CredentialMark,
+    /// Whether the user chose to stay signed in on the device.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
 }
 
 /// Steps that the user has completed for this request.

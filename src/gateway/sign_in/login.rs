@@ -426,7 +426,8 @@ async fn code(
 async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
     let subject = code.sign_in.subject;
     let found = ctx.sealgate.store.session(code.session).await?.map(|found| found.value);
-    let stands = found.filter(|parent| parent.is_live(ctx.now) && parent.sign_in_of(subject).is_some());
+    let keep = ctx.sealgate.config.sessions.keep_signed_in;
+    let stands = found.filter(|parent| parent.is_live(ctx.now, keep) && parent.sign_in_of(subject).is_some());
     let enabled = session::enabled(ctx, subject).await?.is_some();
     Ok(stands.filter(|_| enabled))
 }
@@ -461,7 +462,7 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
         subject: code.sign_in.subject,
         sign_in: code.sign_in.clone(),
         created_at: ctx.now,
-        expires_at: parent.expires_at,
+        expires_at: parent.ends_at_latest(),
     };
     store.begin_app_session(&session).await?;
     let event = ctx.event(AuditKind::AppSignedIn, Actor::User).for_subject(session.subject);

@@ -138,6 +138,7 @@ impl UpstreamSessions {
             let all = sessions.iter().flatten();
             all.filter(|(_, held)| held.is_check_due()).map(|(key, held)| (*key, Arc::clone(held))).collect()
         };
+        let keep = sealgate.config.sessions.keep_signed_in;
         for batch in due.chunks(CONCURRENT) {
             let mut checks = JoinSet::new();
             for (key, held) in batch {
@@ -147,7 +148,7 @@ impl UpstreamSessions {
                     let counter = store.access_counter(held.user());
                     let (session, user) = store.session_and_user(key.0, held.user()).await.ok()?;
                     let is_live = session.is_some_and(|session| {
-                        session.value.is_live(now) && session.value.sign_in_of(held.user()).is_some()
+                        session.value.is_live(now, keep) && session.value.sign_in_of(held.user()).is_some()
                     });
                     let is_open = match held.app_session() {
                         Some(own) => store.app_session(own).await.ok()?.is_some(),

@@ -20,6 +20,8 @@ login-email = Email address or username
 login-password = Password
 login-show-password = Show password
 login-caps-lock = Caps Lock is on.
+login-keep = Keep me signed in on this device
+login-keep-hint = You stay signed in when you close the browser. Do not select this on a device that others use.
 login-submit = Sign in
 login-wrong-credentials =
     Incorrect email address, username or password. Check them and try again. If you have forgotten your password, ask your
@@ -583,6 +585,7 @@ sessions-this = This browser
 sessions-signed-in-with = Signed in with: { $methods }
 method-password = Password
 method-recovery = Recovery code
+sessions-kept-until = Stays signed in until: { $moment }
 sessions-end = Sign out
 sessions-end-named = Sign out: { $device }, { $address }
 sessions-end-others = Sign out everywhere else

@@ -20,6 +20,8 @@ login-email = E-posta adresi veya kullanıcı adı
 login-password = Parola
 login-show-password = Parolayı göster
 login-caps-lock = Caps Lock açık.
+login-keep = Bu cihazda oturumum açık kalsın
+login-keep-hint = Tarayıcıyı kapatsanız da oturumunuz açık kalır. Başkalarının da kullandığı bir cihazda seçmeyin.
 login-submit = Oturum aç
 login-wrong-credentials =
     E-posta adresi, kullanıcı adı veya parola hatalı. Kontrol edip yeniden deneyin. Parolanızı unuttuysanız yöneticinizden
@@ -547,6 +549,7 @@ sessions-this = Bu tarayıcı
 sessions-signed-in-with = Oturum açma yolu: { $methods }
 method-password = Parola
 method-recovery = Kurtarma kodu
+sessions-kept-until = Oturumun sona ereceği tarih: { $moment }
 sessions-end = Oturumu kapat
 sessions-end-named = Oturumu kapat: { $device }, { $address }
 sessions-end-others = Diğer bütün oturumları kapat

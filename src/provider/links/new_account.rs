@@ -181,7 +181,7 @@ async fn created(
     ctx.sealgate.audit.note(event.with_detail(detail));
     ctx.sealgate.metrics.registered(RegistrationOutcome::Created);
     let credentials = CredentialMark::for_user(&user, factors.map_or(0, |factors| factors.generation));
-    let proof = Proof { user, steps, credentials, is_step_up: false };
+    let proof = Proof { user, steps, credentials, is_step_up: false, keep: false };
     let proceeded = sign_in::proceed(ctx, waiting, proof, factors).await?;
     Ok(proceeded.respond_or_begin_again(ctx, waiting).with_cookie(forgotten(ctx)))
 }

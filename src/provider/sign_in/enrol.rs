@@ -19,7 +19,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::account_links::LinkToken;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::{Actor, AuditKind};
-use sealgate_domain::oauth::next_step::{CredentialMark, UserRequirements, required_level};
+use sealgate_domain::oauth::next_step::{CredentialMark, PartialSignIn, UserRequirements, required_level};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::User;
 use sealgate_pages::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
@@ -92,8 +92,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
         return Ok(None);
     }
     let required = required_level(interaction, &waiting.client, &terms);
-    let (steps, credentials) = (partial.steps.clone(), partial.credentials);
-    Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false }, terms, required }))
+    let PartialSignIn { steps, credentials, keep, .. } = partial.clone();
+    Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false, keep }, terms, required }))
 }
 
 /// Returns the enrolment. The enrolment fails if the password changes or the account is disabled
@@ -161,13 +161,13 @@ async fn added(
     before: Proof,
     enrolled: Enrolled,
 ) -> Result<Response, Failure> {
-    let Proof { user, mut steps, .. } = before;
+    let Proof { user, mut steps, keep, .. } = before;
     let event = ctx.event(AuditKind::FactorAdded, Actor::User).for_subject(user.sub).with_client(&waiting.client.id);
     ctx.sealgate.audit.note(event.with_detail(enrolled.detail()));
     steps.add(enrolled.step(ctx.now));
     let credentials = CredentialMark::for_user(&user, enrolled.factors.generation);
     let made = enrolment::new_recovery_codes(ctx, &ctx.sealgate.store.for_credentials(&user), &user).await?;
-    let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false };
+    let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false, keep };
     let proceeded = sign_in::proceed(ctx, waiting, proof, Some(&enrolled.factors)).await?;
     let (Some(made), Proceeded::SignedIn(cookies)) = (made, &proceeded) else {
         return Ok(proceeded.respond_or_begin_again(ctx, waiting));

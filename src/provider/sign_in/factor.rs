@@ -50,6 +50,8 @@ struct Candidate {
     loaded: Loaded<Factors>,
     before: AuthenticationSteps,
     is_step_up: bool,
+    /// Whether the user chose to stay signed in on the device.
+    keep: bool,
     offers: Vec<FactorChoice>,
 }
 
@@ -95,10 +97,10 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
     // password.
     let NextStep::SecondFactor(subject) = authorize::next_of(ctx, waiting).await? else { return Ok(None) };
     let Some(user) = store.user(subject).await?.filter(User::is_enabled) else { return Ok(None) };
-    let (before, is_step_up) = match &interaction.progress.partial {
-        Some(partial) => (partial.steps.clone(), false),
+    let (before, is_step_up, keep) = match &interaction.progress.partial {
+        Some(partial) => (partial.steps.clone(), false, partial.keep),
         None => match ctx.session().await?.and_then(|session| session.value.sign_in_of(subject).cloned()) {
-            Some(sign_in) => (sign_in.steps, true),
+            Some(sign_in) => (sign_in.steps, true, false),
             None => return Ok(None),
         },
     };
@@ -109,7 +111,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
         return Ok(None);
     }
     let offers = offers(ctx, waiting, &user, &loaded.value);
-    Ok(Some(Candidate { user, loaded, before, is_step_up, offers }))
+    Ok(Some(Candidate { user, loaded, before, is_step_up, keep, offers }))
 }
 
 /// Returns the accepted methods, most recently used first and recovery codes last.
@@ -202,7 +204,8 @@ async fn prove(
                 let mut steps = candidate.before.clone();
                 steps.add(*step);
                 let credentials = CredentialMark::for_user(&candidate.user, factors.generation);
-                Some(Proof { user: candidate.user.clone(), steps, credentials, is_step_up: candidate.is_step_up })
+                let Candidate { user, is_step_up, keep, .. } = &candidate;
+                Some(Proof { user: user.clone(), steps, credentials, is_step_up: *is_step_up, keep: *keep })
             }
             _ => None,
         };

@@ -20,27 +20,38 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::oauth::next_step::CredentialMark;
-use sealgate_domain::session::SignIn;
+use sealgate_domain::session::{KeepSignedIn, SignIn};
 use sealgate_domain::user::{PasswordHash, User};
 use sealgate_domain::webauthn::RequestOptions;
 use sealgate_pages::{LoginPage, LoginProblem, PasskeyOffer, html};
 use sealgate_system::metrics::SignInOutcome;
 
+/// Form field with the user's choice to stay signed in on the device.
+pub(super) const KEEP: &str = "keep";
+
+/// Input that the sign-in page shows again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Typed<'a> {
+    pub(super) email: &'a str,
+    /// Whether the user chose to stay signed in on the device. Only a submitted form can set it.
+    pub(super) keep: bool,
+}
+
 pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         let waiting = Waiting::find(ctx).await?;
         let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
-        return show_login(ctx, &waiting, StatusCode::OK, email, None);
+        return show_login(ctx, &waiting, StatusCode::OK, Typed { email, keep: false }, None);
     }
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
     // Accept an expired form in the browser that it was shown in, and replace its expired request.
     let waiting = waiting.in_time(ctx).await?;
-    let typed = form.one("email")?.unwrap_or_default().trim();
+    let typed = Typed { email: form.one("email")?.unwrap_or_default().trim(), keep: form.has(KEEP) };
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
-    let user = ctx.sealgate.store.user_by_sign_in_name(typed).await?;
+    let user = ctx.sealgate.store.user_by_sign_in_name(typed.email).await?;
     let known_browser = guesses::find_known_browser(ctx, user.as_ref()).await?;
-    let guesses = match Guesses::at_sign_in(ctx, typed, known_browser.as_ref()).await {
+    let guesses = match Guesses::at_sign_in(ctx, typed.email, known_browser.as_ref()).await {
         Ok(Ok(guesses)) => guesses,
         Err(Failure::Unavailable) => return busy(ctx, &waiting, typed),
         Err(other) => return Err(other),
@@ -57,7 +68,7 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             guesses.give_back(ctx);
             let user = rehash(ctx, user, password).await;
             let sub = user.sub;
-            let proven = proceed_by_password(ctx, &waiting, user).await?;
+            let proven = proceed_by_password(ctx, &waiting, user, typed.keep).await?;
             if let Some(response) = proven.respond(ctx, &waiting) {
                 return Ok(response);
             }
@@ -74,12 +85,17 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
 }
 
 /// Returns the page for a password that could not be checked now.
-fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
+fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: Typed<'_>) -> Result<Response, Failure> {
     let page = show_login(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
     Ok(page.retry_after(1))
 }
 
-fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Result<Response, Failure> {
+fn wrong(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    typed: Typed<'_>,
+    user: Option<&User>,
+) -> Result<Response, Failure> {
     ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
     failed(ctx, waiting, user, "wrong");
     show_login(ctx, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
@@ -108,12 +124,17 @@ async fn check_password<'u>(
 }
 
 /// Continues the sign-in after a correct password.
-async fn proceed_by_password(ctx: &RequestContext<'_>, waiting: &Waiting, user: User) -> Result<Proceeded, Failure> {
+async fn proceed_by_password(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    user: User,
+    keep: bool,
+) -> Result<Proceeded, Failure> {
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let generation = factors.as_ref().map_or(0, |factors| factors.generation);
     let credentials = CredentialMark::for_user(&user, generation);
     let steps = SignIn::by_password(user.sub, ctx.now).steps;
-    let proof = Proof { user, steps, credentials, is_step_up: false };
+    let proof = Proof { user, steps, credentials, is_step_up: false, keep };
     sign_in::proceed(ctx, waiting, proof, factors.as_ref()).await
 }
 
@@ -154,11 +175,11 @@ async fn try_rehash(
 const PASSKEY: &str = "passkey";
 
 /// Returns the sign-in page, with the problem of the last attempt if there is one.
-pub(crate) fn show_login(
+pub(super) fn show_login(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
     status: StatusCode,
-    email: &str,
+    typed: Typed<'_>,
     problem: Option<LoginProblem>,
 ) -> Result<Response, Failure> {
     let options = options(ctx, waiting)?;
@@ -172,7 +193,8 @@ pub(crate) fn show_login(
         action: &waiting.address(ctx, SIGN_IN),
         csrf: &waiting.csrf(SIGN_IN),
         client: waiting.client_name(),
-        email,
+        email: typed.email,
+        keep: (ctx.sealgate.config.sessions.keep_signed_in == KeepSignedIn::Choice).then_some(typed.keep),
         forgot: forgot.as_deref(),
         create: create.as_deref(),
         passkey: offer,

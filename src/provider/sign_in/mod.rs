@@ -33,6 +33,7 @@ use sealgate_domain::oauth::next_step::{
 };
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
+use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_store::{Committed, Loaded, StoreError};
 use sealgate_system::metrics::SignInOutcome;
@@ -53,12 +54,15 @@ pub(super) struct Proof {
     /// Whether the proof adds a step to an existing session. Such a step does not extend the
     /// session's lifetime.
     pub(super) is_step_up: bool,
+    /// Whether the user chose to stay signed in on the device.
+    pub(super) keep: bool,
 }
 
 impl Proof {
     /// Returns the pending sign-in to store with the pending request.
     pub(super) fn partial(&self) -> PartialSignIn {
-        PartialSignIn { subject: self.user.sub, steps: self.steps.clone(), credentials: self.credentials }
+        let (subject, steps) = (self.user.sub, self.steps.clone());
+        PartialSignIn { subject, steps, credentials: self.credentials, keep: self.keep }
     }
 }
 
@@ -159,24 +163,27 @@ pub(super) async fn proceed(
 pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof: &Proof) -> Result<Proceeded, Failure> {
     let user = &proof.user;
     let sign_in = SignIn { subject: user.sub, steps: proof.steps.clone() };
-    let cookie = match ctx.session().await? {
-        Some(session) => renew(ctx, session, &sign_in, proof.is_step_up).await?,
+    let settings = &ctx.sealgate.config.sessions;
+    let kept_until = settings.keep_signed_in.applies(proof.keep).then(|| ctx.now.plus(settings.kept_session));
+    let opened = match ctx.session().await? {
+        Some(session) if proof.is_step_up => renew(ctx, session, &sign_in, Renewal::StepUp).await?,
+        Some(session) => renew(ctx, session, &sign_in, Renewal::SignIn { kept_until }).await?,
         None if proof.is_step_up => None,
-        None => Some(begin(ctx, sign_in.clone()).await?),
+        None => Some(begin(ctx, sign_in.clone(), kept_until).await?),
     };
-    let Some(cookie) = cookie else { return Ok(Proceeded::Gone) };
+    let Some(Opened { id: session, cookie }) = opened else { return Ok(Proceeded::Gone) };
     let known_browser = guesses::find_known_browser(ctx, Some(user)).await?;
     let marked = guesses::learn_browser(ctx, user.sub, known_browser.as_ref()).await;
     // If the account was disabled, or a password or factor changed during the proof, all sessions
     // that existed then have ended. This session is newer, so end it here.
     if !is_still_valid(ctx, proof).await? {
-        ctx.sealgate.store.end_session(cookie.id).await?;
+        ctx.sealgate.store.end_session(session).await?;
         if let Some(marked) = &marked {
             ctx.sealgate.store.forget_browser(user.sub, marked.mark.hash()).await?;
         }
         return Ok(Proceeded::Gone);
     }
-    let event = ctx.event(AuditKind::SignedIn, Actor::User).for_subject(user.sub).in_session(cookie.id);
+    let event = ctx.event(AuditKind::SignedIn, Actor::User).for_subject(user.sub).in_session(session);
     ctx.sealgate.audit.note(event.with_client(&waiting.client.id).with_detail(methods(&sign_in.steps)));
     ctx.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
     ctx.sealgate.metrics.level_reached(sign_in.level());
@@ -184,8 +191,7 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     let next = Interaction { progress, ..waiting.interaction().clone() };
     // On a conflict, another tab has continued the same request; its result is kept.
     let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
-    let set = cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure);
-    Ok(Proceeded::SignedIn(std::iter::once(set).chain(marked.map(|marked| marked.cookie)).collect()))
+    Ok(Proceeded::SignedIn(std::iter::once(cookie).chain(marked.map(|marked| marked.cookie)).collect()))
 }
 
 /// Adds a step that the user has just completed on an account or console page to their session.
@@ -202,9 +208,47 @@ pub(super) async fn step_up(
 ) -> Result<Option<HeaderValue>, Failure> {
     let mut sign_in = before.clone();
     sign_in.steps.add(step);
-    let Some(cookie) = renew(ctx, session, &sign_in, true).await? else { return Ok(None) };
+    let Some(opened) = renew(ctx, session, &sign_in, Renewal::StepUp).await? else { return Ok(None) };
     ctx.sealgate.metrics.level_reached(sign_in.level());
-    Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
+    Ok(Some(opened.cookie))
+}
+
+/// Returns the header that sets the cookie of a session. Browsers delete the cookie when they are
+/// closed, unless the session is kept.
+pub(super) fn session_cookie(
+    ctx: &RequestContext<'_>,
+    cookie: &SessionCookie,
+    kept_until: Option<UnixTime>,
+) -> HeaderValue {
+    let (name, value, secure) = (ctx.cookies.session, cookie.value(), ctx.cookies.secure);
+    match kept_until.filter(|until| ctx.now < *until) {
+        Some(until) => cookie::set_for(name, value.expose(), secure, until.since(ctx.now).as_secs()),
+        None => cookie::set(name, value.expose(), secure),
+    }
+}
+
+/// Session that a sign-in has opened or renewed.
+struct Opened {
+    id: SessionId,
+    /// Header that sets the session's cookie.
+    cookie: HeaderValue,
+}
+
+impl Opened {
+    fn new(ctx: &RequestContext<'_>, session: &Session, cookie: &SessionCookie) -> Self {
+        let kept_until = session.kept(ctx.sealgate.config.sessions.keep_signed_in);
+        Self { id: session.id, cookie: session_cookie(ctx, cookie, kept_until) }
+    }
+}
+
+/// Kind of a sign-in in an existing session.
+#[derive(Debug, Clone, Copy)]
+enum Renewal {
+    SignIn {
+        kept_until: Option<UnixTime>,
+    },
+    /// A further step, which does not extend the session's lifetime.
+    StepUp,
 }
 
 /// Returns whether the user is enabled and their credentials have not changed since the proof.
@@ -233,19 +277,25 @@ async fn renew(
     ctx: &RequestContext<'_>,
     session: Loaded<Session>,
     sign_in: &SignIn,
-    is_step_up: bool,
-) -> Result<Option<SessionCookie>, Failure> {
-    let id = session.value.id;
+    renewal: Renewal,
+) -> Result<Option<Opened>, Failure> {
+    let (id, settings) = (session.value.id, &ctx.sealgate.config.sessions);
+    let (is_step_up, kept_until) = match renewal {
+        Renewal::SignIn { kept_until } => (false, kept_until),
+        Renewal::StepUp => (true, None),
+    };
     let presented = ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse);
     let mut found = Some(session);
     for _ in 0..MAX_TRIES {
-        let Some(session) = found.filter(|session| session.value.is_live(ctx.now)) else { break };
+        let Some(session) = found.filter(|session| session.value.is_live(ctx.now, settings.keep_signed_in)) else {
+            break;
+        };
         if is_step_up && session.value.sign_in_of(sign_in.subject).is_none() {
             return Ok(None);
         }
         let cookie = SessionCookie::new(id, ctx.random());
         let mut next = session.value.clone();
-        next.renew(sign_in.clone(), cookie.hash(), ctx.now);
+        next.renew(sign_in.clone(), cookie.hash(), kept_until, ctx.now);
         // Keep the previous cookie only if this browser presented it. Another cookie may be an
         // attacker's and must not be able to end the session.
         if !presented.as_ref().is_some_and(|presented| presented.hash() == session.value.cookie) {
@@ -254,10 +304,10 @@ async fn renew(
         if !is_step_up {
             // The absolute lifetime counts from the latest sign-in. Garbage collection reads the
             // new expiry from the record.
-            next.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
+            next.expires_at = ctx.now.plus(settings.absolute);
         }
         if ctx.sealgate.store.update_session(&session, &next).await? == Committed::Yes {
-            return Ok(Some(cookie));
+            return Ok(Some(Opened::new(ctx, &next, &cookie)));
         }
         // Another tab signed in or out at the same time.
         found = ctx.sealgate.store.session(id).await?;
@@ -268,10 +318,10 @@ async fn renew(
     if is_step_up {
         return Ok(None);
     }
-    begin(ctx, sign_in.clone()).await.map(Some)
+    begin(ctx, sign_in.clone(), kept_until).await.map(Some)
 }
 
-async fn begin(ctx: &RequestContext<'_>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
+async fn begin(ctx: &RequestContext<'_>, sign_in: SignIn, kept_until: Option<UnixTime>) -> Result<Opened, Failure> {
     let settings = &ctx.sealgate.config.sessions;
     let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
     let session = Session {
@@ -283,9 +333,10 @@ async fn begin(ctx: &RequestContext<'_>, sign_in: SignIn) -> Result<SessionCooki
         last_seen_at: ctx.now,
         expires_at: ctx.now.plus(settings.absolute),
         idle_seconds: settings.idle.as_secs(),
+        kept_until,
         address: ctx.origin.address,
         user_agent: ctx.user_agent(),
     };
     ctx.sealgate.store.begin_session(&session).await?;
-    Ok(cookie)
+    Ok(Opened::new(ctx, &session, &cookie))
 }

@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use crate::sign_in;
 use crate::sign_in::guesses::Guesses;
 use crate::sign_in::interaction::{RESUME, Waiting};
-use crate::sign_in::login::show_login;
+use crate::sign_in::login::{KEEP, Typed, show_login};
 use crate::sign_in::{Proceeded, Proof, SIGN_IN};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -38,17 +38,18 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
     let arrived = tokio::time::Instant::now();
     let waiting = Waiting::find(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
-    let sent = form.one("credential")?.unwrap_or_default();
+    let (sent, keep) = (form.one("credential")?.unwrap_or_default(), form.has(KEEP));
     let guesses = match Guesses::of_passkey(ctx).await? {
         Ok(guesses) => guesses,
         Err(seconds) => {
             ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
             let problem = LoginProblem::Throttled { seconds };
-            let page = show_login(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, "", Some(problem))?;
+            let page =
+                show_login(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, Typed { email: "", keep }, Some(problem))?;
             return Ok(page.retry_after(seconds));
         }
     };
-    let (waiting, proceeded) = sign_in_with(ctx, waiting, sent).await?;
+    let (waiting, proceeded) = sign_in_with(ctx, waiting, sent, keep).await?;
     if let Some(response) = proceeded.respond(ctx, &waiting) {
         guesses.give_back(ctx);
         return Ok(response);
@@ -56,7 +57,7 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
     ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
     ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Failed);
     tokio::time::sleep_until(arrived + MIN_REFUSAL_DELAY).await;
-    show_login(ctx, &waiting, StatusCode::OK, "", Some(LoginProblem::PasskeyRefused))
+    show_login(ctx, &waiting, StatusCode::OK, Typed { email: "", keep }, Some(LoginProblem::PasskeyRefused))
 }
 
 /// User and factors that an assertion claims to belong to.
@@ -82,7 +83,12 @@ async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, Cer
 }
 
 /// Signs in the owner of the passkey. The challenge is used up even if this fails.
-async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) -> Result<(Waiting, Proceeded), Failure> {
+async fn sign_in_with(
+    ctx: &RequestContext<'_>,
+    waiting: Waiting,
+    sent: &str,
+    keep: bool,
+) -> Result<(Waiting, Proceeded), Failure> {
     let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
         return refused(ctx, waiting, None, CeremonyError::OtherChallenge).await;
     };
@@ -104,7 +110,7 @@ async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) ->
         _ => return Err(Failure::Internal),
     };
     let credentials = CredentialMark::for_user(&user, factors.generation);
-    let proof = Proof { user, steps: AuthenticationSteps::from_step(step), credentials, is_step_up: false };
+    let proof = Proof { user, steps: AuthenticationSteps::from_step(step), credentials, is_step_up: false, keep };
     let next = Interaction { challenge: Some(new_challenge(ctx)), ..waiting.interaction().clone() };
     let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
     let waiting = waiting.read_again(ctx).await?;

@@ -156,7 +156,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Session => {
             let session: Session = read.typed()?;
             let entry = read.under(table::session(session.id), &session)?;
-            entry.with(sessions::entries(&session)).until(session.expires_at)
+            entry.with(sessions::entries(&session)).until(session.ends_at_latest())
         }
         Table::AppSession => {
             let session: AppSession = read.typed()?;

@@ -43,7 +43,7 @@ impl Store {
     pub async fn begin_session(&self, session: &Session) -> Result<(), StoreError> {
         let key = table::session(session.id);
         let mut changes = record::create(key.clone(), session)?;
-        changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+        changes.put.push((table::expiry(session.ends_at_latest(), &key), Vec::new()));
         changes.put.extend(entries(session).map(|entry| (entry, Vec::new())));
         self.write(changes).await
     }
@@ -75,7 +75,7 @@ impl Store {
             let key = table::session(session.id);
             let mut changes = record::create(key.clone(), &session)?;
             changes.expect.push(loaded.unchanged());
-            changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+            changes.put.push((table::expiry(session.ends_at_latest(), &key), Vec::new()));
             changes.put.extend(entries(&session).map(|entry| (entry, Vec::new())));
             changes.delete.push(loaded.key().clone());
             changes.delete.extend(entries(&loaded.value));

@@ -1,7 +1,7 @@
 //! Browser without scripts: keeps cookies, follows redirects within the provider, fills in forms.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use http::{Request, header};
@@ -13,6 +13,8 @@ use super::{PASSWORD, Provider, Reply};
 pub(crate) struct Browser<'a> {
     provider: &'a Provider,
     cookies: RefCell<BTreeMap<String, String>>,
+    /// Names of the cookies that stay when the browser is closed.
+    lasting: RefCell<BTreeSet<String>>,
     /// IP address of the browser.
     pub(crate) address: String,
     /// `User-Agent` of its requests, if not empty.
@@ -21,7 +23,13 @@ pub(crate) struct Browser<'a> {
 
 impl<'a> Browser<'a> {
     pub(crate) fn new(provider: &'a Provider) -> Self {
-        Self { provider, cookies: RefCell::default(), address: "192.0.2.1".into(), user_agent: "" }
+        Self {
+            provider,
+            cookies: RefCell::default(),
+            lasting: RefCell::default(),
+            address: "192.0.2.1".into(),
+            user_agent: "",
+        }
     }
 
     /// Returns the value of a cookie.
@@ -41,6 +49,11 @@ impl<'a> Browser<'a> {
         cookies.join("; ")
     }
 
+    /// Closes the browser and starts it again.
+    pub(crate) fn restart(&self) {
+        self.cookies.borrow_mut().retain(|name, _| self.lasting.borrow().contains(name));
+    }
+
     pub(crate) async fn send(&self, request: http::request::Builder, body: String) -> Reply {
         let cookies = self.cookies();
         let mut request = request.header(header::HOST, "id.test");
@@ -54,6 +67,10 @@ impl<'a> Browser<'a> {
         for cookie in reply.headers("set-cookie") {
             let (pair, attributes) = cookie.split_once(';').unwrap();
             let (name, value) = pair.split_once('=').unwrap();
+            self.lasting.borrow_mut().remove(name);
+            if attributes.contains("Max-Age=") {
+                self.lasting.borrow_mut().insert(name.into());
+            }
             if attributes.contains("Max-Age=0") {
                 self.cookies.borrow_mut().remove(name);
             } else {
