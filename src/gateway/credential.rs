@@ -50,10 +50,10 @@ pub(super) fn is_repeated(headers: &HeaderMap) -> bool {
     headers.get_all(AUTHORIZATION).iter().nth(1).is_some()
 }
 
-/// Returns whether any `Authorization` header contains, at any position, a JWT for which `is_such`
+/// Returns whether any `Authorization` header contains, at any position, a JWT for which `matches`
 /// is true.
-pub(super) fn holds(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool {
-    headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(is_such)
+pub(super) fn holds(headers: &HeaderMap, matches: impl Fn(&str) -> bool) -> bool {
+    headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(matches)
 }
 
 /// Returns the words of a header that may be JWTs. These begin with `eyJ`, the base64url form of

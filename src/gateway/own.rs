@@ -101,7 +101,7 @@ async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     }
     let answer = answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache();
     if ctx.sealgate.store.keeps_forms() {
-        return Ok(answer.with_cookie(ctx.cookies.left_by(&ctx.head.headers, left)));
+        return Ok(answer.with_cookie(ctx.cookies.mark_signed_out(&ctx.head.headers, left)));
     }
     Ok(answer)
 }

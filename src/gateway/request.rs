@@ -51,14 +51,19 @@ impl<'a> Deref for AppRequest<'a> {
 
 /// Settings of the gateway's pages on an application's host. They have no input fields and need no
 /// script.
-static PAGES: PageHost =
-    PageHost { assets: |_| "/.sealgate/".to_owned(), has_script: false, form_action: "'none'", in_language, way };
+static PAGES: PageHost = PageHost {
+    assets: |_| "/.sealgate/".to_owned(),
+    has_script: false,
+    form_action: "'none'",
+    in_language,
+    error_link,
+};
 
 fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     own_path("language", &[("lang", language), ("then", here(ctx).as_str())])
 }
 
-fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget<'c>) {
+fn error_link<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget<'c>) {
     let waiting_helps = matches!(
         problem,
         Problem::TooManyRequests { .. } | Problem::Upstream | Problem::Unavailable | Problem::Internal

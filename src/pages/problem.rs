@@ -14,7 +14,7 @@ pub struct ErrorPage<'a> {
     pub frame: Frame<'a>,
     pub problem: Problem,
     pub request_id: &'a str,
-    pub way: PageLink<'a>,
+    pub link: PageLink<'a>,
 }
 
 /// Link of a page at which a flow ends.
@@ -101,9 +101,9 @@ impl ErrorPage<'_> {
         problem(self.frame.t, self.frame.operator, self.problem)
     }
 
-    fn way(&self) -> Markup {
+    fn link_text(&self) -> Markup {
         let t = self.frame.t;
-        match self.way.to {
+        match self.link.to {
             LinkTarget::Again => t.way_again(),
             LinkTarget::Application(name) => t.way_application(name),
             LinkTarget::Start => t.way_start(),

@@ -32,7 +32,7 @@ pub(super) static PAGES: PageHost = PageHost {
     has_script: true,
     form_action: "'self'",
     in_language,
-    way,
+    error_link,
 };
 
 /// Returns the address of this page in another language.
@@ -48,7 +48,7 @@ fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
 }
 
 /// Returns the address and the target of the link on an error page.
-fn way<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget<'c>) {
+fn error_link<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, LinkTarget<'c>) {
     let waiting_helps = matches!(problem, Problem::TooManyRequests { .. } | Problem::Unavailable | Problem::Internal);
     match (problem, ctx.party.get()) {
         (Problem::Console, _) => {

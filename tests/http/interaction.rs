@@ -380,7 +380,7 @@ async fn an_expired_page_can_be_continued_for_twelve_hours() {
 }
 
 /// Returns the target of the page's link to continue.
-fn way(page: &Reply) -> &str {
+fn error_link(page: &Reply) -> &str {
     let link = page.text().split("id=\"way\" href=\"").nth(1).unwrap_or_else(|| panic!("no way: {page:?}"));
     link.split('"').next().unwrap()
 }
@@ -395,18 +395,21 @@ async fn an_error_page_links_to_the_application() {
     let elsewhere = provider.browser();
     elsewhere.open(&provider.p1().authorize(&[])).await;
     let home = "https://rp.test/";
-    assert_eq!(way(&elsewhere.get(&action).await), home);
-    assert_eq!(way(&provider.get(&action).await), home);
-    assert_eq!(way(&browser.post(&action, &[("csrf", "x")]).await), home);
-    assert_eq!(way(&provider.get(&provider.c1().authorize(&[("redirect_uri", "https://evil.test/")])).await), home);
+    assert_eq!(error_link(&elsewhere.get(&action).await), home);
+    assert_eq!(error_link(&provider.get(&action).await), home);
+    assert_eq!(error_link(&browser.post(&action, &[("csrf", "x")]).await), home);
+    assert_eq!(
+        error_link(&provider.get(&provider.c1().authorize(&[("redirect_uri", "https://evil.test/")])).await),
+        home
+    );
     for other in ["/oauth/authorize?client_id=nobody", "/oauth/login", "/oauth/login?interaction=x.nobody"] {
-        assert_eq!(way(&provider.get(other).await), "/account", "{other}");
+        assert_eq!(error_link(&provider.get(other).await), "/account", "{other}");
     }
     // No page links to a client without approval.
     let id = "c1".to_owned().try_into().unwrap();
     let owner = provider.anna.sub;
     provider.sealgate.store.change_client(&id, |client| client.owner = Some(owner)).await.unwrap();
-    assert_eq!(way(&elsewhere.get(&action).await), "/account");
+    assert_eq!(error_link(&elsewhere.get(&action).await), "/account");
 }
 
 #[tokio::test]
@@ -421,7 +424,7 @@ async fn back_after_the_sign_in_continues_the_request() {
         let shown = browser.get(&form_action(back.text())).await;
         assert_refused(&shown);
         assert!(shown.text().contains("You are already signed in"), "{shown:?}");
-        assert_eq!(way(&shown), "https://rp.test/");
+        assert_eq!(error_link(&shown), "https://rp.test/");
     }
     // The provider's own pages are shown at once.
     let own = provider.browser();

@@ -211,7 +211,7 @@ async fn a_recovery_code_is_valid_once_and_replaces_a_lost_app() {
     let mut halves = Vec::new();
     for _ in 0..8 {
         let (browser, page) = half(&provider, &[]).await;
-        let page = browser.open(&way(&page, "recovery")).await;
+        let page = browser.open(&method_link(&page, "recovery")).await;
         assert!(page.text().contains("Recovery code"), "{page:?}");
         halves.push((browser, page));
     }
@@ -222,14 +222,14 @@ async fn a_recovery_code_is_valid_once_and_replaces_a_lost_app() {
     // On the account's own pages, the code replaces the lost app, so the owner can add a new one.
     provider.wait(3600);
     let (browser, page) = half(&provider, &[]).await;
-    let page = browser.open(&way(&page, "recovery")).await;
+    let page = browser.open(&method_link(&page, "recovery")).await;
     let told = browser.submit(&page, &[("code", codes[4])]).await;
     assert!(told.text().contains("8 recovery codes are left"), "{told:?}");
     assert!(browser.open("/account/security/app").await.text().contains("totp-secret"));
 }
 
 /// Returns the page's link to another method.
-pub(crate) fn way(page: &Reply, with: &str) -> String {
+pub(crate) fn method_link(page: &Reply, with: &str) -> String {
     let with = format!("with={with}");
     let start = page.text().split(&with).next().unwrap().rsplit("href=\"").next().unwrap();
     format!("{}{with}", start.replace("&#38;", "&"))
@@ -483,7 +483,7 @@ async fn an_unreachable_requested_level_is_ignored_but_a_required_one_is_not() {
 
 /// Adds an app on the pages of the sign-in, and continues.
 async fn enrol(provider: &Provider, browser: &Browser<'_>, page: &Reply) -> Reply {
-    let page = browser.open(&way(page, "totp")).await;
+    let page = browser.open(&method_link(page, "totp")).await;
     let shown = secret(&page);
     assert!(browser.cookie(SESSION).is_none());
     let codes = browser.submit(&page, &[("code", &code(&shown, now(provider))), ("name", "")]).await;
@@ -524,7 +524,7 @@ async fn a_first_factor_can_be_postponed_until_the_configured_day() {
     let page = if is_login(&page) { browser.sign_in(&page, ANNA).await } else { page };
     assert!(page.text().contains("Set up two-factor authentication"), "{page:?}");
     assert!(!page.text().contains("id=\"later\""), "{page:?}");
-    let page = browser.open(&way(&page, "totp")).await;
+    let page = browser.open(&method_link(&page, "totp")).await;
     let forced = browser.submit(&page, &[("later", "yes")]).await;
     assert_eq!(forced.status, 400, "{forced:?}");
 }

@@ -6,7 +6,7 @@ use sealgate_domain::webauthn::{CeremonyChallenge, KeyAlgorithm};
 use sealgate_system::clock::Clock as _;
 
 use crate::authenticator::{Authenticator, Ceremony, UV, attested};
-use crate::second_factor::way;
+use crate::second_factor::method_link;
 use crate::steps::with_anna;
 use crate::support::{Browser, Provider, Reply, hidden_fields};
 use crate::totp::{self, code};
@@ -301,7 +301,7 @@ async fn a_recovery_code_does_not_renew_an_old_password() {
     let edited = asked.split('&').filter(|part| !part.starts_with("max_age=")).collect::<Vec<_>>().join("&");
     assert_ne!(edited, asked);
     let page = left_open.open(&edited).await;
-    let page = left_open.open(&way(&page, "recovery")).await;
+    let page = left_open.open(&method_link(&page, "recovery")).await;
     let told = left_open.submit(&page, &[("code", &codes[0])]).await;
     assert!(told.text().contains("9 recovery codes are left"), "{told:?}");
     for page in [APP, "/account/security/key", "/account/security/codes", "/account/address/new"] {
@@ -311,7 +311,7 @@ async fn a_recovery_code_does_not_renew_an_old_password() {
     // Together with the password, the code replaces the lost factor.
     let page = left_open.open(APP).await;
     let page = left_open.sign_in(&page, "anna@example.test").await;
-    let page = left_open.open(&way(&page, "recovery")).await;
+    let page = left_open.open(&method_link(&page, "recovery")).await;
     left_open.submit(&page, &[("code", &codes[1])]).await;
     assert_eq!(secret(&left_open.open(APP).await).len(), 39);
 }

@@ -330,7 +330,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     add("signed-out-plain", signed_out(None));
 
     let error =
-        |problem, to| html(&ErrorPage { frame: frame(), problem, request_id, way: PageLink { address: action, to } });
+        |problem, to| html(&ErrorPage { frame: frame(), problem, request_id, link: PageLink { address: action, to } });
     for (name, problem) in PROBLEMS {
         add(&format!("error-{name}"), error(problem, LinkTarget::Application(client)));
     }

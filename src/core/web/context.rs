@@ -59,7 +59,7 @@ pub struct PageHost {
     /// Returns the URL of the requested page in the language with this tag.
     pub in_language: fn(&RequestContext<'_>, &str) -> String,
     /// Returns the URL and the kind of the link on an error page.
-    pub way: for<'c> fn(&'c RequestContext<'_>, Problem) -> (String, LinkTarget<'c>),
+    pub error_link: for<'c> fn(&'c RequestContext<'_>, Problem) -> (String, LinkTarget<'c>),
 }
 
 /// Application for which the user signs in, as shown on the sign-in pages.

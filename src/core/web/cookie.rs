@@ -96,11 +96,11 @@ pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 /// Users who have signed out in this browser on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedOutMarker {
-    Nobody,
+    NoUser,
     /// Only this user.
-    By(Subject),
+    User(Subject),
     /// Several users, or an unknown one.
-    Somebody,
+    Unknown,
 }
 
 impl CookieNames {
@@ -108,21 +108,21 @@ impl CookieNames {
     ///
     /// Pages that the user left open can still send requests. Because of the cookie, such a request
     /// is not attributed to the next user who signs in. It grants no access.
-    pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
-        let only = match (self.left(headers), person) {
-            (SignedOutMarker::Nobody, person) => person,
-            (SignedOutMarker::By(before), Some(person)) => Some(person).filter(|person| *person == before),
-            (SignedOutMarker::By(_), None) | (SignedOutMarker::Somebody, _) => None,
+    pub fn mark_signed_out(&self, headers: &HeaderMap, user: Option<Subject>) -> HeaderValue {
+        let only = match (self.signed_out_marker(headers), user) {
+            (SignedOutMarker::NoUser, user) => user,
+            (SignedOutMarker::User(before), Some(user)) => Some(user).filter(|user| *user == before),
+            (SignedOutMarker::User(_), None) | (SignedOutMarker::Unknown, _) => None,
         };
-        let value = only.map_or_else(|| "somebody".to_owned(), |person| person.to_string());
+        let value = only.map_or_else(|| "somebody".to_owned(), |user| user.to_string());
         set(self.left, &value, self.secure)
     }
 
     /// Returns which users have signed out in this browser on this host.
-    pub fn left(&self, headers: &HeaderMap) -> SignedOutMarker {
+    pub fn signed_out_marker(&self, headers: &HeaderMap) -> SignedOutMarker {
         match find(headers, self.left) {
-            None => SignedOutMarker::Nobody,
-            Some(value) => Subject::parse(value).map_or(SignedOutMarker::Somebody, SignedOutMarker::By),
+            None => SignedOutMarker::NoUser,
+            Some(value) => Subject::parse(value).map_or(SignedOutMarker::Unknown, SignedOutMarker::User),
         }
     }
 }
@@ -294,18 +294,18 @@ mod tests {
             secure: false,
         };
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
-        let after = |before: &str, person| {
-            let set = names.left_by(&headers(&[before]), person);
-            names.left(&headers(&[set.to_str().unwrap().split(';').next().unwrap()]))
+        let after = |before: &str, user| {
+            let set = names.mark_signed_out(&headers(&[before]), user);
+            names.signed_out_marker(&headers(&[set.to_str().unwrap().split(';').next().unwrap()]))
         };
-        let of = |person: Subject| format!("left={person}");
-        assert_eq!(names.left(&headers(&["a=b"])), SignedOutMarker::Nobody);
-        assert_eq!(after("a=b", Some(anna)), SignedOutMarker::By(anna));
-        assert_eq!(after(&of(anna), Some(anna)), SignedOutMarker::By(anna));
-        for (before, person) in
+        let of = |user: Subject| format!("left={user}");
+        assert_eq!(names.signed_out_marker(&headers(&["a=b"])), SignedOutMarker::NoUser);
+        assert_eq!(after("a=b", Some(anna)), SignedOutMarker::User(anna));
+        assert_eq!(after(&of(anna), Some(anna)), SignedOutMarker::User(anna));
+        for (before, user) in
             [("a=b", None), (&*of(anna), None), (&*of(anna), Some(ben)), ("left=somebody", Some(anna))]
         {
-            assert_eq!(after(before, person), SignedOutMarker::Somebody, "{before}");
+            assert_eq!(after(before, user), SignedOutMarker::Unknown, "{before}");
         }
     }
 

@@ -308,9 +308,9 @@ impl RequestContext<'_> {
 
     /// Creates an error page.
     pub fn problem(&self, status: StatusCode, problem: Problem) -> Response {
-        let (address, to) = (self.host.way)(self, problem);
-        let way = PageLink { address: &address, to };
-        let page = ErrorPage { frame: self.frame(), problem, request_id: &self.origin.request_id, way };
+        let (address, to) = (self.host.error_link)(self, problem);
+        let link = PageLink { address: &address, to };
+        let page = ErrorPage { frame: self.frame(), problem, request_id: &self.origin.request_id, link };
         Response::html(status, html(&page), Some(self.host.form_action))
     }
 }

@@ -172,10 +172,10 @@ async fn whose(ctx: &AppRequest<'_>) -> Result<FormOwner, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
         // If a page was still open when its user signed out, the form of the page belongs to that
         // user.
-        return Ok(match ctx.cookies.left(&ctx.head.headers) {
-            SignedOutMarker::Nobody => FormOwner::NoUser,
-            SignedOutMarker::By(subject) => FormOwner::Of(subject),
-            SignedOutMarker::Somebody => FormOwner::Unknown,
+        return Ok(match ctx.cookies.signed_out_marker(&ctx.head.headers) {
+            SignedOutMarker::NoUser => FormOwner::NoUser,
+            SignedOutMarker::User(subject) => FormOwner::Of(subject),
+            SignedOutMarker::Unknown => FormOwner::Unknown,
         });
     };
     let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(FormOwner::Unknown) };

@@ -170,8 +170,8 @@ async fn end(
 
 /// Redirects the browser and removes its session cookie.
 ///
-/// `person` is the user who signed out, if there is exactly one.
-fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
+/// `user` is the user who signed out, if there is exactly one.
+fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, user: Option<Subject>) -> Response {
     let location = after.map_or_else(|| ctx.path("/oauth/signed-out"), AfterLogout::location);
     let response = Response::redirect(StatusCode::FOUND, &location);
     // A form on another site is sent without the cookie (`SameSite=Lax`), but the browser would
@@ -180,7 +180,11 @@ fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<S
         return response;
     }
     let response = response.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)).clearing_cache();
-    if keeps_forms_here(ctx) { response.with_cookie(ctx.cookies.left_by(&ctx.head.headers, person)) } else { response }
+    if keeps_forms_here(ctx) {
+        response.with_cookie(ctx.cookies.mark_signed_out(&ctx.head.headers, user))
+    } else {
+        response
+    }
 }
 
 /// Returns whether the store keeps forms of an application that shares the issuer's host, and
