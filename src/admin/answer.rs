@@ -310,7 +310,7 @@ impl FactorAnswer {
             name: None,
             added: codes.created_at,
             last_used: factors.recovery_used_at,
-            left: Some(codes.left()),
+            left: Some(codes.unused()),
             blocked: blocked(&factors.recovery_failures),
         });
         apps.chain(keys).chain(codes).collect()
@@ -399,9 +399,9 @@ pub struct InitialToken {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KeysAnswer {
     pub keys: Vec<KeyAnswer>,
-    /// Hexadecimal `CKA_ID`s of keys that were begun and not announced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub begun: Vec<String>,
+    /// Hexadecimal `CKA_ID`s of keys whose generation was recorded, and which are not announced.
+    #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
+    pub unannounced_ids: Vec<String>,
     #[serde(flatten)]
     pub rotation: Rotation,
 }

@@ -276,6 +276,6 @@ pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> 
     uris
 }
 
-pub(super) fn kept(secret: &Secret, now: UnixTime) -> ClientSecret {
+pub(super) fn client_secret(secret: &Secret, now: UnixTime) -> ClientSecret {
     ClientSecret { hash: secret.hash(), created_at: now, expires_at: None }
 }

@@ -67,7 +67,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         name: new.name,
         client_type: new.client_type,
         auth_method: checked.auth_method,
-        secrets: secret.iter().map(|secret| kept(secret, now)).collect(),
+        secrets: secret.iter().map(|secret| client_secret(secret, now)).collect(),
         redirect_uris: checked.redirect_uris,
         post_logout_redirect_uris: checked.post_logout_redirect_uris,
         scope: checked.scope,
@@ -165,7 +165,7 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
     };
     let (secret, now) = (fresh_secret(directory), directory.clock.now());
     let means = SettingsInput {
-        secret: kept(&secret, now),
+        secret: client_secret(&secret, now),
         owner,
         decision: ClientDecision { by: directory.authority, at: now },
     };
@@ -202,7 +202,8 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     let change = |client: &mut Client| {
         if !client.is_public() {
             // The store may call this closure several times. The last call is committed.
-            *outcome.lock().unwrap_or_else(PoisonError::into_inner) = client.rotate_secret(kept(&secret, now), end);
+            *outcome.lock().unwrap_or_else(PoisonError::into_inner) =
+                client.rotate_secret(client_secret(&secret, now), end);
         }
     };
     let changed = directory.store.change_client(id, change).await?;

@@ -39,7 +39,7 @@ pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<A
         factors.reset(FactorReset { link: link.hash, until });
         gone
     });
-    let gone = made(change.await?)?;
+    let gone = expect_changed(change.await?)?;
     // Access is revoked after the change, so that sessions which began with an old factor in the
     // meantime end too.
     let ended = directory.store.carry_out(&revocation).await?;
@@ -71,7 +71,7 @@ pub(super) async fn unblock(directory: &Directory<'_>, user: &UserRef) -> Result
         factors.recovery_failures = FactorFailures::default();
         freed
     });
-    let freed = made(change.await?)?;
+    let freed = expect_changed(change.await?)?;
     if freed {
         let event = directory.event(AuditKind::UserChanged).for_subject(user.sub);
         directory.record(event.with_detail("blocked factors")).await;
@@ -84,7 +84,7 @@ fn new_handle(directory: &Directory<'_>) -> UserHandle {
     UserHandle::from_random(random(directory.entropy))
 }
 
-fn made<T>(changed: FactorsChanged<T>) -> Result<T, CommandError> {
+fn expect_changed<T>(changed: FactorsChanged<T>) -> Result<T, CommandError> {
     match changed {
         FactorsChanged::Yes(made, _) => Ok(made),
         // No command adds a credential.

@@ -8,7 +8,7 @@ use super::answer::{Answer, ShownSecret, UserAnswer};
 use super::directory::{CommandError, Directory, Mailing};
 use super::user_settings::Invitee;
 use crate::users;
-use crate::users::{UserRef, email_taken, faults, taken};
+use crate::users::{UserRef, email_taken, faults, find_conflict};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
 use sealgate_domain::audit::{Actor, AuditKind};
@@ -32,21 +32,23 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    if let Some(taken) = taken(directory, &user).await? {
-        return Err(taken);
+    if let Some(conflict) = find_conflict(directory, &user).await? {
+        return Err(conflict);
     }
     let (invitation, mail, link) = match &sender {
         Some(sender) => {
             let (invitation, mail) = sender.invitation(&user, app, language)?;
             (invitation, Some(mail), None)
         }
-        None => printed(directory, &user, app),
+        None => printed_invitation(directory, &user, app),
     };
     let links = AccountLinks { invitation: Some(invitation.clone()), ..AccountLinks::none(user.sub) };
     match directory.store.add_invited(&[(user.clone(), links)], mail.as_slice()).await? {
         AddOutcome::Added => {}
         // Another command has added the user in the meantime.
-        AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
+        AddOutcome::Exists => {
+            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email)));
+        }
     }
     directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
     record_sent(directory, user.sub, link.is_some()).await;
@@ -79,7 +81,7 @@ fn new_user(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String
 }
 
 /// Creates an invitation whose link is printed.
-fn printed(
+fn printed_invitation(
     directory: &Directory<'_>,
     user: &User,
     app: Option<String>,
@@ -127,7 +129,7 @@ pub(super) async fn resend(
             let (invitation, mail) = sender.invitation(&user.value, app, language)?;
             (invitation, Some(mail), None)
         }
-        None => printed(directory, &user.value, app),
+        None => printed_invitation(directory, &user.value, app),
     };
     let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
     // Queued invitations contain a link that is no longer valid.

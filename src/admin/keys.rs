@@ -13,7 +13,7 @@ use sealgate_domain::time::UnixTime;
 pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
     let now = directory.clock.now();
     if let KeyCommand::List = command {
-        return shown(&directory.store.key_ring().await?, now, directory).await;
+        return answer(&directory.store.key_ring().await?, now, directory).await;
     }
     if let KeyCommand::Activate { kid, early: false, .. } = &command {
         let ring = directory.store.key_ring().await?;
@@ -40,14 +40,14 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     if let KeyCommand::Begin { .. } = command {
         // `Begin` does not change the published schedule, so it has no audit event. The later
         // announcement has one.
-        return shown(&ring, now, directory).await;
+        return answer(&ring, now, directory).await;
     }
-    directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
-    shown(&ring, now, directory).await
+    directory.record(directory.event(AuditKind::KeysChanged).with_detail(description(&command))).await;
+    answer(&ring, now, directory).await
 }
 
 /// Describes the change of a key for the audit log.
-fn said(command: &KeyCommand) -> String {
+fn description(command: &KeyCommand) -> String {
     match command {
         KeyCommand::List => "list".to_owned(),
         KeyCommand::Begin { id, .. } => format!("begin {id}"),
@@ -70,7 +70,7 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
         }
         KeyCommand::Announce { kid, id, others } => {
             ring.announce(kid, others, now)?;
-            ring.made(id);
+            ring.forget_id(id);
             Ok(())
         }
         KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
@@ -81,7 +81,7 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
     }
 }
 
-pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Result<Answer, CommandError> {
+pub(super) async fn answer(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Result<Answer, CommandError> {
     // The change has succeeded, so an error here must not report a failure.
     let live = directory.store.live_nodes().await.unwrap_or_default();
     let untaken_by = |life: &KeyLife| match ring.state(life, now) {
@@ -98,7 +98,7 @@ pub(super) async fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'
     Ok(Answer::Keys(KeysAnswer {
         keys: keys.collect(),
         // The command line compares these ids with the keys in the token.
-        begun: ring.begun().to_vec(),
+        unannounced_ids: ring.unannounced_ids().to_vec(),
         rotation: rotation(ring, now, directory),
     }))
 }

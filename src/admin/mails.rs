@@ -53,13 +53,13 @@ pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> 
             if sent { list_sent(directory, cursor).await } else { list(directory, cursor).await }
         }
         MailCommand::Retry { id } => {
-            if !store.retry_mail(known(&id)?, directory.clock.now()).await? {
+            if !store.retry_mail(parse_id(&id)?, directory.clock.now()).await? {
                 return Err(absent(&id));
             }
             Ok(EndedAnswer { id: Some(id), retried: Some(true), ..EndedAnswer::from(()) }.into())
         }
         MailCommand::Delete { id } => {
-            if !store.drop_mail(known(&id)?).await? {
+            if !store.drop_mail(parse_id(&id)?).await? {
                 return Err(absent(&id));
             }
             Ok(EndedAnswer { id: Some(id), deleted: Some(true), ..EndedAnswer::from(()) }.into())
@@ -99,7 +99,7 @@ fn page(mails: impl Iterator<Item = MailAnswer>, next: Option<MailCursor>) -> An
     ListPage::answer(Rows::Mails(mails.collect()), next)
 }
 
-fn known(id: &str) -> Result<MailId, CommandError> {
+fn parse_id(id: &str) -> Result<MailId, CommandError> {
     MailId::parse(id).ok_or_else(|| absent(id))
 }
 

@@ -5,7 +5,7 @@
 use super::answer::Answer;
 use super::command::NodeCommand;
 use super::directory::{CommandError, Directory};
-use super::keys::shown;
+use super::keys::answer;
 use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::key_ring::{KeyFault, KeyRing, KeyState, PublicJwk, statement};
@@ -67,7 +67,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     directory
         .record(directory.event(AuditKind::KeysChanged).with_detail(format!("admit {key} of the node {node}")))
         .await;
-    shown(&ring, now, directory).await
+    answer(&ring, now, directory).await
 }
 
 /// Admission of a node that has made a request.

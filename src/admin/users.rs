@@ -87,14 +87,16 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    if let Some(taken) = taken(directory, &user).await? {
-        return Err(taken);
+    if let Some(conflict) = find_conflict(directory, &user).await? {
+        return Err(conflict);
     }
     user.password = Some(directory.passwords.hash(password, random(directory.entropy)).await?);
     match directory.store.add_user(&user).await? {
         AddOutcome::Added => {}
         // Another command has added the user in the meantime.
-        AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
+        AddOutcome::Exists => {
+            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email)));
+        }
     }
     directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
     Ok(UserAnswer::from(user).into())
@@ -344,7 +346,7 @@ pub(super) fn absent(user: &UserRef) -> CommandError {
 }
 
 /// Returns the error if an existing user has the e-mail address or the username.
-pub(super) async fn taken(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
+pub(super) async fn find_conflict(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
     if directory.store.user_by_email(&new.email).await?.is_some() {
         return Ok(Some(email_taken(&new.email)));
     }

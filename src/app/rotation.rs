@@ -209,8 +209,10 @@ async fn next_key(sealgate: &Sealgate, ring: &KeyRing, own: &str, now: UnixTime)
     if let Some(waiting) = ring.waiting(now, |kid| found.iter().any(|key| key.kid.as_str() == kid)) {
         return Ok((waiting.kid.clone(), own.to_owned()));
     }
-    if let Some(begun) = found.iter().find(|key| ring.began(&key.id) && ring.find(key.kid.as_str()).is_none()) {
-        return Ok((begun.kid.to_string(), begun.id.clone()));
+    if let Some(unannounced) =
+        found.iter().find(|key| ring.is_unannounced(&key.id) && ring.find(key.kid.as_str()).is_none())
+    {
+        return Ok((unannounced.kid.to_string(), unannounced.id.clone()));
     }
     let bits = u32::try_from(signer.key_set().active().bits()).ok();
     let size = bits.and_then(KeySize::from_bits).unwrap_or(KeySize::Rsa2048);

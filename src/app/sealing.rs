@@ -49,7 +49,7 @@ pub(crate) async fn check(
     entropy: &dyn Entropy,
 ) -> Result<Option<Unsealed>, NotSealing> {
     let noted = store.cluster_data_key().await?;
-    let wrapped_keys = kept(store).await?;
+    let wrapped_keys = wrapped_data_keys(store).await?;
     if noted.is_none() && wrapped_keys.is_empty() {
         return Ok(None);
     }
@@ -60,7 +60,7 @@ pub(crate) async fn check(
     Ok(None)
 }
 
-async fn kept(store: &Store) -> Result<Vec<WrappedKey>, StoreError> {
+async fn wrapped_data_keys(store: &Store) -> Result<Vec<WrappedKey>, StoreError> {
     let wrapped_keys = store.wrapped_data_keys().await?;
     Ok(wrapped_keys.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect())
 }
@@ -111,7 +111,7 @@ async fn try_to_open(
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     // Read the recorded id before the wrapped keys, so that these include the key with that id.
     let noted = store.cluster_data_key().await?;
-    let wrapped_keys = kept(store).await?;
+    let wrapped_keys = wrapped_data_keys(store).await?;
     if store.is_shared() && (noted.is_some() || !wrapped_keys.is_empty()) {
         let opened = open_of_cluster(hsm, &wrapped_keys, noted.as_deref())?;
         if let (Ok(sealer), None) = (&opened, noted) {

@@ -291,7 +291,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
     let new = ring.keys().is_empty() && present.len() == 1;
     for key in found.iter().filter(|key| present.contains(&key.kid.to_string())) {
         let kid = key.kid.to_string();
-        if ring.find(&kid).is_none() && !new && !ring.began(&key.id) {
+        if ring.find(&kid).is_none() && !new && !ring.is_unannounced(&key.id) {
             lines.push(format!(
                 "the key {kid} is in the token, but not in the restored store; the server will not start \
                  until you announce it (sealgate key announce {kid}), if it is yours, or delete it from the \

@@ -261,10 +261,10 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> R
 
 /// Returns a further key for a rotation: an earlier key that was not announced, or a new one.
 fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailure> {
-    let begun = lives(KeyCommand::List, access)?.begun;
-    if !begun.is_empty() {
+    let unannounced_ids = lives(KeyCommand::List, access)?.unannounced_ids;
+    if !unannounced_ids.is_empty() {
         let keys = keys_in_token(access)?;
-        if let Some(key) = keys.iter().find(|key| begun.contains(&key.id)) {
+        if let Some(key) = keys.iter().find(|key| unannounced_ids.contains(&key.id)) {
             announce(key, &keys, access)?;
             return Ok(key.kid.to_string());
         }
@@ -361,7 +361,7 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
 /// in the token, and the TLS keys.
 fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let found = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
-    let KeysAnswer { keys: mut lives, begun, rotation } = lives(KeyCommand::List, access)?;
+    let KeysAnswer { keys: mut lives, unannounced_ids, rotation } = lives(KeyCommand::List, access)?;
     let label = access.config().hsm.key_label.clone();
     let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
     let mut rows = Vec::new();
@@ -370,7 +370,7 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
         let at = lives.iter().position(|one| one.life.kid == key.kid.as_str());
         let life = match at {
             Some(at) => json!(lives.remove(at)),
-            None if key.label == label && begun.contains(&key.id) => json!({ "state": "begun" }),
+            None if key.label == label && unannounced_ids.contains(&key.id) => json!({ "state": "begun" }),
             None if key.label == label => json!({ "state": state_of_strangers }),
             None => json!({ "state": "not_ours" }),
         };

@@ -321,7 +321,7 @@ impl WaitingMail {
     /// Returns the e-mail for the node that attempts to send it. Other nodes wait until `lease` has
     /// passed.
     #[must_use]
-    pub fn taken(&self, now: UnixTime, lease: Duration) -> Self {
+    pub fn leased(&self, now: UnixTime, lease: Duration) -> Self {
         Self { due_at: now.plus(lease), ..self.clone() }
     }
 

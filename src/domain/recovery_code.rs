@@ -159,7 +159,7 @@ impl RecoveryCodes {
     }
 
     /// Returns the number of unused codes.
-    pub fn left(&self) -> usize {
+    pub fn unused(&self) -> usize {
         self.hashes.len()
     }
 
@@ -200,12 +200,12 @@ mod tests {
     #[test]
     fn each_of_ten_codes_is_valid_once() {
         let (mut kept, codes) = codes();
-        assert_eq!(kept.left(), 10);
+        assert_eq!(kept.unused(), 10);
         let order = [6, 9, 0, 3, 8, 1, 7, 2, 5, 4].map(|at: usize| &codes[at]);
         for (used, code) in order.into_iter().enumerate() {
             assert_eq!(kept.are_few(), used >= 7);
             let left = kept.without(&key(7), anna(), code).unwrap();
-            assert_eq!(left.left(), 9 - used);
+            assert_eq!(left.unused(), 9 - used);
             assert_eq!(left.without(&key(7), anna(), code), None);
             for later in &order[used + 1..] {
                 assert!(left.without(&key(7), anna(), later).is_some());

@@ -26,7 +26,7 @@ impl RedirectUri {
     /// # Errors
     /// Returns the violated rule.
     pub fn parse(text: &str) -> Result<Self, RedirectUriFault> {
-        let uri = Self::kept(text)?;
+        let uri = Self::parse_stored(text)?;
         match authority(text) {
             Some(("http", host)) if host.ends_with(OWN_DEVICE) => Err(RedirectUriFault::Scheme),
             _ => Ok(uri),
@@ -37,7 +37,7 @@ impl RedirectUri {
     ///
     /// If the issuer is on the local device, for trials, a record may have the console's own URI,
     /// whose host may end in `.localhost`.
-    fn kept(text: &str) -> Result<Self, RedirectUriFault> {
+    fn parse_stored(text: &str) -> Result<Self, RedirectUriFault> {
         if text.len() > MAX_LENGTH {
             return Err(RedirectUriFault::TooLong);
         }
@@ -198,7 +198,7 @@ impl Serialize for RedirectUri {
 
 impl<'de> Deserialize<'de> for RedirectUri {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::kept(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+        Self::parse_stored(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 

@@ -7,7 +7,7 @@ use sealgate_domain::secret::base64url;
 ///
 /// Control characters become blanks. A character that the encoding lacks becomes `missing`. If
 /// `missing` is `None`, returns `None` for a text with such a character.
-pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<Vec<u8>> {
+pub(super) fn encode_text(text: &str, names: Names, missing: Option<u8>) -> Option<Vec<u8>> {
     let instead = |char: char| missing.map(|missing| if char.is_control() { b' ' } else { missing });
     match names {
         Names::AsciiPercent => Some(encode(text, b"%").into_bytes()),
@@ -31,7 +31,7 @@ pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<V
 ///
 /// Percent-encodes the delimiter and leading or trailing blanks, which HTTP parsers remove. Returns
 /// `None` if the encoding has no way to write them.
-pub(super) fn written_group(group: &str, names: Names, delimiter: char) -> Option<Vec<u8>> {
+pub(super) fn encode_group(group: &str, names: Names, delimiter: char) -> Option<Vec<u8>> {
     let blank = group.starts_with(' ') || group.ends_with(' ');
     match names {
         Names::AsciiPercent => {
@@ -39,7 +39,7 @@ pub(super) fn written_group(group: &str, names: Names, delimiter: char) -> Optio
             Some(encode(group, special).into_bytes())
         }
         Names::Utf8 | Names::Iso8859_9 if blank || group.contains(delimiter) => None,
-        Names::Utf8 | Names::Iso8859_9 | Names::Base64url => written(group, names, None),
+        Names::Utf8 | Names::Iso8859_9 | Names::Base64url => encode_text(group, names, None),
     }
 }
 

@@ -11,7 +11,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
 use crate::cors::Cors;
-use crate::encoding::{written, written_group};
+use crate::encoding::{encode_group, encode_text};
 use crate::principal::Principal;
 use sealgate_config as config;
 use sealgate_config::request_fields;
@@ -155,21 +155,21 @@ fn value_of(
     wanted: IdentityValue,
     format: &config::IdentityHeaders,
 ) -> Result<(IdentityValue, Vec<u8>), UnwritableGroups> {
-    let address = || who.email().and_then(|(email, _)| written(email, format.names, None));
+    let address = || who.email().and_then(|(email, _)| encode_text(email, format.names, None));
     let value = match wanted {
         IdentityValue::Sub => who.name().into_bytes(),
         IdentityValue::Email => address().unwrap_or_default(),
         // The fallbacks cannot be confused with usernames: e-mail addresses contain `@`, and names
         // of users of other issuers contain a colon.
         IdentityValue::Username => {
-            let username = who.username().and_then(|username| written(username, format.names, None));
+            let username = who.username().and_then(|username| encode_text(username, format.names, None));
             return Ok(match (username, address()) {
                 (Some(username), _) => (IdentityValue::Username, username),
                 (None, Some(address)) => (IdentityValue::Email, address),
-                (None, None) => (IdentityValue::Sub, written(&who.name(), format.names, None).unwrap_or_default()),
+                (None, None) => (IdentityValue::Sub, encode_text(&who.name(), format.names, None).unwrap_or_default()),
             });
         }
-        IdentityValue::Name => written(who.full_name(), format.names, Some(b'?')).unwrap_or_default(),
+        IdentityValue::Name => encode_text(who.full_name(), format.names, Some(b'?')).unwrap_or_default(),
         IdentityValue::Groups => groups_of(who, format)?,
     };
     Ok((wanted, value))
@@ -178,7 +178,7 @@ fn value_of(
 fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<u8>, UnwritableGroups> {
     let delimiter = format.groups_delimiter.as_char();
     let groups: Option<Vec<Vec<u8>>> =
-        who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
+        who.groups().iter().map(|group| encode_group(group, format.names, delimiter)).collect();
     let groups = groups.ok_or(UnwritableGroups::Letters)?.join([delimiter as u8].as_slice());
     if groups.len() > MAX_GROUPS_LENGTH { Err(UnwritableGroups::TooLong) } else { Ok(groups) }
 }

@@ -218,7 +218,7 @@ async fn a_recovery_code_is_valid_once_and_replaces_a_lost_app() {
     let typed = codes[3].to_lowercase().replace('-', " ");
     assert_eq!(signed_in_at_once(&provider, &halves, &typed).await, 1);
     let left = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
-    assert_eq!(left.recovery.as_ref().unwrap().left(), 9);
+    assert_eq!(left.recovery.as_ref().unwrap().unused(), 9);
     // On the account's own pages, the code replaces the lost app, so the owner can add a new one.
     provider.wait(3600);
     let (browser, page) = half(&provider, &[]).await;

@@ -90,7 +90,7 @@ impl Lifecycle {
         tracing::info!(connections = self.quota.open(), "stopping");
         let _ = self.stop.send(true);
         tokio::select! {
-            () = self.quota.emptied() => {}
+            () = self.quota.wait_until_empty() => {}
             () = tokio::time::sleep(self.drain_timeout) => {
                 tracing::warn!(connections = self.quota.open(), "closing the remaining connections");
             }

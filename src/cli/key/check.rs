@@ -52,7 +52,7 @@ pub(super) fn run(access: &StoreAccess, output: &Output) -> Result<(), CommandFa
 /// If the token or the store cannot be read.
 pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
     let check = signer::check(&access.config().hsm).map_err(CommandFailure::line)?;
-    let KeysAnswer { keys: lives, begun, .. } = access.key_times()?;
+    let KeysAnswer { keys: lives, unannounced_ids, .. } = access.key_times()?;
     let mut faults = check.faults.clone();
     faults.extend(check.keys.iter().filter(|key| !key.faults.is_empty()).map(|key| {
         let KeyReport { kid, label, id, .. } = &key.report;
@@ -68,7 +68,14 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
         faults.extend(access.config().registration_of_people.fault_without_sealing());
     }
     let holder = access.config().token_holder();
-    compare(&check, &lives, &begun, holder.as_ref().map(|holder| holder.node.as_str()), &mut faults, &mut warnings);
+    compare(
+        &check,
+        &lives,
+        &unannounced_ids,
+        holder.as_ref().map(|holder| holder.node.as_str()),
+        &mut faults,
+        &mut warnings,
+    );
     Ok(Findings { check, faults, warnings })
 }
 
@@ -76,7 +83,7 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
 fn compare(
     check: &Check,
     lives: &[KeyAnswer],
-    begun: &[String],
+    unannounced_ids: &[String],
     node: Option<&str>,
     faults: &mut Vec<String>,
     warnings: &mut Vec<String>,
@@ -92,7 +99,7 @@ fn compare(
             Some(_) => {}
             // The only key of a token that was never used needs no announcement.
             None if lives.is_empty() && check.keys.len() == 1 => {}
-            None if begun.contains(id) => warnings.push(format!(
+            None if unannounced_ids.contains(id) => warnings.push(format!(
                 "key {kid} was generated here, but is not announced; the next start announces it, or run \
                  `sealgate key announce {kid}`"
             )),

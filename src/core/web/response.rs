@@ -111,7 +111,7 @@ impl Response {
 
     /// Creates the response with an asset of pages. Its URL changes with its content, so browsers
     /// can cache it forever.
-    pub fn kept(asset: &Asset) -> Self {
+    pub fn cacheable_asset(asset: &Asset) -> Self {
         let mut response = Self::empty(StatusCode::OK)
             .body(asset.bytes.clone())
             .with(CONTENT_TYPE, asset.media_type)
@@ -253,17 +253,17 @@ pub fn to_client(ctx: &RequestContext<'_>, redirect: &AuthorizationRedirect) -> 
 
 /// Creates the response with the stylesheet of pages.
 pub fn stylesheet(pages: &Pages) -> Response {
-    Response::kept(pages.stylesheet())
+    Response::cacheable_asset(pages.stylesheet())
 }
 
 /// Creates the response with the script of pages.
 pub fn script(pages: &Pages) -> Response {
-    Response::kept(pages.script())
+    Response::cacheable_asset(pages.script())
 }
 
 /// Creates the response with the script that submits the form to a client (`form_post`).
 pub fn return_script(pages: &Pages) -> Response {
-    Response::kept(pages.return_script())
+    Response::cacheable_asset(pages.return_script())
 }
 
 /// Returns the operator's logo, if configured.
@@ -276,7 +276,7 @@ pub fn logo(pages: &Pages) -> Option<Response> {
 /// Pages show it as an image, where its scripts do not run. The added policy blocks scripts when a
 /// user opens the URL of the picture.
 pub fn picture(picture: &Asset) -> Response {
-    Response::kept(picture).with(CONTENT_SECURITY_POLICY, LOGO_POLICY)
+    Response::cacheable_asset(picture).with(CONTENT_SECURITY_POLICY, LOGO_POLICY)
 }
 
 #[cfg(test)]

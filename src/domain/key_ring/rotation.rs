@@ -108,12 +108,12 @@ impl KeyRing {
     }
 
     /// Removes the `CKA_ID` of a key that is now announced.
-    pub fn made(&mut self, id: &str) {
+    pub fn forget_id(&mut self, id: &str) {
         self.end_rotating(id, false);
     }
 
     /// Returns the `CKA_ID`s of unannounced keys that may be in the token.
-    pub fn begun(&self) -> &[String] {
+    pub fn unannounced_ids(&self) -> &[String] {
         self.rotating().map_or(&[], |rotating| &rotating.ids)
     }
 
@@ -125,8 +125,8 @@ impl KeyRing {
     }
 
     /// Returns whether this `CKA_ID` was recorded for a key that is not announced yet.
-    pub fn began(&self, id: &str) -> bool {
-        self.begun().iter().any(|own| own == id)
+    pub fn is_unannounced(&self, id: &str) -> bool {
+        self.unannounced_ids().iter().any(|own| own == id)
     }
 
     /// Returns the oldest usable key that is published but not scheduled.
@@ -141,7 +141,7 @@ impl KeyRing {
     /// # Errors
     /// `NotAKid`, `TooMany`.
     pub fn adopt(&mut self, kid: &str, id: &str, now: UnixTime) -> Result<(), KeyFault> {
-        if self.began(id) && self.find(kid).is_none() && !self.keys.is_empty() {
+        if self.is_unannounced(id) && self.find(kid).is_none() && !self.keys.is_empty() {
             self.announce(kid, &[], now)?;
             self.end_rotating(id, true);
         }
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(ring.rotation_of("a"), Some("01"), "a second try makes the same key");
         ring.begin_rotation("b", "02", at(1030), at(970));
         assert_eq!((ring.rotation_of("a"), ring.rotation_of("b")), (None, Some("02")));
-        assert!(ring.began("01") && ring.began("02"), "the first server's key may come yet");
+        assert!(ring.is_unannounced("01") && ring.is_unannounced("02"), "the first server's key may come yet");
     }
 
     #[test]
@@ -309,10 +309,10 @@ mod tests {
         ring.begin_rotation("a", "01", at(960), at(900));
         ring.begin_key("05", &[kid(0)], at(901)).unwrap();
         assert_eq!(ring.rotation_of("a"), Some("01"));
-        assert!(ring.began("05"));
+        assert!(ring.is_unannounced("05"));
         ring.adopt(&kid(5), "05", at(902)).unwrap();
         assert_eq!(ring.waiting(at(902), |_| true).unwrap().kid, kid(5));
-        ring.made("01");
+        ring.forget_id("01");
         assert!(ring.rotating.is_idle());
     }
 
@@ -328,7 +328,7 @@ mod tests {
         for number in 0..MAX_IDS + 3 {
             empty.begin_key(&format!("{number:02}"), &two[..1], at(2)).unwrap();
         }
-        assert_eq!(empty.begun().len(), MAX_IDS);
+        assert_eq!(empty.unannounced_ids().len(), MAX_IDS);
         for number in 1..MAX_KEYS {
             empty.announce(&kid(number), &[], at(3)).unwrap();
         }

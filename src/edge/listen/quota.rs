@@ -113,7 +113,7 @@ impl Quota {
     }
 
     /// Waits until every connection is closed. No connection may be admitted while this waits.
-    pub async fn emptied(&self) {
+    pub async fn wait_until_empty(&self) {
         // Succeeds when no connection holds a permit. The permits are released immediately.
         let _all = self.all.acquire_many(self.capacity).await;
     }
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(quota.open(), 1);
         let waiting = tokio::spawn({
             let quota = Arc::clone(&quota);
-            async move { quota.emptied().await }
+            async move { quota.wait_until_empty().await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());

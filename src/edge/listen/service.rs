@@ -164,7 +164,7 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stopping.received() => return,
+            () = stopping.wait() => return,
             Some(own) = loopback_receiver.recv() => {
                 let (guard, stop) = (Arc::clone(&guard), stop.clone());
                 tokio::spawn(async move { guard.serve_own(own, stop).await });
@@ -376,9 +376,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let mut read = tokio::select! {
             biased;
             read = stream.read_buf(&mut buffer) => read,
-            () = deadline.passed() => return Err(NoHead::Gone),
+            () = deadline.wait() => return Err(NoHead::Gone),
             () = async {
-                stopping.received().await;
+                stopping.wait().await;
                 // The first request of a new connection may still be in transit. An idle connection
                 // may be closed at any time.
                 if is_first {
@@ -418,7 +418,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             read = tokio::select! {
                 biased;
                 read = stream.read_buf(&mut buffer) => read,
-                () = deadline.passed() => return Err(NoHead::TooSlow),
+                () = deadline.wait() => return Err(NoHead::TooSlow),
             };
         }
     }

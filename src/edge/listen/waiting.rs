@@ -31,7 +31,7 @@ impl Deadline {
     }
 
     /// Waits until the deadline has passed.
-    pub(crate) async fn passed(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         loop {
             self.timer.as_mut().await;
             if Instant::now() >= self.at {
@@ -50,11 +50,11 @@ pub(crate) enum Stopping {
 
 impl Stopping {
     pub(crate) fn new(stop: ShutdownWatch) -> Self {
-        Self::Awaited(Box::pin(stopped(stop)))
+        Self::Awaited(Box::pin(wait_for_shutdown(stop)))
     }
 
     /// Waits for the shutdown signal. Returns immediately if it was received before.
-    pub(crate) async fn received(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         if let Self::Awaited(stop) = self {
             stop.as_mut().await;
             *self = Self::Received;
@@ -63,7 +63,7 @@ impl Stopping {
 }
 
 /// Waits for the shutdown signal.
-async fn stopped(mut stop: ShutdownWatch) {
+async fn wait_for_shutdown(mut stop: ShutdownWatch) {
     // An error means that the sender was dropped, which is a shutdown too.
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -84,12 +84,12 @@ mod tests {
         let start = Instant::now();
         let mut deadline = Deadline::new(start + SECOND);
         deadline.set(start + 5 * SECOND);
-        deadline.passed().await;
+        deadline.wait().await;
         assert_eq!(start.elapsed().as_secs(), 5);
         deadline.set(start + 60 * SECOND);
-        assert!(timeout(SECOND, deadline.passed()).await.is_err());
+        assert!(timeout(SECOND, deadline.wait()).await.is_err());
         deadline.set(start + 8 * SECOND);
-        deadline.passed().await;
+        deadline.wait().await;
         assert_eq!(start.elapsed().as_secs(), 8);
     }
 
@@ -97,9 +97,9 @@ mod tests {
     async fn the_stop_signal_is_received_repeatedly() {
         let (stop, stopping) = watch::channel(false);
         let mut stopping = Stopping::new(stopping);
-        assert!(timeout(Duration::from_millis(20), stopping.received()).await.is_err());
+        assert!(timeout(Duration::from_millis(20), stopping.wait()).await.is_err());
         stop.send_replace(true);
-        stopping.received().await;
-        stopping.received().await;
+        stopping.wait().await;
+        stopping.wait().await;
     }
 }

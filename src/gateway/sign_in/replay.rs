@@ -54,7 +54,7 @@ impl Replay {
         let unfit = |(name, value): &(Vec<u8>, Vec<u8>)| {
             name.is_empty() || names_itself(name) || !is_preserved(name) || !is_preserved(value)
         };
-        if pairs.len() > MAX_FIELDS || pairs.iter().any(unfit) || written(&pairs) != body {
+        if pairs.len() > MAX_FIELDS || pairs.iter().any(unfit) || encode_form(&pairs) != body {
             return None;
         }
         let utf8 = pairs.iter().all(|(name, value)| str::from_utf8(name).is_ok() && str::from_utf8(value).is_ok());
@@ -96,7 +96,7 @@ fn decoded(part: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the body that a browser would submit.
-fn written(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+fn encode_form(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut body = String::new();
     for (name, value) in pairs {
         if !body.is_empty() {
@@ -224,7 +224,7 @@ mod tests {
         #[test]
         fn an_accepted_body_is_reproduced_exactly(values in prop::collection::vec(("[a-z]{1,4}", prop::collection::vec(any::<u8>(), 0..12)), 1..5)) {
             let values: Vec<_> = values.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
-            let body = written(&values);
+            let body = encode_form(&values);
             if let Some(replay) = Replay::from_body(&body) {
                 let bytes = |text: &String| -> Vec<u8> {
                     if replay.charset == "utf-8" {

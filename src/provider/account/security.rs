@@ -345,8 +345,8 @@ fn recovery(user: &User, factors: Option<&Factors>) -> RecoveryState {
     let Some(factors) = factors.filter(|factors| factors.may_have_recovery_codes(user)) else {
         return RecoveryState::Unavailable;
     };
-    factors.recovery.as_ref().filter(|codes| codes.left() > 0).map_or(RecoveryState::None, |codes| {
-        RecoveryState::Left { count: codes.left() as u64, few: codes.are_few(), made_at: codes.created_at }
+    factors.recovery.as_ref().filter(|codes| codes.unused() > 0).map_or(RecoveryState::None, |codes| {
+        RecoveryState::Left { count: codes.unused() as u64, few: codes.are_few(), made_at: codes.created_at }
     })
 }
 

@@ -389,7 +389,7 @@ async fn show(
         own_session,
         factors: UserFactors {
             lines: &factor_lines(factors),
-            recovery_left: factors.and_then(|factors| factors.recovery.as_ref()).map(|codes| codes.left() as u64),
+            recovery_left: factors.and_then(|factors| factors.recovery.as_ref()).map(|codes| codes.unused() as u64),
             blocked: factors.is_some_and(|factors| is_blocked(factors, ctx.now)),
             reset: factors.and_then(|factors| reset_state(factors, ctx.now)),
         },

@@ -98,7 +98,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     } else {
         return Ok(busy(ctx, &waiting, typed));
     }
-    Ok(Response::see_other(&waiting.address(ctx, CODE)).with_cookie(kept(ctx, &secret)))
+    Ok(Response::see_other(&waiting.address(ctx, CODE)).with_cookie(registration_cookie(ctx, &secret)))
 }
 
 /// Parses the typed address. Fails if no account can be created with it.
@@ -149,7 +149,7 @@ pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
                 if store.move_registration(&pending, &secret.hash(), &next).await? == Committed::Yes {
                     ctx.sealgate.metrics.registered(RegistrationOutcome::Proven);
                     let on = registering.waiting.address(ctx, FINISH);
-                    return Ok(Response::see_other(&on).with_cookie(kept(ctx, &secret)));
+                    return Ok(Response::see_other(&on).with_cookie(registration_cookie(ctx, &secret)));
                 }
             }
             RegistrationVerdict::Wrong(next) => {
@@ -174,12 +174,12 @@ fn code_hash(ctx: &RequestContext<'_>, id: &SecretHash, address: &Email, code: &
     mailing::code_hash(ctx, &[b"registration", &id.as_bytes()[..], address.lookup_key().as_bytes()].concat(), code)
 }
 
-fn kept(ctx: &RequestContext<'_>, secret: &Secret) -> HeaderValue {
+fn registration_cookie(ctx: &RequestContext<'_>, secret: &Secret) -> HeaderValue {
     cookie::set_for(ctx.cookies.registration, secret.expose(), ctx.cookies.secure, REGISTRATION_LIFE.as_secs())
 }
 
 /// Returns the cookie that removes the registration from this browser.
-pub(crate) fn forgotten(ctx: &RequestContext<'_>) -> HeaderValue {
+pub(crate) fn expired_registration_cookie(ctx: &RequestContext<'_>) -> HeaderValue {
     cookie::expire(ctx.cookies.registration, ctx.cookies.secure)
 }
 
@@ -229,7 +229,7 @@ impl Registering {
 
     /// Shows the first page with the message that the registration is no longer valid.
     pub(crate) fn over(&self, ctx: &RequestContext<'_>) -> Response {
-        show(ctx, &self.waiting, "", Some(CreateAccountProblem::Over)).with_cookie(forgotten(ctx))
+        show(ctx, &self.waiting, "", Some(CreateAccountProblem::Over)).with_cookie(expired_registration_cookie(ctx))
     }
 
     /// Shows the first page with the message that the address has an account.
@@ -243,7 +243,8 @@ impl Registering {
         // On a conflict, another request has already removed the registration.
         let _ = ctx.sealgate.store.drop_registration(pending).await?;
         ctx.sealgate.metrics.registered(RegistrationOutcome::Taken);
-        Ok(show(ctx, &self.waiting, "", Some(CreateAccountProblem::Taken)).with_cookie(forgotten(ctx)))
+        Ok(show(ctx, &self.waiting, "", Some(CreateAccountProblem::Taken))
+            .with_cookie(expired_registration_cookie(ctx)))
     }
 
     fn show_code(&self, ctx: &RequestContext<'_>, is_wrong: bool) -> Response {

@@ -182,7 +182,7 @@ async fn accepted(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) 
         Some(Destination { address, .. }) => address,
         None => sign_in(ctx, user, is_shared),
     };
-    Ok(Response::see_other(&next).with_cookie(links::used(ctx)))
+    Ok(Response::see_other(&next).with_cookie(links::expired_link_cookie(ctx)))
 }
 
 /// Application that opens after the invitation is accepted.

@@ -119,7 +119,7 @@ impl MailedLink {
 }
 
 /// Returns the cookie that removes the link's cookie after use.
-pub(super) fn used(ctx: &RequestContext<'_>) -> HeaderValue {
+pub(super) fn expired_link_cookie(ctx: &RequestContext<'_>) -> HeaderValue {
     cookie::expire(ctx.cookies.link, ctx.cookies.secure)
 }
 

@@ -7,7 +7,7 @@
 
 use http::{Method, StatusCode};
 
-use crate::links::create_account::{FINISH, MAX_TRIES, Registering, forgotten, require_open};
+use crate::links::create_account::{FINISH, MAX_TRIES, Registering, expired_registration_cookie, require_open};
 use crate::sign_in::Proof;
 use crate::sign_in::enrolment::{Enrolled, key_options, new_factor_name, refusal, verified};
 use crate::sign_in::passkey::relying_party;
@@ -183,7 +183,7 @@ async fn created(
     let credentials = CredentialMark::for_user(&user, factors.map_or(0, |factors| factors.generation));
     let proof = Proof { user, steps, credentials, is_step_up: false, keep: false };
     let proceeded = sign_in::proceed(ctx, waiting, proof, factors).await?;
-    Ok(proceeded.respond_or_begin_again(ctx, waiting).with_cookie(forgotten(ctx)))
+    Ok(proceeded.respond_or_begin_again(ctx, waiting).with_cookie(expired_registration_cookie(ctx)))
 }
 
 fn show_password(

@@ -68,7 +68,7 @@ pub(crate) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     };
     set(ctx, &link, &hash).await?;
     let marked = guesses::learn_browser(ctx, link.link.subject, None).await;
-    let response = Response::see_other(&ctx.path(DONE)).with_cookie(links::used(ctx));
+    let response = Response::see_other(&ctx.path(DONE)).with_cookie(links::expired_link_cookie(ctx));
     Ok(marked.into_iter().map(|marked| marked.cookie).fold(response, Response::with_cookie))
 }
 

@@ -65,7 +65,7 @@ pub(crate) async fn undo_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
     link.form(ctx)?;
     let (outcome, added) = undo(ctx, &link).await?;
     let page = UndonePage { frame: ctx.frame(), outcome, added: &added, sign_in: &ctx.path("/account/security") };
-    Ok(Response::page(StatusCode::OK, html(&page), None).with_cookie(links::used(ctx)))
+    Ok(Response::page(StatusCode::OK, html(&page), None).with_cookie(links::expired_link_cookie(ctx)))
 }
 
 /// Returns the account if the link is valid.

@@ -125,7 +125,7 @@ fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Fa
     let required = required_level(waiting.interaction(), &waiting.client, &terms).min(terms.factors.reachable);
     let requested = requested_level(waiting.interaction(), &terms);
     let resistant = AssuranceLevel::PhishingResistant;
-    let has_codes = factors.recovery.as_ref().is_some_and(|codes| codes.left() > 0);
+    let has_codes = factors.recovery.as_ref().is_some_and(|codes| codes.unused() > 0);
     let own = waiting.client.id.as_str() == OWN_CLIENT;
     let app_used = factors.totp.iter().filter_map(|app| app.last_used_at).max();
     let key_used = factors.keys.iter().map(|key| key.last_used_at.unwrap_or(key.added_at)).max();
@@ -254,7 +254,7 @@ fn recovery_used(
     let page = RecoveryUsedPage {
         frame: ctx.frame(),
         account: user.email.as_str(),
-        left: left.map_or(0, |codes| codes.left() as u64),
+        left: left.map_or(0, |codes| codes.unused() as u64),
         few: left.is_none_or(RecoveryCodes::are_few),
         security: &ctx.path("/account/security"),
         next: &waiting.address(ctx, RESUME),

@@ -172,7 +172,7 @@ impl Store {
         now: UnixTime,
         lease: Duration,
     ) -> Result<Option<Loaded<WaitingMail>>, StoreError> {
-        self.move_mail(mail, mail.value.taken(now, lease)).await
+        self.move_mail(mail, mail.value.leased(now, lease)).await
     }
 
     /// Replaces a queued e-mail, possibly with another due time. Returns `None` if another sender

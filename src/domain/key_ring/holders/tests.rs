@@ -321,7 +321,7 @@ fn each_node_has_its_own_signing_key_and_schedule() {
     assert!(ring.rotation_is_due(every, TIMES, at(900)));
     let mut of_b = ring.of_node(Some("b"));
     assert!(!of_b.rotation_is_due(every, TIMES, at(900)));
-    assert_eq!((of_b.rotation_of("process"), of_b.began("01")), (None, false));
+    assert_eq!((of_b.rotation_of("process"), of_b.is_unannounced("01")), (None, false));
     let mut ring = of_b.clone().of_node(Some("a"));
     assert_eq!(ring.rotation_of("process"), Some("01"));
     ring.finish_rotation(&kid("a2"), "01", &[], at(901), TIMES).unwrap();
