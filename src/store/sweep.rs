@@ -68,15 +68,15 @@ fn due(now: UnixTime) -> u32 {
 pub struct SweepPlace {
     after: Option<Key>,
     /// Time of the last pass that started at the beginning.
-    begun: Option<Instant>,
+    started_at: Option<Instant>,
 }
 
 impl SweepPlace {
     /// Returns the entry after which to continue. Returns `None` once an hour, because a node with
     /// a slow clock may have added an earlier entry.
     fn after(&mut self) -> Option<&[u8]> {
-        if self.begun.is_none_or(|begun| begun.elapsed() >= RESTART_INTERVAL) {
-            *self = Self { after: None, begun: Some(Instant::now()) };
+        if self.started_at.is_none_or(|start| start.elapsed() >= RESTART_INTERVAL) {
+            *self = Self { after: None, started_at: Some(Instant::now()) };
         }
         self.after.as_deref()
     }
@@ -441,7 +441,7 @@ mod tests {
         // Only a pass that starts at the beginning finds an entry before the position.
         store.revoke_token("late", at(60)).await.unwrap();
         assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 0);
-        place.begun = Instant::now().checked_sub(RESTART_INTERVAL);
+        place.started_at = Instant::now().checked_sub(RESTART_INTERVAL);
         assert_eq!(store.sweep_on(&mut place, &Fence::default(), now, 100).await.unwrap().removed, 1);
     }
 }

@@ -142,8 +142,8 @@ impl Issuer {
             return None;
         }
         let claims: AccessTokenClaims = token.claims()?;
-        let begun = claims.nbf.is_none_or(|begins| begins <= now);
-        (claims.iss == self.name && begun && now < claims.exp).then_some(claims)
+        let is_after_nbf = claims.nbf.is_none_or(|begins| begins <= now);
+        (claims.iss == self.name && is_after_nbf && now < claims.exp).then_some(claims)
     }
 
     /// Returns whether a text looks like an access token of this issuer, valid or not.

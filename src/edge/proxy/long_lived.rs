@@ -299,7 +299,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
         let snapshot = snapshots.current();
         let epoch = snapshot.front.epoch();
         let has_changed = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
-        let begun = Instant::now();
+        let start = Instant::now();
         for (id, admitted) in long_lived.due(has_changed) {
             if admitted.has_lost_upstream(&snapshot) {
                 long_lived.abort(id);
@@ -318,7 +318,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
             }
         }
         (known, known_epoch) = (snapshot, epoch);
-        pause = begun.elapsed().clamp(TICK, MAX_PAUSE);
+        pause = start.elapsed().clamp(TICK, MAX_PAUSE);
     }
 }
 

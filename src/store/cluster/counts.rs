@@ -79,12 +79,12 @@ impl Store {
             Err(StoreError::Broken(_)) => PublishedCounts::default(),
             Err(error) => return Err(error),
         };
-        next.interactions.counted(self.count_interactions().await?);
-        next.forms.counted(self.count(Table::Form).await?);
-        next.pending_registrations.counted(self.count(Table::PendingRegistration).await?);
-        next.outbox.counted(self.count(Table::Outbox).await?);
+        next.interactions.replace_count(self.count_interactions().await?);
+        next.forms.replace_count(self.count(Table::Form).await?);
+        next.pending_registrations.replace_count(self.count(Table::PendingRegistration).await?);
+        next.outbox.replace_count(self.count(Table::Outbox).await?);
         if with_clients {
-            next.registrations.counted(self.count_registrations().await?);
+            next.registrations.replace_count(self.count_registrations().await?);
         }
         // No expectation is needed, because only the lease holder writes this record.
         let changes = Changes { put: vec![(key, record::encode(&next)?)], ..Changes::default() };
@@ -94,7 +94,7 @@ impl Store {
     /// Applies the last published totals, and adds the records that this process has begun to
     /// create since.
     pub async fn follow_counts(&self) -> Result<(), StoreError> {
-        let ended = self.tallies().map(BoundedCount::ended);
+        let ended = self.tallies().map(BoundedCount::ended_writes);
         let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
         for ((tally, published), ended) in self.tallies().into_iter().zip(published.value.all()).zip(ended) {
             tally.follow(published, ended);
@@ -113,7 +113,7 @@ pub(crate) struct Published {
 
 impl Published {
     /// Replaces the total with a new count.
-    pub(crate) fn counted(&mut self, count: usize) {
+    pub(crate) fn replace_count(&mut self, count: usize) {
         *self = Self { number: self.number + 1, count };
     }
 }
@@ -121,10 +121,10 @@ impl Published {
 #[derive(Debug, Default)]
 pub(crate) struct BoundedCount {
     /// Total, as compared with the limit.
-    known: AtomicUsize,
-    /// Number of records that this process has begun to write since its start, and the number of
+    total: AtomicUsize,
+    /// Number of records that this process has started to write since its start, and the number of
     /// those writes that have ended, successfully or not.
-    begun: AtomicUsize,
+    started: AtomicUsize,
     ended: AtomicUsize,
     followed: Mutex<Followed>,
 }
@@ -152,8 +152,8 @@ pub(crate) struct Reservation<'t> {
 
 impl Reservation<'_> {
     /// Subtracts the records from the total, because they were not written.
-    pub(crate) fn give_back(self) {
-        self.tally.less(self.places);
+    pub(crate) fn cancel(self) {
+        self.tally.subtract(self.places);
     }
 }
 
@@ -164,34 +164,34 @@ impl Drop for Reservation<'_> {
 }
 
 impl BoundedCount {
-    pub(crate) fn known(&self) -> usize {
-        self.known.load(Ordering::Acquire)
+    pub(crate) fn total(&self) -> usize {
+        self.total.load(Ordering::Acquire)
     }
 
-    pub(crate) fn begin(&self, places: usize) -> Reservation<'_> {
-        self.begun.fetch_add(places, Ordering::AcqRel);
-        let before = self.known.fetch_add(places, Ordering::AcqRel);
+    pub(crate) fn reserve(&self, places: usize) -> Reservation<'_> {
+        self.started.fetch_add(places, Ordering::AcqRel);
+        let before = self.total.fetch_add(places, Ordering::AcqRel);
         Reservation { tally: self, places, before }
     }
 
     /// Subtracts a removed record from the total.
-    pub(crate) fn gone(&self) {
-        self.less(1);
+    pub(crate) fn subtract_one(&self) {
+        self.subtract(1);
     }
 
-    fn less(&self, by: usize) {
+    fn subtract(&self, by: usize) {
         // Saturate: a published total may not include a record that was just being created.
-        let _ = self.known.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| Some(known.saturating_sub(by)));
+        let _ = self.total.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| Some(known.saturating_sub(by)));
     }
 
     /// Sets the total to a new count. For a process that is the only one on the store.
     pub(crate) fn set(&self, count: usize) {
-        self.known.store(count, Ordering::Release);
+        self.total.store(count, Ordering::Release);
     }
 
     /// Returns how many writes of this process have ended. Call it before reading the published
     /// total.
-    pub(crate) fn ended(&self) -> usize {
+    pub(crate) fn ended_writes(&self) -> usize {
         self.ended.load(Ordering::Acquire)
     }
 
@@ -211,14 +211,14 @@ impl BoundedCount {
         if published.number != followed.number {
             let is_next = published.number == followed.number + 1;
             let counted = if is_next { followed.ended_before } else { followed.ended_at_last };
-            let known = self.known.load(Ordering::Acquire);
-            let own = self.begun.load(Ordering::Acquire).saturating_sub(counted);
+            let known = self.total.load(Ordering::Acquire);
+            let own = self.started.load(Ordering::Acquire).saturating_sub(counted);
             let right = published.count.saturating_add(own);
             // Change it by the difference, so that concurrent additions are not lost.
             if right >= known {
-                self.known.fetch_add(right - known, Ordering::AcqRel);
+                self.total.fetch_add(right - known, Ordering::AcqRel);
             } else {
-                self.less(known - right);
+                self.subtract(known - right);
             }
             followed.number = published.number;
             followed.ended_before = followed.ended_at_last;
@@ -319,67 +319,67 @@ mod tests {
     }
 
     fn look(tally: &BoundedCount, number: u64, count: usize) {
-        tally.follow(Published { number, count }, tally.ended());
+        tally.follow(Published { number, count }, tally.ended_writes());
     }
 
     #[test]
     fn places_are_reserved_before_writing_and_returned_on_failure() {
         let tally = BoundedCount::default();
         tally.set(3);
-        let begun = tally.begin(2);
-        assert_eq!((begun.before, tally.known()), (3, 5));
-        begun.give_back();
-        drop(tally.begin(1));
-        assert_eq!(tally.known(), 4);
+        let reservation = tally.reserve(2);
+        assert_eq!((reservation.before, tally.total()), (3, 5));
+        reservation.cancel();
+        drop(tally.reserve(1));
+        assert_eq!(tally.total(), 4);
         for _ in 0..9 {
-            tally.gone();
+            tally.subtract_one();
         }
-        assert_eq!(tally.known(), 0);
+        assert_eq!(tally.total(), 0);
     }
 
     #[test]
     fn records_added_during_a_count_are_included() {
         let tally = BoundedCount::default();
         look(&tally, 7, 100);
-        assert_eq!(tally.known(), 100);
-        drop(tally.begin(5));
+        assert_eq!(tally.total(), 100);
+        drop(tally.reserve(5));
         look(&tally, 7, 100);
-        assert_eq!(tally.known(), 105);
+        assert_eq!(tally.total(), 105);
         // The eighth count may have begun before the five records were written, because the seventh
         // total was read late.
         look(&tally, 8, 110);
-        assert_eq!(tally.known(), 115);
+        assert_eq!(tally.total(), 115);
         // The ninth count began after the seventh total was read, so it includes the five records.
         look(&tally, 9, 110);
-        assert_eq!(tally.known(), 110);
+        assert_eq!(tally.total(), 110);
     }
 
     #[test]
     fn concurrent_writes_are_not_lost_from_a_count() {
         let tally = BoundedCount::default();
         look(&tally, 1, 0);
-        let writing = tally.begin(1);
+        let writing = tally.reserve(1);
         for number in 2..9 {
             look(&tally, number, 0);
-            assert_eq!(tally.known(), 1, "{number}");
+            assert_eq!(tally.total(), 1, "{number}");
         }
         drop(writing);
         look(&tally, 9, 0);
-        assert_eq!(tally.known(), 1);
+        assert_eq!(tally.total(), 1);
         look(&tally, 10, 1);
         look(&tally, 11, 1);
-        assert_eq!(tally.known(), 1);
+        assert_eq!(tally.total(), 1);
     }
 
     #[test]
     fn missed_counts_cause_no_error() {
         let tally = BoundedCount::default();
         look(&tally, 1, 0);
-        drop(tally.begin(4));
+        drop(tally.reserve(4));
         // Two totals were published since the last read. The second count began after that read.
         look(&tally, 3, 0);
-        assert_eq!(tally.known(), 4);
+        assert_eq!(tally.total(), 4);
         look(&tally, 5, 4);
-        assert_eq!(tally.known(), 4);
+        assert_eq!(tally.total(), 4);
     }
 }

@@ -90,7 +90,7 @@ impl Store {
 
     /// Returns the number of stored forms.
     pub fn kept_forms(&self) -> usize {
-        self.forms.known()
+        self.forms.total()
     }
 
     /// Stores a form for the browser with this id.
@@ -116,11 +116,11 @@ impl Store {
         let key = table::form(browser, id);
         let sealed = sealing.sealer.seal(&key, nonce, &plain(form)?)?;
         // Increment before writing. Otherwise concurrent requests could all pass the limit.
-        let begun = self.forms.begin(1);
-        if begun.before >= sealing.most_forms
+        let reservation = self.forms.reserve(1);
+        if reservation.before >= sealing.most_forms
             && let Err(error) = self.drop_an_old_form(sealing.most_forms, usize::from(nonce[0])).await
         {
-            begun.give_back();
+            reservation.cancel();
             return Err(error);
         }
         let written = async {
@@ -130,7 +130,7 @@ impl Store {
         };
         let written = written.await;
         if written.is_err() {
-            begun.give_back();
+            reservation.cancel();
         }
         written.map(|()| true)
     }
@@ -220,7 +220,7 @@ impl Store {
     }
 
     pub(crate) fn form_gone(&self) {
-        self.forms.gone();
+        self.forms.subtract_one();
     }
 }
 

@@ -132,11 +132,11 @@ impl Store {
         now: UnixTime,
     ) -> Result<(), StoreError> {
         let choice = key.last().copied().unwrap_or_default();
-        let begun = self.interactions.begin(1);
-        if begun.before >= self.most_interactions
+        let reservation = self.interactions.reserve(1);
+        if reservation.before >= self.most_interactions
             && let Err(error) = self.make_room(choice, now).await
         {
-            begun.give_back();
+            reservation.cancel();
             return Err(error);
         }
         let written = async {
@@ -147,7 +147,7 @@ impl Store {
         };
         let written = written.await;
         if written.is_err() {
-            begun.give_back();
+            reservation.cancel();
         }
         written
     }
@@ -317,7 +317,7 @@ impl Store {
     }
 
     pub(crate) fn interaction_gone(&self) {
-        self.interactions.gone();
+        self.interactions.subtract_one();
     }
 
     /// Counts interactions and started sign-ins, which share one total.
@@ -327,7 +327,7 @@ impl Store {
 
     /// Returns the number of pending requests.
     pub fn open_interactions(&self) -> usize {
-        self.interactions.known()
+        self.interactions.total()
     }
 }
 

@@ -86,7 +86,7 @@ impl Store {
 
     /// Returns the used and free capacity of the outbox.
     pub fn outbox_room(&self) -> OutboxRoom {
-        let waiting = self.outbox.known();
+        let waiting = self.outbox.total();
         OutboxRoom { waiting, free: MAX_WAITING.saturating_sub(waiting) }
     }
 
@@ -115,10 +115,10 @@ impl Store {
         changes: Changes,
         mails: &[WaitingMail],
     ) -> Result<Committed, StoreError> {
-        let begun = self.outbox.begin(mails.len());
+        let reservation = self.outbox.reserve(mails.len());
         let committed = self.commit(changes).await;
         if !matches!(committed, Ok(Committed::Yes)) {
-            begun.give_back();
+            reservation.cancel();
         }
         committed
     }
@@ -392,7 +392,7 @@ impl Store {
     }
 
     pub(crate) fn mail_gone(&self) {
-        self.outbox.gone();
+        self.outbox.subtract_one();
     }
 }
 

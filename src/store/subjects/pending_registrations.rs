@@ -23,7 +23,7 @@ const MAX_PENDING: usize = 10_000;
 impl Store {
     /// Returns whether another registration can begin.
     pub fn has_room_for_registration(&self) -> bool {
-        self.pending_registrations.known() < MAX_PENDING && self.has_room_for_mail(1)
+        self.pending_registrations.total() < MAX_PENDING && self.has_room_for_mail(1)
     }
 
     /// Stores a registration, in one commit with the e-mail that contains its code.
@@ -39,9 +39,9 @@ impl Store {
             return Ok(false);
         }
         // Increment before writing. Otherwise concurrent requests could all pass the limit.
-        let begun = self.pending_registrations.begin(1);
-        if begun.before >= MAX_PENDING {
-            begun.give_back();
+        let reservation = self.pending_registrations.reserve(1);
+        if reservation.before >= MAX_PENDING {
+            reservation.cancel();
             return Ok(false);
         }
         let written = async {
@@ -52,11 +52,11 @@ impl Store {
         match written.await {
             Ok(Committed::Yes) => Ok(true),
             Ok(Committed::Conflict) => {
-                begun.give_back();
+                reservation.cancel();
                 Err(StoreError::Contended)
             }
             Err(error) => {
-                begun.give_back();
+                reservation.cancel();
                 Err(error)
             }
         }
@@ -147,7 +147,7 @@ impl Store {
     }
 
     pub(crate) fn pending_registration_gone(&self) {
-        self.pending_registrations.gone();
+        self.pending_registrations.subtract_one();
     }
 }
 

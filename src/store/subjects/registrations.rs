@@ -54,14 +54,14 @@ impl Store {
         most: usize,
     ) -> Result<Registered, StoreError> {
         // Increment before writing. Otherwise concurrent requests could all pass the limit.
-        let begun = self.registrations.begin(1);
-        if begun.before >= most {
-            begun.give_back();
+        let reservation = self.registrations.reserve(1);
+        if reservation.before >= most {
+            reservation.cancel();
             return Ok(Registered::Full);
         }
         let outcome = self.add_registration(client, initial_token).await;
         if !matches!(outcome, Ok(AddOutcome::Added)) {
-            begun.give_back();
+            reservation.cancel();
         }
         Ok(match outcome? {
             AddOutcome::Added => Registered::Added,
@@ -146,12 +146,12 @@ impl Store {
 
     /// Returns the number of self-registered clients.
     pub fn self_registered_clients(&self) -> usize {
-        self.registrations.known()
+        self.registrations.total()
     }
 
     pub(crate) fn registration_gone(&self, client: &Client) {
         if client.registration.is_some() {
-            self.registrations.gone();
+            self.registrations.subtract_one();
         }
     }
 }

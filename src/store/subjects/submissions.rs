@@ -68,8 +68,8 @@ impl Store {
     pub async fn begin_submission(&self, id: &SecretHash, now: UnixTime) -> Result<SubmissionState, StoreError> {
         let key = table::submission(id);
         let expires_at = now.plus(SUBMISSION_LIFE);
-        let begun = SubmissionRecord { expires_at, page: None, secret: None, was_shown: false };
-        let mut changes = record::create(key.clone(), &begun)?;
+        let submission = SubmissionRecord { expires_at, page: None, secret: None, was_shown: false };
+        let mut changes = record::create(key.clone(), &submission)?;
         changes.put.push((table::expiry(expires_at, &key), Vec::new()));
         if self.commit(changes).await? == Committed::Yes {
             return Ok(SubmissionState::First);
