@@ -361,7 +361,7 @@ pub struct Route {
     /// permitted.
     pub groups: Vec<String>,
     /// Permitted users. If empty, every user is permitted.
-    pub users: Vec<RulePerson>,
+    pub users: Vec<RuleUser>,
     /// Permitted authentication context classes of the sign-in. If empty, every sign-in is
     /// permitted.
     ///
@@ -425,7 +425,7 @@ pub enum Caching {
 impl Route {
     /// Returns whether `users` and `groups` admit the user.
     fn admits(&self, user: &User) -> bool {
-        (self.users.is_empty() || self.users.iter().any(|person| person.is(user)))
+        (self.users.is_empty() || self.users.iter().any(|listed| listed.is(user)))
             && (self.groups.is_empty() || self.groups.iter().any(|group| user.groups.contains(group)))
     }
 
@@ -495,7 +495,7 @@ impl Route {
 
 /// User in the conditions of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RulePerson {
+pub enum RuleUser {
     /// Local user with this `sub`.
     Sub(Subject),
     /// User with this verified e-mail address.
@@ -504,7 +504,7 @@ pub enum RulePerson {
     Foreign(String),
 }
 
-impl RulePerson {
+impl RuleUser {
     /// Parses a `sub` or an e-mail address.
     pub fn parse(text: &str) -> Option<Self> {
         Subject::parse(text).map(Self::Sub).or_else(|| Email::parse(text).map(Self::Email))

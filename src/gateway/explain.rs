@@ -346,7 +346,7 @@ fn in_words(rule: &Rule) -> String {
     add("audience", rule.audience.as_slice());
     add("scopes", &rule.scopes);
     add("groups", &rule.groups);
-    add("users", &rule.users.iter().map(config::RulePerson::text).collect::<Vec<_>>());
+    add("users", &rule.users.iter().map(config::RuleUser::text).collect::<Vec<_>>());
     add("acr", &rule.acr);
     add("max_age_seconds", &rule.max_age.map(|most| most.as_secs().to_string()).into_iter().collect::<Vec<_>>());
     words

@@ -62,12 +62,12 @@ impl<'a> CanonicalPath<'a> {
     /// # Errors
     /// The reason why the path is ambiguous.
     pub(super) fn parse_with(raw: &'a str, data: Characters) -> Result<Self, Ambiguous> {
-        let stands = |byte: u8| !is_separator(byte) || (byte == b';' && data.semicolon);
+        let is_allowed = |byte: u8| !is_separator(byte) || (byte == b';' && data.semicolon);
         let raw = raw.as_bytes();
         if raw.first() != Some(&b'/') {
             return Err(Ambiguous::NotAbsolute);
         }
-        if !raw.iter().all(|byte| byte.is_ascii_graphic() && stands(*byte) && !matches!(byte, b'?' | b'#')) {
+        if !raw.iter().all(|byte| byte.is_ascii_graphic() && is_allowed(*byte) && !matches!(byte, b'?' | b'#')) {
             return Err(Ambiguous::Character);
         }
         let with_placeholders = if raw.contains(&b'%') { Cow::Owned(decode(raw, data)?) } else { Cow::Borrowed(raw) };

@@ -344,7 +344,7 @@ fn judge<'a, 'c>(
             return Err(Refused::Unknown);
         }
     };
-    if !rule.users.is_empty() && !rule.users.iter().any(|person| who.is(person)) {
+    if !rule.users.is_empty() && !rule.users.iter().any(|user| who.is(user)) {
         return Err(Refused::User);
     }
     if !rule.groups.is_empty() && !rule.groups.iter().any(|group| who.groups().contains(group)) {
@@ -647,7 +647,7 @@ mod tests {
     #[test]
     fn users_are_matched_by_sub_or_verified_address() {
         let people = |list: &[&str]| Rule {
-            users: list.iter().map(|text| sealgate_config::RulePerson::parse(text).unwrap()).collect(),
+            users: list.iter().map(|text| sealgate_config::RuleUser::parse(text).unwrap()).collect(),
             ..rule(Access::SignedIn, &[], &[])
         };
         let sub = anna().sub.to_string();
@@ -670,7 +670,7 @@ mod tests {
     #[test]
     fn every_condition_must_hold() {
         let mut both = rule(Access::SignedIn, &[], &["staff"]);
-        both.users = vec![sealgate_config::RulePerson::parse("ben@example.test").unwrap()];
+        both.users = vec![sealgate_config::RuleUser::parse("ben@example.test").unwrap()];
         assert_eq!(decided(&both, &browser()), Err("user".into()));
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sealgate_config::RulePerson;
+use sealgate_config::RuleUser;
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::user::User;
 use sealgate_domain::username::Username;
@@ -63,10 +63,10 @@ impl<'a> Principal<'a> {
     }
 
     /// Returns whether this entry of a rule names the user.
-    pub(super) fn is(self, person: &RulePerson) -> bool {
+    pub(super) fn is(self, user: &RuleUser) -> bool {
         match self {
-            Self::Ours(user) => person.is(user),
-            Self::Foreign(foreign) => person.is_foreign(foreign),
+            Self::Ours(own) => user.is(own),
+            Self::Foreign(foreign) => user.is_foreign(foreign),
         }
     }
 }

@@ -313,7 +313,7 @@ impl Store {
     }
 
     /// Returns the bytes that a commit stores for a record, for later expectations.
-    fn as_kept(&self, key: &[u8], bytes: Value) -> Result<Value, StoreError> {
+    fn to_stored_format(&self, key: &[u8], bytes: Value) -> Result<Value, StoreError> {
         format::record::in_format(key, bytes, self.engine.format().written(format::newest()))
     }
 

@@ -219,7 +219,7 @@ impl Store {
         if apart.is_empty() {
             return Ok(());
         }
-        if !self.stands(fence).await? {
+        if !self.is_fence_valid(fence).await? {
             swept.superseded = true;
             return Ok(());
         }

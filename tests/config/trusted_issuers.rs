@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use sealgate_config::{Config, KeySource, RulePerson};
+use sealgate_config::{Config, KeySource, RuleUser};
 use sealgate_domain::oauth::jwk_set::Algorithm;
 
 use super::{APP, REQUIRED, fault, faults, lines, parse, starts};
@@ -101,8 +101,8 @@ fn an_application_with_a_trusted_issuer_may_use_its_scopes_and_users() {
     let rule = "scopes = [\"reports.read\"]\nusers = [\"corp:auth0|17\", \"anna@example.com\"]";
     let route = &parse(&app(corp, rule)).apps[0].routes[0];
     assert_eq!(route.scopes, ["reports.read"]);
-    assert_eq!(route.users[0], RulePerson::Foreign("corp:auth0|17".into()));
-    assert!(matches!(route.users[1], RulePerson::Email(_)));
+    assert_eq!(route.users[0], RuleUser::Foreign("corp:auth0|17".into()));
+    assert!(matches!(route.users[1], RuleUser::Email(_)));
     let none = faults(&app("", rule));
     starts(&none[0], "app[0].route[0].scopes[0]: \"reports.read\" is not a scope; ");
     starts(&none[1], "app[0].route[0].users[0]: \"corp:auth0|17\" is neither an e-mail address nor a sub; ");

@@ -28,7 +28,7 @@ fn hash(text: &str) -> SecretHash {
 
 fn form() -> Form {
     Form {
-        person: None,
+        user: None,
         app: "wiki".into(),
         target: "/pages/7?draft=1".into(),
         body: format!("title=x&note={TYPED}").into_bytes(),
@@ -174,7 +174,7 @@ async fn the_oldest_forms_are_evicted_when_there_are_too_many() {
 #[tokio::test]
 async fn a_form_that_is_too_large_is_not_kept() {
     let (store, _) = in_memory(10).await;
-    let sized = |bytes| Form { person: None, app: "wiki".into(), target: "/".into(), body: vec![0; bytes] };
+    let sized = |bytes| Form { user: None, app: "wiki".into(), target: "/".into(), body: vec![0; bytes] };
     for (bytes, kept) in [(MAX_FORM_BYTES, true), (MAX_FORM_BYTES + 1, false)] {
         let answer = store.keep_form(&hash("b"), &hash("id"), &sized(bytes), later(), [3; 12]).await.unwrap();
         assert_eq!(answer, kept, "{bytes}");

@@ -18,7 +18,7 @@ use crate::app::split_port;
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{
-    Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RulePerson, Upstream,
+    Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser, Upstream,
 };
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
@@ -326,7 +326,7 @@ fn route(
     let groups = section.texts("groups", "write a list of group names", address::name);
     // Reject an empty list. It would permit every user, although its author probably meant none.
     let users = section.some_texts("users", "write a list of e-mail addresses or subs", |text| {
-        person(text, trusted)
+        rule_user(text, trusted)
             .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of these"))
     });
     let own_acr = acr(&mut section, trusted);
@@ -466,13 +466,13 @@ fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
 }
 
 /// Parses a local user, or a user of one of the application's trusted issuers (`issuer:sub`).
-fn person(text: &str, trusted: &[String]) -> Option<RulePerson> {
+fn rule_user(text: &str, trusted: &[String]) -> Option<RuleUser> {
     match text.split_once(':') {
         Some((issuer, sub)) if trusted.iter().any(|known| known == issuer) => {
             let is_valid = !sub.is_empty() && sub.bytes().all(|byte| byte.is_ascii_graphic());
-            is_valid.then(|| RulePerson::Foreign(text.to_owned()))
+            is_valid.then(|| RuleUser::Foreign(text.to_owned()))
         }
-        _ => RulePerson::parse(text),
+        _ => RuleUser::parse(text),
     }
 }
 

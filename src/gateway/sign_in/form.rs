@@ -131,7 +131,7 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
         taken => taken?,
     };
     let Some(form) = taken.filter(|form| form.app == ctx.app.name) else { return Ok(gone()) };
-    if form.person.is_some_and(|person| person != signed_in.user.sub) {
+    if form.user.is_some_and(|user| user != signed_in.user.sub) {
         return Ok(ctx.problem(StatusCode::FORBIDDEN, Problem::FormOfAnother));
     }
     let Some(replay) = Replay::from_body(&form.body) else { return Ok(gone()) };
@@ -149,14 +149,14 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
 }
 
 /// Returns the form to store. `None` if a browser would not submit exactly the same bytes again.
-fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
+fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], user: Option<Subject>) -> Option<Form> {
     let wanted = ReturnPath::parse(target.as_str())?;
     // A form submits to a URL, so URL parsing must not change the target.
     let base = url::Url::parse("https://application.invalid/").ok()?;
     let read = base.join(wanted.as_str()).ok()?;
     let exact = &read[url::Position::BeforePath..] == wanted.as_str();
     Replay::from_body(body).filter(|_| exact && body.len() <= MAX_FORM_BYTES)?;
-    Some(Form { person, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
+    Some(Form { user, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
 }
 
 /// Owner of a form: the user whose session has ended.

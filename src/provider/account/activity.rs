@@ -89,11 +89,11 @@ impl EventNames {
     /// Returns an event with the current names of its user and client.
     pub(crate) async fn line(&mut self, ctx: &RequestContext<'_>, event: AuditEvent) -> Result<EventLine, StoreError> {
         let subject = match event.subject {
-            Some(subject) => Some(self.person(ctx, subject).await?),
+            Some(subject) => Some(self.user(ctx, subject).await?),
             None => None,
         };
         let administrator = match event.actor {
-            Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.person(ctx, subject).await?),
+            Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.user(ctx, subject).await?),
             Actor::Stranger | Actor::User | Actor::Client | Actor::Operator | Actor::Server | Actor::Configuration => {
                 None
             }
@@ -107,7 +107,7 @@ impl EventNames {
         Ok(EventLine { event, administrator, subject, party })
     }
 
-    async fn person(&mut self, ctx: &RequestContext<'_>, subject: Subject) -> Result<Named, StoreError> {
+    async fn user(&mut self, ctx: &RequestContext<'_>, subject: Subject) -> Result<Named, StoreError> {
         let name = if let Some(known) = self.people.get(&subject) {
             known.clone()
         } else {

@@ -53,7 +53,7 @@ pub(super) async fn keep(
     }
     let id = Secret::from_random(&ctx.random::<32>());
     let kept = Form {
-        person: Some(visitor.user.sub),
+        user: Some(visitor.user.sub),
         app: CONSOLE.to_owned(),
         target: page.to_owned(),
         body: body.into_bytes(),

@@ -164,7 +164,7 @@ async fn refresh(
             }
         };
         caller.prove(ctx).await?;
-        let user = person(ctx, grant.subject).await?;
+        let user = find_user(ctx, grant.subject).await?;
         require_level(ctx, client, &user, &grant.acr).await?;
         // Scopes that the operator has removed from the client are not granted on refresh either.
         let most = grant.scope.intersection(client.scope);
@@ -207,7 +207,7 @@ fn note(ctx: &RequestContext<'_>, kind: AuditKind, grant: &Grant, detail: Option
 
 /// Returns the user of a code if the user, session, consent and client are still valid.
 async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
-    let user = person(ctx, code.sign_in.subject).await?;
+    let user = find_user(ctx, code.sign_in.subject).await?;
     require_session(ctx, code).await?;
     require_consent(ctx, client, code).await?;
     let incarnation = client.incarnation;
@@ -244,7 +244,7 @@ async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, a
 }
 
 /// Returns the user, if enabled.
-async fn person(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Failure> {
+async fn find_user(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Failure> {
     let user = ctx.sealgate.store.user(subject).await?.filter(User::is_enabled);
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
 }

@@ -129,14 +129,14 @@ impl Lease {
         if let Some(bytes) = &stored
             && !is_own
             && !is_free
-            && !self.has_lain_long_enough(bytes, now)
+            && !self.has_expired(bytes, now)
         {
             return Ok(None);
         }
         let (generation, renewal) = known.map_or((0, 0), |known| (known.generation, known.renewal));
         let (generation, renewal) = if is_own { (generation, renewal + 1) } else { (generation + 1, 0) };
         let next = LeaseRecord { holder: Some(self.holder.clone()), generation, renewal };
-        let bytes = store.as_kept(&key, record::encode(&next)?)?;
+        let bytes = store.to_stored_format(&key, record::encode(&next)?)?;
         let expect = stored.map_or_else(|| Expect::Absent(key.clone()), |bytes| Expect::Value(key.clone(), bytes));
         let changes = Changes { expect: vec![expect], put: vec![(key.clone(), bytes.clone())], ..Changes::default() };
         if store.commit(changes).await? == Committed::Conflict {
@@ -153,7 +153,7 @@ impl Lease {
     }
 
     /// Returns whether these bytes have not changed for [`LEASE_LENGTH`], as seen by this process.
-    fn has_lain_long_enough(&mut self, bytes: &Value, now: Instant) -> bool {
+    fn has_expired(&mut self, bytes: &Value, now: Instant) -> bool {
         match &self.seen {
             Some((seen, since)) if seen == bytes => now.saturating_duration_since(*since) >= LEASE_LENGTH,
             _ => {
@@ -184,7 +184,7 @@ fn fence(held: &Loaded<LeaseRecord>) -> Fence {
 
 impl Store {
     /// Returns whether the lease record is unchanged since this fence was created.
-    pub(crate) async fn stands(&self, fence: &Fence) -> Result<bool, StoreError> {
+    pub(crate) async fn is_fence_valid(&self, fence: &Fence) -> Result<bool, StoreError> {
         let Some(Expect::Value(key, bytes)) = &fence.0 else { return Ok(true) };
         Ok(self.engine.get(key).await?.as_ref() == Some(bytes))
     }
@@ -231,7 +231,7 @@ mod tests {
         assert!(other.hold(&there, at(40)).await.unwrap().is_none());
         let lease = other.hold(&there, at(41)).await.unwrap().unwrap();
         assert_eq!(write(&here, &last).await, Committed::Conflict, "a holder that was stopped writes nothing");
-        assert!(!here.stands(&last).await.unwrap() && there.stands(&lease).await.unwrap());
+        assert!(!here.is_fence_valid(&last).await.unwrap() && there.is_fence_valid(&lease).await.unwrap());
         assert_eq!(write(&there, &lease).await, Committed::Yes);
         assert!(one.hold(&here, at(42)).await.unwrap().is_none());
         // Another node can acquire a released lease at once.

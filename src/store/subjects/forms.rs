@@ -36,7 +36,7 @@ const CANDIDATES: usize = 32;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Form {
     /// User who submitted the form, if known. Only this user can fetch it.
-    pub person: Option<Subject>,
+    pub user: Option<Subject>,
     pub app: String,
     /// Path and query of the request, unchanged.
     pub target: String,
@@ -68,7 +68,8 @@ struct FormRecord {
 /// escaping.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    person: Option<Subject>,
+    #[serde(rename = "person")]
+    user: Option<Subject>,
     app: String,
     target: String,
 }
@@ -166,8 +167,8 @@ impl Store {
         let broken = || StoreError::Broken("a saved form cannot be read".to_owned());
         let at = plain.iter().position(|&byte| byte == b'\n').ok_or_else(broken)?;
         let (head, body) = plain.split_at(at);
-        let Head { person, app, target } = serde_json::from_slice(head).map_err(|_| broken())?;
-        Ok(Some(Form { person, app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
+        let Head { user, app, target } = serde_json::from_slice(head).map_err(|_| broken())?;
+        Ok(Some(Form { user, app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
     }
 
     /// Deletes all forms of a browser.
@@ -230,7 +231,7 @@ pub(crate) fn entries(expires_at: UnixTime, key: &Key) -> [Key; 2] {
 }
 
 fn plain(form: &Form) -> Result<Zeroizing<Vec<u8>>, StoreError> {
-    let head = Head { person: form.person, app: form.app.clone(), target: form.target.clone() };
+    let head = Head { user: form.user, app: form.app.clone(), target: form.target.clone() };
     let mut plain = Zeroizing::new(serde_json::to_vec(&head).map_err(|error| StoreError::Broken(error.to_string()))?);
     plain.push(b'\n');
     plain.extend_from_slice(&form.body);

@@ -192,7 +192,7 @@ impl Store {
             changes.expect.push(mail.unchanged());
         }
         let Some((_, bytes)) = changes.put.first_mut() else { return Ok(None) };
-        *bytes = self.as_kept(&key, std::mem::take(bytes))?;
+        *bytes = self.to_stored_format(&key, std::mem::take(bytes))?;
         let bytes = bytes.clone();
         match self.commit(changes).await? {
             Committed::Yes => Ok(Some(record::decode(&key, bytes)?)),
