@@ -66,7 +66,7 @@ pub(crate) async fn keep_and_sign_in(
 ) -> Result<Option<Response>, StoreError> {
     let whose = match credential.user() {
         Some(user) => Some(user.sub),
-        None => match whose(ctx).await? {
+        None => match form_owner(ctx).await? {
             FormOwner::Of(subject) => Some(subject),
             FormOwner::NoUser => None,
             FormOwner::Unknown => return Ok(None),
@@ -168,7 +168,7 @@ enum FormOwner {
     Unknown,
 }
 
-async fn whose(ctx: &AppRequest<'_>) -> Result<FormOwner, StoreError> {
+async fn form_owner(ctx: &AppRequest<'_>) -> Result<FormOwner, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
         // If a page was still open when its user signed out, the form of the page belongs to that
         // user.
