@@ -215,11 +215,11 @@ pub(super) async fn app_passwords(
 
 async fn revoke_app_password(directory: &Directory<'_>, user: &UserRef, id: &str) -> Result<Answer, CommandError> {
     let sub = users::find(directory, user).await?.sub;
-    let Some(gone) = directory.store.revoke_app_password(sub, id).await? else {
+    let Some(revoked) = directory.store.revoke_app_password(sub, id).await? else {
         return Err(CommandError::Absent(format!("{user} has no application password with the ID {id}")));
     };
-    let event = directory.event(AuditKind::AppPasswordRevoked).for_subject(sub).in_app(&gone.app);
-    directory.record(event.with_detail(gone.id())).await;
-    let (id, app, name) = (Some(id.to_owned()), Some(gone.app), Some(gone.name));
+    let event = directory.event(AuditKind::AppPasswordRevoked).for_subject(sub).in_app(&revoked.app);
+    directory.record(event.with_detail(revoked.id())).await;
+    let (id, app, name) = (Some(id.to_owned()), Some(revoked.app), Some(revoked.name));
     Ok(EndedAnswer { sub: Some(sub), id, app, name, revoked: Some(true), ..EndedAnswer::from(()) }.into())
 }

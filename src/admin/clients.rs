@@ -115,8 +115,8 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     }
     let redirect_uris = uris("redirect URI", &new.redirect_uris, &mut faults);
     let post_logout_redirect_uris = uris("post-logout redirect URI", &new.post_logout_redirect_uris, &mut faults);
-    let asked = if new.scopes.is_empty() { Ok(Scope::all()) } else { client_rules::scope(&new.scopes.join(" ")) };
-    let scope = asked.unwrap_or_else(|fault| {
+    let scope = if new.scopes.is_empty() { Ok(Scope::all()) } else { client_rules::scope(&new.scopes.join(" ")) };
+    let scope = scope.unwrap_or_else(|fault| {
         faults.push(fault);
         Scope::EMPTY
     });
@@ -154,8 +154,8 @@ fn absent(id: &ClientId) -> CommandError {
     CommandError::Absent(format!("no client has the ID {id}"))
 }
 
-async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
-    directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(said)).await;
+async fn record_change(directory: &Directory<'_>, id: &ClientId, detail: &str) {
+    directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(detail)).await;
 }
 
 async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {

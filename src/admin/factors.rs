@@ -35,15 +35,15 @@ pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<A
     let until = directory.clock.now().plus(LINK_LIFE);
     let revocation = directory.store.new_revocation(user.sub, EndReason::Administrator, directory.clock.now());
     let change = directory.store.change_factors_with(&revocation, new_handle(directory), |factors| {
-        let gone = removed(factors);
+        let removed_factors = removed(factors);
         factors.reset(FactorReset { link: link.hash, until });
-        gone
+        removed_factors
     });
-    let gone = expect_changed(change.await?)?;
+    let removed_factors = expect_changed(change.await?)?;
     // Access is revoked after the change, so that sessions which began with an old factor in the
     // meantime end too.
     let ended = directory.store.carry_out(&revocation).await?;
-    for factor in &gone {
+    for factor in &removed_factors {
         directory.record(directory.event(AuditKind::FactorRemoved).for_subject(user.sub).with_detail(factor)).await;
     }
     directory
@@ -51,7 +51,7 @@ pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<A
         .await;
     let address = Secret::new(format!("{}{LINK_PATH}?token={}", directory.issuer, token.expose()));
     Ok(UserAnswer {
-        factors_removed: Some(gone.len()),
+        factors_removed: Some(removed_factors.len()),
         sessions_ended: Some(ended.sessions),
         grants_ended: Some(ended.grants),
         enrolment_link: Some(ShownSecret(address)),

@@ -100,12 +100,12 @@ fn make_room(path: &Path) -> Result<(), BindError> {
 ///
 /// Connecting blocks while a listener's queue is full, so a timeout means that one listens.
 fn is_live(path: &Path) -> Result<bool, BindError> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let owned = path.to_owned();
     // The receiver may have timed out.
     let asking = thread::Builder::new().spawn(move || drop(tell.send(StdStream::connect(owned))));
     asking.map_err(|error| BindError::NoThread { path: path.to_owned(), error })?;
-    match told.recv_timeout(CONNECT_TIMEOUT) {
+    match receiver.recv_timeout(CONNECT_TIMEOUT) {
         Ok(Ok(_)) | Err(_) => Ok(true),
         Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Ok(false),
         Ok(Err(error)) => Err(BindError::Kernel { path: path.to_owned(), error }),

@@ -252,11 +252,11 @@ impl Ordering {
         {
             return *window;
         }
-        let asked = match self.account().await {
+        let suggestion = match self.account().await {
             Ok(account) => self.authority.renewal_window(&account, host).await,
             Err(fault) => Err(fault),
         };
-        let (window, pause) = match asked {
+        let (window, pause) = match suggestion {
             Ok(window) => (Some(window), window.again_after),
             Err(fault) => {
                 tracing::debug!(host, %fault, "the certificate authority suggests no time for the renewal");

@@ -52,7 +52,7 @@ async fn queue(
     });
     // The user must not see the origin of an administrator's request.
     let origin = origin.filter(|_| notice_context.notice != Notice::AdministratorActed);
-    let told = store
+    let is_queued = store
         .add_notice((subject, notice_context.notice), now, |id, due_at, count| {
             let id = id.unwrap_or_else(|| MailId::from_bytes(random(entropy)));
             let mail = Mail::Notice { notice: notice_context.notice, count };
@@ -62,7 +62,7 @@ async fn queue(
             Ok(WaitingMail { due_at, ..mail })
         })
         .await?;
-    if !told {
+    if !is_queued {
         sealgate.mail_dropped(MailKind::Notice);
     }
     Ok(())

@@ -174,8 +174,9 @@ fn request(trust: &str, access: &StoreAccess, output: &Output) -> Result<(), Com
         endorsement: Endorsement { by: key.clone(), signature: String::new() },
         signature: String::new(),
     };
-    let asked = request.statement(&holder.issuer).ok_or_else(no_key)?;
-    let signatures = signer::sign_apart(&config.hsm, &key, &[about_trusted, asked]).map_err(CommandFailure::line)?;
+    let statement = request.statement(&holder.issuer).ok_or_else(no_key)?;
+    let signatures =
+        signer::sign_apart(&config.hsm, &key, &[about_trusted, statement]).map_err(CommandFailure::line)?;
     if let [endorsement, own] = &signatures[..] {
         (request.endorsement.signature, request.signature) = (base64url(endorsement), base64url(own));
     }

@@ -279,11 +279,11 @@ impl Upstreams {
             if timeout(pause, stop.wait_for(|stop| *stop)).await.is_ok() {
                 return;
             }
-            let (tell, told) = oneshot::channel();
+            let (sender, receiver) = oneshot::channel();
             // Sending fails only after a stop, when the receiver no longer exists.
-            self.resolver.begin(host, *port, move |answer| drop(tell.send(answer)));
+            self.resolver.begin(host, *port, move |answer| drop(sender.send(answer)));
             let answer = tokio::select! {
-                answer = told => answer,
+                answer = receiver => answer,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             self.apply_lookup(index, answer.unwrap_or_else(|_| Err("cannot start a thread".to_owned())));

@@ -57,8 +57,8 @@ fn refuse(ctx: &AppRequest<'_>, refusal: &LoginRefusal) -> GateReply {
     let problem = match refusal {
         LoginRefusal::Store(error) => return ctx.failed(error),
         LoginRefusal::Failed | LoginRefusal::Late => {
-            let told = Refusal::new(ErrorCode::TemporarilyUnavailable, "The sign-in to the application failed.");
-            let answer = ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &told, Problem::Upstream);
+            let refusal = Refusal::new(ErrorCode::TemporarilyUnavailable, "The sign-in to the application failed.");
+            let answer = ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &refusal, Problem::Upstream);
             return GateReply::new(refusal.as_str(), answer.with(RETRY_AFTER, RETRY_SECONDS));
         }
         LoginRefusal::NoCredential => AppLoginProblem::Missing,
@@ -66,10 +66,10 @@ fn refuse(ctx: &AppRequest<'_>, refusal: &LoginRefusal) -> GateReply {
         LoginRefusal::WrongPassword => AppLoginProblem::ServiceAccount,
     };
     if !navigation::reads_pages(ctx.head) {
-        let told = "The application needs the user's sign-in data. Open the application in a browser.";
+        let description = "The application needs the user's sign-in data. Open the application in a browser.";
         return GateReply::new(
             refusal.as_str(),
-            error(StatusCode::FORBIDDEN, &Refusal::new(ErrorCode::AccessDenied, told)),
+            error(StatusCode::FORBIDDEN, &Refusal::new(ErrorCode::AccessDenied, description)),
         );
     }
     let app = [("app", ctx.app.name.as_str())];

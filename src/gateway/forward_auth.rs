@@ -131,8 +131,8 @@ impl Gateway {
         }
         match self.admit_with(sealgate, &asked, Body::Away).await {
             GateOutcome::Forward(permit) => {
-                let told = self.gates.get(app).map(|gate| gate.app.identity.as_ref());
-                permitted(&asked.headers, &permit.rewrite(&asked), told, keeps_names)
+                let identity = self.gates.get(app).map(|gate| gate.app.identity.as_ref());
+                permitted(&asked.headers, &permit.rewrite(&asked), identity, keeps_names)
             }
             GateOutcome::Respond(reply) => refused(reply.response, relays_redirects),
             // Unreachable: the gateway has no access to the body.
@@ -235,11 +235,16 @@ fn mark_as_program(headers: &mut HeaderMap) {
 ///
 /// A header without a value is sent empty. So a proxy that copies the header overwrites the
 /// client's header.
-fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeaders>, keeps_names: bool) -> Response {
+fn permitted(
+    headers: &HeaderMap,
+    rewrite: &Rewrite,
+    identity: Option<&IdentityHeaders>,
+    keeps_names: bool,
+) -> Response {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
     let mut answer = Response::empty(StatusCode::OK);
-    let named = told.into_iter().flat_map(|identity| &identity.headers).map(|(name, _)| name);
+    let named = identity.into_iter().flat_map(|identity| &identity.headers).map(|(name, _)| name);
     for name in named.clone().cloned().chain([ASSERTION]) {
         let value = set(&name).unwrap_or_else(empty);
         answer = answer.and(name, value);
@@ -254,7 +259,7 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeade
     }
     // The password header is returned empty, so that a proxy that copies it removes the password
     // from the application's request.
-    if let Some(name) = told.and_then(|identity| identity.app_password_header.clone()) {
+    if let Some(name) = identity.and_then(|identity| identity.app_password_header.clone()) {
         answer = answer.and(name, empty());
     }
     for (name, cleaned) in CLEANED_HEADERS {

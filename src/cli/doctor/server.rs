@@ -81,8 +81,8 @@ fn command(config: &Config, command: &Command) -> Result<Answer, AskError> {
     let failed = |error: std::io::Error| AskError::Failed(format!("cannot start a runtime: {error}"));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let answer = async {
-        let asked = admin::ask(&config.admin.socket, config.owned_place(), command);
-        timeout(ANSWER_TIMEOUT, asked).await
+        let answer = admin::ask(&config.admin.socket, config.owned_place(), command);
+        timeout(ANSWER_TIMEOUT, answer).await
     };
     runtime.block_on(answer).unwrap_or_else(|_| {
         Err(AskError::Failed(format!(

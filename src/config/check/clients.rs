@@ -50,9 +50,9 @@ fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>
     let types = [("public", ClientType::Public), ("confidential", ClientType::Confidential)];
     let client_type = section.required_choice("type", &types);
     let methods = [AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost, AuthMethod::None];
-    let asked = section.choice("auth_method", &methods.map(|method| (method.as_str(), method)));
+    let method = section.choice("auth_method", &methods.map(|method| (method.as_str(), method)));
     let auth_method = client_type.and_then(|client_type| {
-        client_rules::auth_method(client_type, asked).map_err(|problem| section.fault("auth_method", &problem)).ok()
+        client_rules::auth_method(client_type, method).map_err(|problem| section.fault("auth_method", &problem)).ok()
     });
     let secrets = secrets(&mut section, files, client_type);
     let kind = "redirect URI";

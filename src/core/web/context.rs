@@ -233,8 +233,8 @@ impl<'a> RequestContext<'a> {
     /// - the operator's default.
     pub fn language(&self) -> Language {
         let accepted = self.head.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
-        let asked = self.ui_locales.get().map(String::as_str);
-        let chosen = || self.sealgate.pages.language(asked, self.cookie(self.cookies.language), accepted);
+        let requested = self.ui_locales.get().map(String::as_str);
+        let chosen = || self.sealgate.pages.language(requested, self.cookie(self.cookies.language), accepted);
         self.switched.unwrap_or_else(chosen)
     }
 

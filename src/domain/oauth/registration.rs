@@ -204,13 +204,13 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
 }
 
 fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> {
-    let Some(asked) = strings(members, "grant_types")? else {
+    let Some(requested) = strings(members, "grant_types")? else {
         // RFC 7591 §2 defines the default. Without the grant type `refresh_token`, the scope
         // `offline_access` has no effect.
         return Ok(vec![GrantType::AuthorizationCode]);
     };
     let supported = [GrantType::AuthorizationCode, GrantType::RefreshToken];
-    let types: Vec<_> = supported.into_iter().filter(|grant| asked.contains(&grant.as_str())).collect();
+    let types: Vec<_> = supported.into_iter().filter(|grant| requested.contains(&grant.as_str())).collect();
     if !types.contains(&GrantType::AuthorizationCode) {
         return Err(invalid("The grant_types must contain authorization_code and may contain refresh_token."));
     }

@@ -100,7 +100,7 @@ impl CreationOptions {
         timeout: Duration,
     ) -> Self {
         let resident = kind == CredentialKind::Passkey;
-        let asked = if resident { "required" } else { "discouraged" };
+        let requirement = if resident { "required" } else { "discouraged" };
         Self {
             rp: RelyingPartyEntity { id: relying_party.id().to_owned(), name: name.to_owned() },
             user,
@@ -111,9 +111,9 @@ impl CreationOptions {
             timeout: milliseconds(timeout),
             exclude_credentials: existing.iter().map(CredentialDescriptor::from_record).collect(),
             authenticator_selection: AuthenticatorSelection {
-                resident_key: asked,
+                resident_key: requirement,
                 require_resident_key: resident,
-                user_verification: asked,
+                user_verification: requirement,
             },
             hints: if resident { Vec::new() } else { vec!["security-key"] },
             attestation: "none",

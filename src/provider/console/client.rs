@@ -212,8 +212,8 @@ pub(super) fn page_of(client: &ClientId) -> String {
     format!("/console/clients/{client}")
 }
 
-fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &ClientNotes<'_>) -> Response {
-    page(ctx, console_user, client, &form::from_client(client, &own_redirect_uri(ctx)), said)
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, notes: &ClientNotes<'_>) -> Response {
+    page(ctx, console_user, client, &form::from_client(client, &own_redirect_uri(ctx)), notes)
 }
 
 fn page(
@@ -221,11 +221,11 @@ fn page(
     console_user: &ConsoleUser,
     client: &Client,
     form: &ClientForm,
-    said: &ClientNotes<'_>,
+    notes: &ClientNotes<'_>,
 ) -> Response {
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
-        inside: submission::with_hint(console_user.inside(ctx), said.shown),
+        inside: submission::with_hint(console_user.inside(ctx), notes.shown),
         csrf: &console_user.csrf(ctx),
         client,
         form,
@@ -234,9 +234,9 @@ fn page(
         level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),
         secrets: &client.working_secrets(ctx.now).collect::<Vec<_>>(),
-        secret: said.shown.and_then(ShownResult::secret).map(Secret::expose),
+        secret: notes.shown.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),
-        refused: said.refused,
+        refused: notes.refused,
     };
     Response::page(StatusCode::OK, html(&page), None)
 }

@@ -358,12 +358,12 @@ async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
-    said: &UserNotes<'_>,
+    notes: &UserNotes<'_>,
 ) -> Result<Response, Failure> {
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let factors = factors.as_ref();
     let links = ctx.sealgate.store.account_links(user.sub).await?;
-    let made = said.shown.and_then(ShownResult::secret).map(Secret::expose);
+    let made = notes.shown.and_then(ShownResult::secret).map(Secret::expose);
     // The secret is a new password or an enrolment link. Only a link contains `://`.
     let is_link = |secret: &&str| secret.contains("://");
     let own_session = is_own(console_user, user).then_some(console_user.visitor.session.value.id);
@@ -371,16 +371,16 @@ async fn show(
     let apps = if is_own(console_user, user) { Vec::new() } else { apps_with_login(ctx) };
     let app_logins = UserAppLogins {
         apps: &apps,
-        app: said.app_login.app,
-        username: said.app_login.username,
-        fault: said.app_login.fault,
+        app: notes.app_login.app,
+        username: notes.app_login.username,
+        fault: notes.app_login.fault,
     };
     let page = UserPage {
-        inside: submission::with_hint(console_user.inside(ctx), said.shown),
+        inside: submission::with_hint(console_user.inside(ctx), notes.shown),
         csrf: &console_user.csrf(ctx),
         user,
         own: is_own(console_user, user),
-        typed: said.typed.map(|typed| TypedUser {
+        typed: notes.typed.map(|typed| TypedUser {
             username: &typed.username,
             groups: &typed.groups,
             roles: &typed.roles,
@@ -398,7 +398,7 @@ async fn show(
         app_logins: Some(app_logins).filter(|logins| !logins.apps.is_empty()),
         password: made.filter(|secret| !is_link(secret)),
         link: made.filter(|secret| is_link(secret)),
-        faults: said.faults,
+        faults: notes.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

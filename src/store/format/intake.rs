@@ -264,7 +264,7 @@ impl Read {
     fn typed<T: Serialize + DeserializeOwned>(&self) -> Result<T, &'static str> {
         let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it does not fit the table")?;
         let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be encoded")?;
-        if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
+        if is_contained(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
     }
 
     /// Returns the entry of a record, if `own` is its key in the file. `own` is derived from the
@@ -303,15 +303,18 @@ fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
 }
 
 /// Returns whether decoding and encoding has kept all content. Null members may be missing.
-fn is_kept(given: &Json, kept: &Json) -> bool {
-    match (given, kept) {
-        (Json::Object(given), Json::Object(kept)) => given.iter().all(|(name, value)| match kept.get(name) {
-            Some(kept) => is_kept(value, kept),
-            None => value.is_null(),
-        }),
-        (Json::Array(given), Json::Array(kept)) => {
-            given.len() == kept.len() && given.iter().zip(kept).all(|(given, kept)| is_kept(given, kept))
+fn is_contained(original: &Json, encoded: &Json) -> bool {
+    match (original, encoded) {
+        (Json::Object(original), Json::Object(encoded)) => {
+            original.iter().all(|(name, value)| match encoded.get(name) {
+                Some(encoded) => is_contained(value, encoded),
+                None => value.is_null(),
+            })
         }
-        (given, kept) => given == kept,
+        (Json::Array(original), Json::Array(encoded)) => {
+            original.len() == encoded.len()
+                && original.iter().zip(encoded).all(|(original, encoded)| is_contained(original, encoded))
+        }
+        (original, encoded) => original == encoded,
     }
 }

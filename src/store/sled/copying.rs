@@ -163,11 +163,11 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
         thread::sleep(Duration::from_millis(20));
     }
     let output = process.wait_with_output().map_err(fault)?;
-    let said = String::from_utf8_lossy(if output.status.success() { &output.stdout } else { &output.stderr });
-    let said = said.trim();
-    match said.parse() {
+    let text = String::from_utf8_lossy(if output.status.success() { &output.stdout } else { &output.stderr });
+    let text = text.trim();
+    match text.parse() {
         Ok(records) if output.status.success() => Ok(records),
-        _ => Err(said.strip_prefix("error: ").unwrap_or(said).to_owned()),
+        _ => Err(text.strip_prefix("error: ").unwrap_or(text).to_owned()),
     }
 }
 

@@ -193,8 +193,8 @@ fn slots(file: &File) -> io::Result<[Option<u64>; 2]> {
 }
 
 fn line(sequence: u64) -> Vec<u8> {
-    let said = format!("{TITLE}\nsequence {sequence}\n");
-    let mut line = format!("{said}check {:032x}\n", hash(TITLE.as_bytes(), said.as_bytes())).into_bytes();
+    let text = format!("{TITLE}\nsequence {sequence}\n");
+    let mut line = format!("{text}check {:032x}\n", hash(TITLE.as_bytes(), text.as_bytes())).into_bytes();
     line.resize(SLOT_BYTES, b'\n');
     line
 }
