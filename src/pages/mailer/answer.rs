@@ -23,11 +23,11 @@ pub(super) enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
     /// Sealgate or its configuration. No message can be sent until the operator fixes the cause.
-    Us,
+    Configuration,
     /// The server refuses this message or its recipient. It would refuse a retry too.
     Mail,
     /// A temporary failure. A retry may succeed.
-    Nobody,
+    Temporary,
     /// Sealgate or this message. The reply does not distinguish the two.
     Unclear,
 }
@@ -54,13 +54,13 @@ pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
     // quotation from another server.
     let is_about_relaying = (status.is_none() || policy.is_some()) && speaks_of_relaying(text);
     match (code, step) {
-        (530 | 534 | 535 | 538, _) => Blame::Us,
-        (400.., _) if matches!(policy, Some(8..=11)) => Blame::Us,
-        (421 | 500.., Step::Sender) => Blame::Us,
+        (530 | 534 | 535 | 538, _) => Blame::Configuration,
+        (400.., _) if matches!(policy, Some(8..=11)) => Blame::Configuration,
+        (421 | 500.., Step::Sender) => Blame::Configuration,
         (421, Step::Mail) => Blame::Unclear,
         (500.., Step::Mail) if matches!(policy, Some(0 | 1)) || is_about_relaying => Blame::Unclear,
         (500.., Step::Mail) => Blame::Mail,
-        _ => Blame::Nobody,
+        _ => Blame::Temporary,
     }
 }
 
@@ -111,30 +111,30 @@ mod tests {
 
     #[test]
     fn a_reply_blames_the_server_the_message_or_nothing() {
-        use Blame::{Mail, Nobody, Unclear, Us};
+        use Blame::{Configuration, Mail, Temporary, Unclear};
         for (code, text, of_sender, of_mail) in [
-            (530, "5.7.0 sign in first", Us, Us),
-            (535, "no", Us, Us),
-            (550, "5.7.8 who are you", Us, Us),
-            (454, "4.7.9 weak mechanism", Us, Us),
-            (421, "4.3.2 later", Us, Unclear),
-            (550, "5.7.1 no", Us, Unclear),
-            (554, "5.7.0 no", Us, Unclear),
-            (554, "5.7.1 <…>: Relay access denied", Us, Unclear),
-            (550, "relay not permitted", Us, Unclear),
-            (551, "Relaying denied", Us, Unclear),
-            (550, "5.7.54 SMTP; Unable to relay recipient in non-accepted domain", Us, Unclear),
-            (550, "5.1.1 unknown", Us, Mail),
-            (550, "5.1.1 unknown, says the relay behind", Us, Mail),
-            (550, "5.7.26 not signed as its sender asks", Us, Mail),
-            (550, "no such user at relayhost", Us, Mail),
-            (552, "5.3.4 too big", Us, Mail),
-            (550, "5.7 no code", Us, Mail),
-            (550, "", Us, Mail),
-            (450, "4.2.0 grey", Nobody, Nobody),
-            (451, "4.7.1 grey", Nobody, Nobody),
-            (452, "4.3.1 full", Nobody, Nobody),
-            (250, "2.0.0 ok", Nobody, Nobody),
+            (530, "5.7.0 sign in first", Configuration, Configuration),
+            (535, "no", Configuration, Configuration),
+            (550, "5.7.8 who are you", Configuration, Configuration),
+            (454, "4.7.9 weak mechanism", Configuration, Configuration),
+            (421, "4.3.2 later", Configuration, Unclear),
+            (550, "5.7.1 no", Configuration, Unclear),
+            (554, "5.7.0 no", Configuration, Unclear),
+            (554, "5.7.1 <…>: Relay access denied", Configuration, Unclear),
+            (550, "relay not permitted", Configuration, Unclear),
+            (551, "Relaying denied", Configuration, Unclear),
+            (550, "5.7.54 SMTP; Unable to relay recipient in non-accepted domain", Configuration, Unclear),
+            (550, "5.1.1 unknown", Configuration, Mail),
+            (550, "5.1.1 unknown, says the relay behind", Configuration, Mail),
+            (550, "5.7.26 not signed as its sender asks", Configuration, Mail),
+            (550, "no such user at relayhost", Configuration, Mail),
+            (552, "5.3.4 too big", Configuration, Mail),
+            (550, "5.7 no code", Configuration, Mail),
+            (550, "", Configuration, Mail),
+            (450, "4.2.0 grey", Temporary, Temporary),
+            (451, "4.7.1 grey", Temporary, Temporary),
+            (452, "4.3.1 full", Temporary, Temporary),
+            (250, "2.0.0 ok", Temporary, Temporary),
         ] {
             let found = (blame(Step::Sender, code, text), blame(Step::Mail, code, text));
             assert_eq!(found, (of_sender, of_mail), "{code} {text}");

@@ -182,13 +182,13 @@ impl Transport {
         let Some(code) = error.status().map(u16::from) else { return SendError::Later(answer) };
         let wants_sign_in = matches!(code, 530 | 534 | 535 | 538);
         match blame(step, code, &words(error)) {
-            Blame::Us if step == Step::Sender && code >= 500 && !wants_sign_in => self.relay(&format!(
+            Blame::Configuration if step == Step::Sender && code >= 500 && !wants_sign_in => self.relay(&format!(
                 "does not accept the sender mail.from ({answer}); use an address that it accepts from this account"
             )),
-            Blame::Us => self.relay(&format!("accepts no mail from this server ({answer})")),
+            Blame::Configuration => self.relay(&format!("accepts no mail from this server ({answer})")),
             Blame::Mail => SendError::Refused(answer),
             Blame::Unclear => SendError::Unclear(answer),
-            Blame::Nobody => SendError::Later(answer),
+            Blame::Temporary => SendError::Later(answer),
         }
     }
 
