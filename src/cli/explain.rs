@@ -59,15 +59,15 @@ pub(super) fn run(
     let (asker, fault) = match (token, user) {
         (Some(token), _) => match by_token(&read(token)?, access, now)? {
             Ok(asker) => (asker, None),
-            Err(claim) => (Asker::Nobody, Some(claim)),
+            Err(claim) => (Asker::Anonymous, Some(claim)),
         },
         (None, Some(user)) => {
             let user = find(user, access)?;
             // A disabled user has no session.
             is_disabled = !user.is_enabled();
-            (if user.is_enabled() { Asker::Person(Box::new(user), level) } else { Asker::Nobody }, None)
+            (if user.is_enabled() { Asker::User(Box::new(user), level) } else { Asker::Anonymous }, None)
         }
-        (None, None) => (Asker::Nobody, None),
+        (None, None) => (Asker::Anonymous, None),
     };
     let mut explanation = explain(access.config(), &method, &url, &asker, from, now).map_err(CommandFailure::line)?;
     // On a public route the gateway ignores the token. On any other route it refuses an invalid
@@ -81,7 +81,7 @@ pub(super) fn run(
     }
     let advice = match explanation.reason {
         "unauthenticated" if is_disabled => Some("enable the user: sealgate user enable USER"),
-        "unauthenticated" if matches!(asker, Asker::Person(..)) => Some(
+        "unauthenticated" if matches!(asker, Asker::User(..)) => Some(
             "the rule accepts access tokens only, not the session of a browser: send a token, or set `access` to \
              \"signed_in\"",
         ),

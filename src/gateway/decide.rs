@@ -296,7 +296,7 @@ impl Gateway {
             }
             Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
                 Body::Read(body) => return Err(Box::pin(keep_form(ctx, asked, &credential, refused, body)).await),
-                _ => return Ok((GateOutcome::ReadForm, Credential::Nobody)),
+                _ => return Ok((GateOutcome::ReadForm, Credential::Anonymous)),
             },
             Err(refused) => return Err(Box::pin(refuse(ctx, asked, &credential, refused)).await),
         };
@@ -326,7 +326,7 @@ impl Gateway {
         let access = asked.rule.access;
         if asked.is_public() {
             let repeated = credential::is_repeated(&ctx.head.headers);
-            return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) };
+            return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Anonymous) };
         }
         // Even if the path is public, a rule of the destination or of a path below may accept HTTP
         // Basic.
@@ -336,7 +336,7 @@ impl Gateway {
             return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
         }
         let token = match Presented::read(&ctx.head.headers) {
-            Presented::Nothing if access == Access::Bearer => return Ok(Credential::Nobody),
+            Presented::Nothing if access == Access::Bearer => return Ok(Credential::Anonymous),
             Presented::Nothing => return self.browser(ctx, asked.index, &asked.cors).await,
             Presented::Bearer(token) if asked.rule.application_tokens && !is_known_token(ctx, token) => {
                 return self.browser(ctx, asked.index, &asked.cors).await;
@@ -362,7 +362,7 @@ impl Gateway {
 
     async fn browser(&self, ctx: &AppRequest<'_>, app: usize, cors: &Cors) -> Result<Credential, GateReply> {
         let known = self.session_cache.find(ctx, app).await.map_err(|error| ctx.failed(&error))?;
-        let Some(known) = known else { return Ok(Credential::Nobody) };
+        let Some(known) = known else { return Ok(Credential::Anonymous) };
         let own = || ctx.app.origin(&ctx.sealgate.config.issuer);
         let listed = matches!(cors, Cors::Listed(_));
         if !listed && navigation::is_foreign_websocket(&ctx.head.headers, own) {

@@ -38,7 +38,7 @@ use sealgate_domain::user::User;
 #[derive(Debug, Clone)]
 pub enum Asker {
     /// A client without credentials.
-    Nobody,
+    Anonymous,
     /// A client with a valid access token that has these claims.
     Token {
         claims: Box<AccessTokenClaims>,
@@ -50,7 +50,7 @@ pub enum Asker {
     Foreign(Box<Foreign>),
     /// A user who has just signed in with a browser at this level. `None` is the level that
     /// `[factors]` requires.
-    Person(Box<User>, Option<AssuranceLevel>),
+    User(Box<User>, Option<AssuranceLevel>),
 }
 
 /// Result of an access decision.
@@ -113,7 +113,7 @@ pub fn explain(
     now: UnixTime,
 ) -> Result<Explanation, &'static str> {
     let explanation = decide(config, method, url, asker, address, now)?;
-    let is_browser = matches!(asker, Asker::Nobody | Asker::Person(..)) && ["GET", "HEAD"].contains(&method);
+    let is_browser = matches!(asker, Asker::Anonymous | Asker::User(..)) && ["GET", "HEAD"].contains(&method);
     Ok(Explanation { status: explanation.status(is_browser), ..explanation })
 }
 
@@ -256,7 +256,7 @@ fn split(url: &str) -> Option<(&str, &str)> {
 
 fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credential> {
     Some(match asker {
-        Asker::Nobody => Credential::Nobody,
+        Asker::Anonymous => Credential::Anonymous,
         Asker::Token { claims, user, vouched_for } => {
             let policy = config.factors.policy_for(user, now);
             let required = policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One));
@@ -270,7 +270,7 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
             Credential::Bearer(Arc::new(bearer), required)
         }
         Asker::Foreign(foreign) => Credential::Foreign(Arc::new(foreign.as_ref().clone())),
-        Asker::Person(user, level) => {
+        Asker::User(user, level) => {
             let policy = config.factors.policy_for(user, now);
             Credential::Browser(Arc::new(SignedIn {
                 user: user.as_ref().clone(),

@@ -308,14 +308,14 @@ mod tests {
     }
 
     fn of(user: &User) -> Result<Identity, UnwritableGroups> {
-        Identity::for_principal(Principal::Ours(user), &Arc::default())
+        Identity::for_principal(Principal::Local(user), &Arc::default())
     }
 
     /// Returns the headers that the application receives for this user with another encoding.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, UnwritableGroups> {
         let format =
             config::IdentityHeaders { names, groups_delimiter: delimiter, ..config::IdentityHeaders::default() };
-        Ok(arrive(&[], &Identity::for_principal(Principal::Ours(user), &Arc::new(format))?))
+        Ok(arrive(&[], &Identity::for_principal(Principal::Local(user), &Arc::new(format))?))
     }
 
     fn anna() -> Identity {
@@ -387,9 +387,9 @@ mod tests {
         let format =
             |authorization| Arc::new(config::IdentityHeaders { authorization, ..config::IdentityHeaders::default() });
         let anna = user("Anna", "anna@example.test", &[]);
-        let stripped = Identity::for_principal(Principal::Ours(&anna), &format(AuthorizationHeader::Strip)).unwrap();
+        let stripped = Identity::for_principal(Principal::Local(&anna), &format(AuthorizationHeader::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
-        let replaced = Identity::for_principal(Principal::Ours(&anna), &format(AuthorizationHeader::Replace))
+        let replaced = Identity::for_principal(Principal::Local(&anna), &format(AuthorizationHeader::Replace))
             .unwrap()
             .with_assertion("a.b.c");
         let headers = arrive(&basic, &replaced);

@@ -37,7 +37,7 @@ use sealgate_domain::user::User;
 /// Verified credential of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Credential {
-    Nobody,
+    Anonymous,
     /// A valid access token of this issuer, and the level that `[factors]` requires of its user.
     Bearer(Arc<Bearer>, AssuranceLevel),
     /// A valid token of another issuer that the application trusts.
@@ -134,11 +134,11 @@ impl Credential {
     /// Returns the authenticated user, if any.
     pub(super) fn who(&self) -> Option<Principal<'_>> {
         match self {
-            Self::Nobody => None,
-            Self::Bearer(bearer, _) => Some(Principal::Ours(&bearer.user)),
+            Self::Anonymous => None,
+            Self::Bearer(bearer, _) => Some(Principal::Local(&bearer.user)),
             Self::Foreign(foreign) => Some(Principal::Foreign(foreign)),
-            Self::Browser(signed_in) => Some(Principal::Ours(&signed_in.user)),
-            Self::Program(program) => Some(Principal::Ours(&program.user)),
+            Self::Browser(signed_in) => Some(Principal::Local(&signed_in.user)),
+            Self::Program(program) => Some(Principal::Local(&program.user)),
         }
     }
 
@@ -146,7 +146,7 @@ impl Credential {
     /// not in it.
     pub(super) fn user(&self) -> Option<&User> {
         match self {
-            Self::Nobody | Self::Foreign(_) => None,
+            Self::Anonymous | Self::Foreign(_) => None,
             Self::Bearer(bearer, _) => Some(&bearer.user),
             Self::Browser(signed_in) => Some(&signed_in.user),
             Self::Program(program) => Some(&program.user),
@@ -169,14 +169,14 @@ impl Credential {
         match self {
             Self::Bearer(..) | Self::Foreign(_) => true,
             Self::Program(_) => identity.app_password_header.is_none(),
-            Self::Nobody | Self::Browser(_) => false,
+            Self::Anonymous | Self::Browser(_) => false,
         }
     }
 
     /// Returns the provider's session, if the credential is a browser's session.
     pub(super) fn session(&self) -> Option<SessionId> {
         match self {
-            Self::Nobody | Self::Bearer(..) | Self::Foreign(_) | Self::Program(_) => None,
+            Self::Anonymous | Self::Bearer(..) | Self::Foreign(_) | Self::Program(_) => None,
             Self::Browser(signed_in) => Some(signed_in.session),
         }
     }
@@ -328,19 +328,19 @@ fn judge<'a, 'c>(
         (Access::Public, _) => return Ok(None),
         (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer, required)) => {
             judge_token(asked, rule, bearer)?;
-            (Principal::Ours(&bearer.user), Proof::Claims(&bearer.claims, *required))
+            (Principal::Local(&bearer.user), Proof::Claims(&bearer.claims, *required))
         }
         (Access::Bearer | Access::SignedIn, Credential::Foreign(foreign)) => {
             judge_foreign(asked, rule, foreign)?;
             (Principal::Foreign(foreign), Proof::Foreign(foreign.acr.as_deref(), foreign.auth_time))
         }
         (Access::SignedIn, Credential::Browser(signed_in)) => {
-            (Principal::Ours(&signed_in.user), Proof::Browser(signed_in))
+            (Principal::Local(&signed_in.user), Proof::Browser(signed_in))
         }
         (Access::SignedIn, Credential::Program(program)) if rule.app_passwords => {
-            (Principal::Ours(&program.user), Proof::Program(program))
+            (Principal::Local(&program.user), Proof::Program(program))
         }
-        (_, Credential::Program(_) | Credential::Nobody) | (Access::Bearer, Credential::Browser(_)) => {
+        (_, Credential::Program(_) | Credential::Anonymous) | (Access::Bearer, Credential::Browser(_)) => {
             return Err(Refused::Unknown);
         }
     };
@@ -564,7 +564,7 @@ mod tests {
 
     #[test]
     fn public_paths_get_no_identity() {
-        for credential in [Credential::Nobody, bearer(ours(), "openid"), browser()] {
+        for credential in [Credential::Anonymous, bearer(ours(), "openid"), browser()] {
             let headers = decided(&rule(Access::Public, &[], &[]), &credential).unwrap();
             assert!(!is_identified(&headers));
             assert!(!headers.contains(&"-authorization".to_owned()));
@@ -576,7 +576,7 @@ mod tests {
         let rule = rule(Access::Bearer, &[], &[]);
         let headers = decided(&rule, &bearer(ours(), "openid")).unwrap();
         assert!(is_identified(&headers) && headers.contains(&"-authorization".to_owned()));
-        for credential in [Credential::Nobody, browser()] {
+        for credential in [Credential::Anonymous, browser()] {
             assert_eq!(decided(&rule, &credential), Err("unauthenticated".into()));
         }
     }
@@ -587,7 +587,7 @@ mod tests {
         assert!(is_identified(&decided(&rule, &bearer(ours(), "openid")).unwrap()));
         let headers = decided(&rule, &browser()).unwrap();
         assert!(is_identified(&headers) && !headers.contains(&"-authorization".to_owned()));
-        assert_eq!(decided(&rule, &Credential::Nobody), Err("unauthenticated".into()));
+        assert_eq!(decided(&rule, &Credential::Anonymous), Err("unauthenticated".into()));
     }
 
     #[test]
@@ -621,7 +621,7 @@ mod tests {
                 cors,
                 now: TIME,
             };
-            decide(&asked, &Credential::Nobody).unwrap().allows_get_body()
+            decide(&asked, &Credential::Anonymous).unwrap().allows_get_body()
         };
         assert!(allowed(true) && !allowed(false));
     }

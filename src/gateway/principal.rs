@@ -10,7 +10,7 @@ use sealgate_domain::username::Username;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Principal<'a> {
-    Ours(&'a User),
+    Local(&'a User),
     /// User of another issuer.
     Foreign(&'a Foreign),
 }
@@ -20,7 +20,7 @@ impl<'a> Principal<'a> {
     /// name of that issuer precedes the `sub`.
     pub(super) fn name(self) -> String {
         match self {
-            Self::Ours(user) => user.sub.to_string(),
+            Self::Local(user) => user.sub.to_string(),
             Self::Foreign(foreign) => foreign.name(),
         }
     }
@@ -28,7 +28,7 @@ impl<'a> Principal<'a> {
     /// Returns the e-mail address, and whether it was verified.
     pub(super) fn email(self) -> Option<(&'a str, bool)> {
         match self {
-            Self::Ours(user) => Some((user.email.as_str(), user.email_verified)),
+            Self::Local(user) => Some((user.email.as_str(), user.email_verified)),
             // Unverified addresses of other issuers' tokens are discarded earlier.
             Self::Foreign(foreign) => foreign.email.as_ref().map(|email| (email.as_str(), true)),
         }
@@ -37,7 +37,7 @@ impl<'a> Principal<'a> {
     /// Returns the full name, or an empty text if it is unknown.
     pub(super) fn full_name(self) -> &'a str {
         match self {
-            Self::Ours(user) => user.name.trim(),
+            Self::Local(user) => user.name.trim(),
             Self::Foreign(_) => "",
         }
     }
@@ -45,14 +45,14 @@ impl<'a> Principal<'a> {
     /// Returns the username, if any. Users of other issuers have none.
     pub(super) fn username(self) -> Option<&'a str> {
         match self {
-            Self::Ours(user) => user.username.as_ref().map(Username::as_str),
+            Self::Local(user) => user.username.as_ref().map(Username::as_str),
             Self::Foreign(_) => None,
         }
     }
 
     pub(super) fn groups(self) -> &'a BTreeSet<String> {
         match self {
-            Self::Ours(user) => &user.groups,
+            Self::Local(user) => &user.groups,
             Self::Foreign(foreign) => &foreign.groups,
         }
     }
@@ -65,7 +65,7 @@ impl<'a> Principal<'a> {
     /// Returns whether this entry of a rule names the user.
     pub(super) fn is(self, user: &RuleUser) -> bool {
         match self {
-            Self::Ours(own) => user.is(own),
+            Self::Local(own) => user.is(own),
             Self::Foreign(foreign) => user.is_foreign(foreign),
         }
     }

@@ -159,7 +159,7 @@ pub enum Publisher<'a> {
     /// A developer with this name. The client is not approved.
     Developer(&'a str),
     /// A user who was deleted. The client is not approved.
-    Nobody,
+    DeletedUser,
     /// The client itself, which registered itself and is not approved.
     Itself,
 }
@@ -175,7 +175,7 @@ impl ConsentPage<'_> {
         match self.publisher {
             Publisher::Operator => t.consent_publisher_operator(operator),
             Publisher::Developer(name) => t.consent_publisher_developer(name, operator),
-            Publisher::Nobody => t.consent_publisher_nobody(operator),
+            Publisher::DeletedUser => t.consent_publisher_nobody(operator),
             Publisher::Itself => t.consent_publisher_itself(),
         }
     }

@@ -38,7 +38,7 @@ impl Visitor {
     /// sign-in.
     ///
     /// # Errors
-    /// [`Failure::Elsewhere`] when no user is signed in; when the store fails.
+    /// [`Failure::Redirect`] when no user is signed in; when the store fails.
     pub(super) async fn find(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
         if let Some(session) = ctx.session().await? {
             for sign_in in &session.value.sign_ins {
@@ -54,7 +54,7 @@ impl Visitor {
                 }
             }
         }
-        Err(Failure::Elsewhere(ctx.sign_in_address(page, &[])))
+        Err(Failure::Redirect(ctx.sign_in_address(page, &[])))
     }
 
     /// Like [`Visitor::find`], but a user who has a factor must have used it in this session, at
@@ -101,7 +101,7 @@ impl Visitor {
         let seconds = max_age.map(|max_age| max_age.as_secs().to_string());
         let age = seconds.as_deref().map(|seconds| ("max_age", seconds));
         let parameters: Vec<_> = age.into_iter().chain([("acr_values", level.as_str())]).collect();
-        Err(Failure::Elsewhere(ctx.sign_in_address(page, &parameters)))
+        Err(Failure::Redirect(ctx.sign_in_address(page, &parameters)))
     }
 
     /// Returns the level that `[factors]` demands, if this sign-in is below it.

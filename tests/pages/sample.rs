@@ -312,7 +312,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     add("consent", consent(Publisher::Itself, None, &scopes, true));
     add("consent-online", consent(Publisher::Operator, None, &scopes[..3], false));
     add("consent-developer", consent(Publisher::Developer(sample.person), Some(client), &scopes, true));
-    add("consent-nobody", consent(Publisher::Nobody, Some(client), &scopes, true));
+    add("consent-nobody", consent(Publisher::DeletedUser, Some(client), &scopes, true));
 
     let accounts = [sample.user(), User { sub: Subject::from_random([7; 16]), name: String::new(), ..sample.user() }];
     let chooser = |client| html(&AccountChooserPage { frame: frame(), action, csrf, client, accounts: &accounts });

@@ -37,7 +37,7 @@ pub enum Failure {
     /// The user sees an error page.
     Page(StatusCode, Problem),
     /// The browser must visit this URL of the server first.
-    Elsewhere(String),
+    Redirect(String),
     /// The refusal is returned to the client by redirect.
     Return(Box<ReturnTo>, Refusal),
     /// The path does not support the method. The slice has the supported methods.
@@ -127,7 +127,7 @@ impl Failure {
                 Challenge { realm: "sealgate", acr, ..Challenge::default() }.respond(Some(&WEAK), &WEAK)
             }
             Self::Page(status, problem) => ctx.problem(status, problem),
-            Self::Elsewhere(address) => Response::see_other(&address),
+            Self::Redirect(address) => Response::see_other(&address),
             Self::Return(return_to, refusal) => {
                 response::to_client(ctx, &return_to.with_refusal(&refusal, ctx.sealgate.config.issuer.as_str()))
             }

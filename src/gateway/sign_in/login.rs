@@ -336,7 +336,7 @@ async fn too_weak(
     let needed = match (AssuranceLevel::lowest_of(demanded), user) {
         (Some(level), _) => level,
         // Only context classes of another issuer are accepted, and no sign-in here reaches one.
-        (None, Some(user)) if !demanded.is_empty() => return Ok(ctx.forbidden(Principal::Ours(user))),
+        (None, Some(user)) if !demanded.is_empty() => return Ok(ctx.forbidden(Principal::Local(user))),
         (None, _) => policy.level,
     };
     tracing::info!(

@@ -142,7 +142,7 @@ pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failu
         let lines = factor_lines(factors.as_ref());
         let Some(line) = lines.iter().find(|line| Some(line.id) == id) else {
             // The user has removed the factor in another tab.
-            return Err(Failure::Elsewhere(ctx.path(PAGE)));
+            return Err(Failure::Redirect(ctx.path(PAGE)));
         };
         let csrf = &visitor.csrf(ctx, PAGE);
         let page = FactorSettingsPage { inside: visitor.inside(ctx), csrf, factor: *line, is_last: lines.len() == 1 };
@@ -176,7 +176,7 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
     }
     if !before.as_ref().is_some_and(|factors| factors.may_have_recovery_codes(&visitor.user)) {
-        return Err(Failure::Elsewhere(ctx.path(PAGE)));
+        return Err(Failure::Redirect(ctx.path(PAGE)));
     }
     if ctx.head.method != Method::POST {
         let shown = submission::shown(ctx, &visitor, CODES).await?;
@@ -191,7 +191,7 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
     let form = visitor.form(ctx, CODES)?;
     let work = Box::pin(async {
         let Some(codes) = enrolment::new_recovery_codes(ctx, &ctx.sealgate.store, &visitor.user).await? else {
-            return Err(Failure::Elsewhere(ctx.path(PAGE)));
+            return Err(Failure::Redirect(ctx.path(PAGE)));
         };
         ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
         Ok(Effect::Done { page: CODES.to_owned(), secret: Some(codes) })

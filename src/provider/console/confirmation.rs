@@ -96,7 +96,7 @@ impl<'a> Target<'a> {
 /// that users rarely have to sign in again after typing.
 ///
 /// # Errors
-/// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.
+/// [`Failure::Redirect`] when the sign-in is too old; when the store fails.
 pub(super) async fn require_recent(ctx: &RequestContext<'_>, page: &str) -> Result<(), Failure> {
     Visitor::recent(ctx, page, MAX_SIGN_IN_AGE).await.map(drop)
 }
@@ -108,7 +108,7 @@ pub(super) async fn require_recent(ctx: &RequestContext<'_>, page: &str) -> Resu
 /// If the sign-in is too old, the form is kept until the user has signed in again.
 ///
 /// # Errors
-/// [`Failure::Elsewhere`] when the sign-in is too old; when the store fails.
+/// [`Failure::Redirect`] when the sign-in is too old; when the store fails.
 pub(super) async fn ask(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -117,7 +117,7 @@ pub(super) async fn ask(
     target: &Target<'_>,
 ) -> Result<Option<Response>, Failure> {
     match require_recent(ctx, &target.page).await {
-        Err(Failure::Elsewhere(_)) => {
+        Err(Failure::Redirect(_)) => {
             let page = kept_form::keep(ctx, &console_user.visitor, &target.page, form).await?;
             require_recent(ctx, &page).await?;
         }

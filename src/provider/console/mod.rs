@@ -104,11 +104,11 @@ impl ConsoleUser {
     async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
         let max_age = ctx.sealgate.config.console.sign_in;
         let visitor = match Visitor::recent(ctx, &page_after_sign_in(ctx), max_age).await {
-            Err(Failure::Elsewhere(address)) => return Err(keep_form(ctx, address).await?),
+            Err(Failure::Redirect(address)) => return Err(keep_form(ctx, address).await?),
             visitor => visitor?,
         };
         if visitor.unmet_level(ctx).await?.is_some() {
-            return Err(Failure::Elsewhere(ctx.path("/account/security")));
+            return Err(Failure::Redirect(ctx.path("/account/security")));
         }
         match visitor.console_role(ctx) {
             Some(role) if role >= least => Ok(Self { visitor, role }),
@@ -171,16 +171,16 @@ impl ConsoleUser {
 async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure, Failure> {
     let (page, path) = (page_after_sign_in(ctx), ctx.head.uri.path());
     if ctx.head.method != Method::POST || ctx.path(&page) != path {
-        return Ok(Failure::Elsewhere(address));
+        return Ok(Failure::Redirect(address));
     }
     let visitor = Visitor::find(ctx, &page).await?;
     let form = match visitor.form(ctx, path) {
         Ok(form) if visitor.console_role(ctx).is_some() => form,
-        _ => return Ok(Failure::Elsewhere(address)),
+        _ => return Ok(Failure::Redirect(address)),
     };
     let page = kept_form::keep(ctx, &visitor, &page, &form).await?;
     let max_age = ctx.sealgate.config.console.sign_in;
-    Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Elsewhere(address)))
+    Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Redirect(address)))
 }
 
 /// Returns the page to which the browser returns after a sign-in: the current page, or the list

@@ -63,7 +63,7 @@ pub(crate) async fn create_account_page(ctx: &RequestContext<'_>) -> Result<Resp
     }
     if ctx.query()?.one(PARAMETER)?.is_none() {
         // The user opened the page without a sign-in, for instance from a bookmark.
-        return Err(Failure::Elsewhere(ctx.sign_in_address("/account", &[])));
+        return Err(Failure::Redirect(ctx.sign_in_address("/account", &[])));
     }
     let waiting = Waiting::find(ctx).await?;
     Ok(show(ctx, &waiting, "", None))
@@ -193,7 +193,7 @@ impl Registering {
         let waiting = Waiting::find_at_any_time(ctx).await?;
         match ctx.cookie(ctx.cookies.registration).filter(|value| !value.is_empty()) {
             Some(secret) => Ok(Self { secret: Secret::new(secret), waiting }),
-            None => Err(Failure::Elsewhere(waiting.address(ctx, PAGE))),
+            None => Err(Failure::Redirect(waiting.address(ctx, PAGE))),
         }
     }
 
@@ -224,7 +224,7 @@ impl Registering {
 
     /// Returns a redirect to the page that asks for the code.
     pub(crate) fn back(&self, ctx: &RequestContext<'_>) -> Failure {
-        Failure::Elsewhere(self.waiting.address(ctx, CODE))
+        Failure::Redirect(self.waiting.address(ctx, CODE))
     }
 
     /// Shows the first page with the message that the registration is no longer valid.

@@ -212,7 +212,7 @@ pub(crate) async fn forgot_password_page(ctx: &RequestContext<'_>) -> Result<Res
     let query = ctx.query()?;
     if query.one(PARAMETER)?.is_none() {
         // The user opened the page without a sign-in, for instance from a bookmark.
-        return Err(Failure::Elsewhere(ctx.sign_in_address("/account", &[])));
+        return Err(Failure::Redirect(ctx.sign_in_address("/account", &[])));
     }
     let waiting = Waiting::find(ctx).await?;
     let page = ForgotPasswordPage {

@@ -66,7 +66,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         Some(owner) if owner.name.is_empty() => Publisher::Developer(owner.email.as_str()),
         Some(owner) => Publisher::Developer(&owner.name),
         None if client.registration.is_some() => Publisher::Itself,
-        None => Publisher::Nobody,
+        None => Publisher::DeletedUser,
     };
     let website = client.details.client_uri.as_deref().filter(|_| vouched_for).and_then(redirect_uri::host);
     let scope = waiting.interaction().request.scope;

@@ -177,7 +177,7 @@ pub(crate) async fn finished(ctx: &RequestContext<'_>, interaction: &Interaction
 /// Starts the same request again. Returns the redirect to it.
 async fn begin_anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
     let id = anew(ctx, interaction).await?;
-    Ok(Failure::Elsewhere(address(ctx, RESUME, id.expose(), &interaction.request.client)))
+    Ok(Failure::Redirect(address(ctx, RESUME, id.expose(), &interaction.request.client)))
 }
 
 async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Secret, Failure> {
@@ -213,14 +213,14 @@ async fn over(ctx: &RequestContext<'_>, id: &str, client: Option<&ClientId>) -> 
     if ctx.head.method == Method::POST
         && let Some(address) = last_request_address(ctx, id)
     {
-        return Ok(Failure::Elsewhere(address));
+        return Ok(Failure::Redirect(address));
     }
     let client = client.map(ClientId::as_str).unwrap_or_default();
     if client == OWN_CLIENT {
-        return Ok(Failure::Elsewhere(ctx.path("/account")));
+        return Ok(Failure::Redirect(ctx.path("/account")));
     }
     match ctx.party.get().filter(|_| client.starts_with(INTERNAL_CLIENT)) {
-        Some(app) => Ok(Failure::Elsewhere(format!("{}{CALLBACK}", app.address.trim_end_matches('/')))),
+        Some(app) => Ok(Failure::Redirect(format!("{}{CALLBACK}", app.address.trim_end_matches('/')))),
         None => Ok(Failure::page(Problem::SignedInAlready)),
     }
 }
