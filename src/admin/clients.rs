@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
-use super::client_settings::{ClientSettings, NewClient, SettingsInput, kept, uris};
+use super::client_settings::{ClientSettings, NewClient, SettingsInput, client_secret, uris};
 use super::command::ClientCommand;
 use super::directory::{CommandError, Directory, PAGE};
 use crate::users;

@@ -30,8 +30,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     }
     // Only the node itself may decide which key it trusts. Otherwise an attacker who can write to
     // the database could make it trust the attacker's key.
-    let statement = request.statement(directory.issuer);
-    if !statement.is_some_and(|statement| directory.keys.has_signed(&request.key, &statement, &request.signature)) {
+    let signed = request.statement(directory.issuer);
+    if !signed.is_some_and(|signed| directory.keys.has_signed(&request.key, &signed, &request.signature)) {
         return Err(CommandError::invalid(format!(
             "the request of the node {node} in the database is not the one that the node signed: an attacker \
              may have changed it. Repeat the request, and find out which programs can write to the database"
@@ -49,9 +49,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     // node does not start and keeps its request, so the command can be repeated.
     admission.send_data_key(trusted_key).await?;
     let trusted = ring.find(&request.trusted).and_then(|life| statement(life, directory.issuer));
-    if !trusted
-        .is_some_and(|statement| directory.keys.has_signed(&request.key, &statement, &request.endorsement.signature))
-    {
+    if !trusted.is_some_and(|signed| directory.keys.has_signed(&request.key, &signed, &request.endorsement.signature)) {
         return Err(CommandError::invalid(format!(
             "the node {node} has not endorsed the key {} in its current form; repeat its request",
             request.trusted

@@ -103,7 +103,7 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
     let (sender, receiver) = mpsc::channel();
     let owned = path.to_owned();
     // The receiver may have timed out.
-    let asking = thread::Builder::new().spawn(move || drop(tell.send(StdStream::connect(owned))));
+    let asking = thread::Builder::new().spawn(move || drop(sender.send(StdStream::connect(owned))));
     asking.map_err(|error| BindError::NoThread { path: path.to_owned(), error })?;
     match receiver.recv_timeout(CONNECT_TIMEOUT) {
         Ok(Ok(_)) | Err(_) => Ok(true),

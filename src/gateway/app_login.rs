@@ -57,8 +57,8 @@ fn refuse(ctx: &AppRequest<'_>, refusal: &LoginRefusal) -> GateReply {
     let problem = match refusal {
         LoginRefusal::Store(error) => return ctx.failed(error),
         LoginRefusal::Failed | LoginRefusal::Late => {
-            let refusal = Refusal::new(ErrorCode::TemporarilyUnavailable, "The sign-in to the application failed.");
-            let answer = ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &refusal, Problem::Upstream);
+            let unavailable = Refusal::new(ErrorCode::TemporarilyUnavailable, "The sign-in to the application failed.");
+            let answer = ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &unavailable, Problem::Upstream);
             return GateReply::new(refusal.as_str(), answer.with(RETRY_AFTER, RETRY_SECONDS));
         }
         LoginRefusal::NoCredential => AppLoginProblem::Missing,
