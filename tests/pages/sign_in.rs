@@ -130,9 +130,9 @@ fn a_wait_is_shown_in_a_convenient_unit() {
     assert!(text(&page("error-too-many-requests-one.tr")).contains("1 saniye bekleyip bu sayfayı yenileyin."));
     let pages = pages("Acme", Language::English);
     let told = |seconds| {
-        let way = PageLink { address: "", to: LinkTarget::Again };
+        let link = PageLink { address: "", to: LinkTarget::Again };
         let frame = frame(&pages, Language::English, "/");
-        text(&html(&ErrorPage { frame, problem: Problem::TooManyRequests { seconds }, request_id: "r", way }))
+        text(&html(&ErrorPage { frame, problem: Problem::TooManyRequests { seconds }, request_id: "r", link }))
     };
     assert!(told(0).contains("Wait one second,"));
     assert!(told(1).contains("Wait one second,"));
