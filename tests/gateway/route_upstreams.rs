@@ -189,7 +189,7 @@ async fn an_explanation_names_the_upstream_and_its_path() {
     let text = crate::configuration::Configuration::default().text("", APPS);
     let config = Config::parse(&text, std::path::Path::new("/nowhere")).unwrap();
     let explained = |path: &str| {
-        explain(&config, "GET", &at(path), &Asker::Nobody, None, UnixTime::from_seconds(0)).unwrap().upstream
+        explain(&config, "GET", &at(path), &Asker::Anonymous, None, UnixTime::from_seconds(0)).unwrap().upstream
     };
     let upstream =
         |server: &str, path: &str| Some(ExplainedUpstream { servers: vec![server.to_owned()], path: path.to_owned() });
