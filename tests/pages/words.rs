@@ -84,10 +84,10 @@ fn the_build_reports_the_file_and_message_of_an_error() {
         (sound, "go = { $app } açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [\"app\"] in tr.ftl"),
         (sound, "go = Açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [] in tr.ftl"),
         (sound, "go = { $name\n", "words/tr.ftl, line 1: "),
-        ("go = One\ngo = Two\n", "go = Bir\n", "words/en.ftl: the message go stands twice"),
-        ("go =\n    .title = One\n", "go = Bir\n", "en.ftl: the message go has no text, or attributes"),
+        ("go = One\ngo = Two\n", "go = Bir\n", "words/en.ftl: the message go is defined twice"),
+        ("go =\n    .title = One\n", "go = Bir\n", "en.ftl: the message go has no text, or has attributes"),
         ("-brand = Acme\n", "", "en.ftl: the message brand is a term"),
-        ("go = { NUMBER($name) }\n", "go = { $name }\n", "en.ftl: the message go uses what this build does not know"),
+        ("go = { NUMBER($name) }\n", "go = { $name }\n", "en.ftl: the message go uses other syntax than"),
         ("go = <b>Go</b>\n", "go = Git\n", "en.ftl: the message go holds a tag other than <bdi> and <code>"),
         ("go = <bdi>Go\n", "go = Git\n", "en.ftl: the message go does not close a tag"),
         (
@@ -95,7 +95,7 @@ fn the_build_reports_the_file_and_message_of_an_error() {
             "go = Git\n",
             "en.ftl: the message go does not close a tag before the next",
         ),
-        ("go = Go\n", "go = \"Git\"\n", "tr.ftl: the message go holds a quote of ASCII or &"),
+        ("go = Go\n", "go = \"Git\"\n", "tr.ftl: the message go contains an ASCII quote or &"),
     ] {
         let found = faults(english, turkish);
         assert!(found.contains(fault), "{fault:?} is not in {found:?}");
