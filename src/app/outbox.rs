@@ -246,10 +246,10 @@ impl OutboxWorker {
         self.pause.is_some_and(|(until, _)| Instant::now() < until)
     }
 
-    /// Processes an e-mail that needs no mail server: records it if it was sent, looks up its user,
-    /// or gives up if it has expired.
+    /// Does the steps that need no mail server: records an e-mail that was sent, looks up its user, or
+    /// gives up if it has expired.
     ///
-    /// Returns false if the e-mail must be sent.
+    /// Returns false if the e-mail must still be sent.
     async fn settle(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let id = mail.value.id;
         if let Some(sent) = self.unrecorded.get(&id) {

@@ -79,19 +79,16 @@ impl PathPrefix {
         (name == bare(&self.upstream)).then(|| format!("{}{tail}", bare(&self.public)))
     }
 
-    /// Returns the path of a cookie of the upstream for the browser. `None` if it does not change.
+    /// Converts the `Path` of an upstream's cookie to the path for the browser. `None` if it does not
+    /// change.
     ///
-    /// A cookie for more than the prefix is limited to the prefix, because the other paths of the host
-    /// belong to other applications.
+    /// A cookie for other paths is limited to the prefix, because the other paths of the host belong to
+    /// other applications.
     pub fn to_public_cookie_path(&self, path: &str) -> Option<String> {
-        let contains_prefix = || {
-            let directory = path.strip_suffix('/').unwrap_or(path);
-            self.upstream.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
-        };
         if !path.starts_with('/') || self.is_public(path) {
             return None;
         }
-        self.to_public(path).or_else(|| contains_prefix().then(|| self.public.clone()))
+        self.to_public(path).or_else(|| Some(self.public.clone()))
     }
 
     /// Returns whether a path has the public prefix. Of two prefixes that contain each other, the longer
@@ -168,7 +165,7 @@ mod tests {
             ("/w/x/", "/w/", Some("/wiki/")),
             ("/w/x/", "/w/x", Some("/wiki")),
             ("/w/x/", "/w/x/a", Some("/wiki/a")),
-            ("/w/x/", "/wx", None),
+            ("/w/x/", "/wx", Some("/wiki/")),
             ("/w/x/", "", None),
             ("/w/x/", "a", None),
             ("/", "/wiki", None),

@@ -134,7 +134,8 @@ pub struct Parent {
     pub hash: SecretHash,
     pub salt: Salt,
     pub rotated_at: UnixTime,
-    /// Last answer that contained the current token. Records of older versions have none.
+    /// Id of the latest response that returned the current token. `None` in records that an older
+    /// version of Sealgate wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<RotationId>,
 }

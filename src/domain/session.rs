@@ -234,6 +234,8 @@ impl Session {
         let is_only = self.sign_ins.iter().all(|known| known.subject == sign_in.subject);
         self.kept_until = match (self.kept_until.filter(|kept| now < *kept), kept_until) {
             (Some(before), None) if is_known => Some(before),
+            // A user does not extend the sign-ins of the others.
+            (Some(before), Some(next)) if !is_only => Some(before.min(next)),
             (Some(_), next) => next,
             (None, next) => next.filter(|_| is_only),
         };
@@ -370,6 +372,7 @@ mod tests {
         assert_eq!(after(&[(anna, kept)]), kept);
         assert_eq!(after(&[(anna, kept), (anna, None)]), kept);
         assert_eq!(after(&[(anna, kept), (ben, kept)]), kept);
+        assert_eq!(after(&[(anna, kept), (ben, Some(UnixTime::from_seconds(9000)))]), kept);
         assert_eq!(after(&[(anna, kept), (ben, None)]), None);
         assert_eq!(after(&[(ben, kept)]), None);
         assert_eq!(after(&[(anna, Some(now)), (anna, None)]), None);

@@ -80,7 +80,7 @@ enum Proof<'a> {
     /// `acr` and `auth_time` of another issuer's token. The order of that issuer's context classes
     /// is unknown.
     Foreign(Option<&'a str>, Option<UnixTime>),
-    /// Application password. There was no sign-in at the time of the request.
+    /// Application password, which proves no sign-in.
     Program(&'a Program),
 }
 

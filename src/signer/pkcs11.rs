@@ -26,7 +26,7 @@ pub(super) struct Module {
     path: PathBuf,
 }
 
-/// Part of the process that called `C_Initialize` first. Only that part may call `C_Finalize`.
+/// Code of this process that called `C_Initialize` first. Only that code may call `C_Finalize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Initialized {
     /// This code.

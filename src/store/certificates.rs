@@ -33,7 +33,7 @@ pub enum CertificatePartError {
 }
 
 impl Store {
-    /// Reads a part. Returns `None` if it was never written.
+    /// Reads a part of the shared ACME data. Returns `None` if it was never written.
     ///
     /// # Errors
     /// Returns an error if the store fails, or if there is no data key.

@@ -570,7 +570,8 @@ impl Metrics {
         self.gate.with_label_values(&[app, decision]).inc();
     }
 
-    /// Counts a sign-in of the gateway to an application. `outcome` is a word from a fixed set.
+    /// Counts an attempt of the gateway to sign a user in to an application. `outcome` is a word from a
+    /// fixed set.
     pub fn signed_in_to_app(&self, app: &str, outcome: &'static str) {
         self.app_sign_ins.with_label_values(&[app, outcome]).inc();
     }

@@ -293,6 +293,7 @@ fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, long_lived: Arc<LongLiv
     Proxy {
         snapshots,
         trusted_proxies: parts.server.trusted_proxies.clone(),
+        proxy_protocol: parts.server.proxy_protocol.clone(),
         header_bytes: parts.server.header_bytes,
         body_timeout: parts.server.body_timeout,
         write_timeout: WRITE_TIMEOUT,

@@ -179,8 +179,13 @@ fn server(upstream: &Upstream) -> String {
     match upstream {
         Upstream::Socket(path) => format!("unix:{}", path.display()),
         Upstream::Url(url) => {
-            let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
-            let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+            let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.');
+            let host = host.to_ascii_lowercase();
+            let address = host.parse::<std::net::IpAddr>().map(|address| address.to_canonical());
+            // Connections to the unspecified address reach this machine too.
+            let is_loopback = address.is_ok_and(|address| address.is_loopback() || address.is_unspecified())
+                || host == "localhost"
+                || host.ends_with(".localhost");
             let host = if is_loopback { "localhost" } else { &host };
             format!("{host}:{}", url.port_or_known_default().unwrap_or_default())
         }

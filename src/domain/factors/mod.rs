@@ -289,7 +289,7 @@ impl Factors {
         })
     }
 
-    /// Returns the challenge of the key enrolment that began in `origin`.
+    /// Returns the challenge of the key enrolment that began in this sign-in or session.
     pub fn pending_key(&self, origin: FactorOrigin, now: UnixTime) -> Option<CeremonyChallenge> {
         self.pending_of(origin, now).find_map(|kind| match kind {
             PendingKind::Key { challenge } => Some(*challenge),

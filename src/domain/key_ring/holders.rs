@@ -35,7 +35,7 @@ pub struct DueEndorsement {
 pub struct FirstKeyTrust {
     /// Node that holds the key.
     pub holder: String,
-    /// kid of the trusted key that has endorsed the first key.
+    /// kid of the trusted key that endorsed the first key of this holder.
     pub word_of: String,
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, request};
 use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
@@ -141,6 +142,11 @@ impl Exchange {
         self.upstreams().map(|upstreams| upstreams.app())
     }
 
+    /// Returns the path and query for the upstream.
+    fn target(&self) -> Option<&PathAndQuery> {
+        self.forward.as_ref().map(|forward| &forward.rewrite.path_and_query)
+    }
+
     /// Returns whether the upstream connection may carry another request although this request has
     /// a body.
     pub(crate) fn keeps_connection(&self) -> bool {
@@ -228,7 +234,8 @@ impl Exchange {
 
     async fn decide_again(&mut self, session: &Session, snapshot: Arc<Snapshot>, epoch: u64) -> Validity {
         let head = self.head_for_new_decision(session);
-        let asked = snapshot.validity(&head, self.app().unwrap_or_default(), None);
+        let Some((app, target)) = self.app().zip(self.target()) else { return Validity::Ended };
+        let asked = snapshot.validity(&head, app, target, None);
         let validity = timeout(DECISION_TIMEOUT, asked).await.unwrap_or(Validity::Unknown);
         if validity == Validity::Valid {
             self.last_decision = LastDecision { snapshot: Some(snapshot), epoch, at: Instant::now() };
@@ -255,10 +262,11 @@ impl Exchange {
         if self.long_lived.is_some() && answer.is_none() {
             return;
         }
-        let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
+        let Some((app, target)) = self.app().map(str::to_owned).zip(self.target().cloned()) else { return };
+        let Some(switch) = self.switch.clone() else { return };
         let endless = answer.is_some_and(is_endless);
         let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
-        let admitted = Arc::new(Admitted { head: self.head_for_new_decision(session), app, upstream });
+        let admitted = Arc::new(Admitted { head: self.head_for_new_decision(session), app, target, upstream });
         let ticket = long_lived.begin(Arc::clone(&admitted), switch);
         // A request whose body is still arriving counts towards the client's limit on requests.
         if answer.is_some() {

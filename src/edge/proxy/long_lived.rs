@@ -20,6 +20,7 @@ use async_trait::async_trait;
 use atomic_waker::AtomicWaker;
 use h2::Reason;
 use http::request;
+use http::uri::PathAndQuery;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
@@ -179,6 +180,8 @@ pub(crate) struct Admitted {
     pub(crate) head: request::Parts,
     /// Name of the application that the exchange was forwarded to.
     pub(crate) app: String,
+    /// Path and query for the upstream.
+    pub(crate) target: PathAndQuery,
     /// Configuration of the upstream, if the exchange never ends by itself.
     pub(crate) upstream: Option<Arc<Upstream>>,
 }
@@ -305,7 +308,8 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
                 long_lived.abort(id);
                 continue;
             }
-            let validity = snapshot.validity(&admitted.head, &admitted.app, admitted.upstream.as_deref());
+            let validity =
+                snapshot.validity(&admitted.head, &admitted.app, &admitted.target, admitted.upstream.as_deref());
             match timeout(DECISION_TIMEOUT, validity).await {
                 Ok(Validity::Valid) => long_lived.mark_decided(id),
                 Ok(Validity::Ended) => long_lived.abort(id),
@@ -327,7 +331,8 @@ mod tests {
     use super::*;
 
     fn admitted() -> Arc<Admitted> {
-        Arc::new(Admitted { head: http::Request::new(()).into_parts().0, app: String::new(), upstream: None })
+        let (head, ()) = http::Request::new(()).into_parts();
+        Arc::new(Admitted { head, app: String::new(), target: PathAndQuery::from_static("/"), upstream: None })
     }
 
     fn ids(due: Vec<(u64, Arc<Admitted>)>) -> Vec<u64> {

@@ -31,9 +31,7 @@ impl PrefixTranslation<'_> {
             let path = if tail.starts_with('/') { tail.to_owned() } else { format!("/{tail}") };
             return Some(format!("{start}{authority}{}", self.prefix.to_public(&path)?));
         }
-        // Browsers read two slashes as the start of another host.
-        let is_path = url.starts_with('/') && !url.starts_with("//");
-        is_path.then(|| self.prefix.to_public(url)).flatten()
+        Some(url).filter(|url| is_path(url)).and_then(|url| self.prefix.to_public(url)).filter(|url| is_path(url))
     }
 
     fn cookie(&self, line: &HeaderValue) -> Option<HeaderValue> {
@@ -58,6 +56,12 @@ impl PrefixTranslation<'_> {
         }
         has_changed.then(|| HeaderValue::from_bytes(&parts.join(&b';')).ok()).flatten()
     }
+}
+
+/// Returns whether browsers read the URL as a path of the same host. They read two slashes as the
+/// start of another host, treat a backslash as a slash, and ignore tabs.
+fn is_path(url: &str) -> bool {
+    url.strip_prefix('/').is_some_and(|rest| !rest.starts_with(['/', '\\', '\t']))
 }
 
 #[cfg(test)]
@@ -90,6 +94,16 @@ mod tests {
     }
 
     #[test]
+    fn a_path_does_not_become_another_host() {
+        let prefix = PathPrefix { public: "/".to_owned(), upstream: "/w/".to_owned() };
+        let translation = PrefixTranslation { prefix: &prefix, authorities: &[] };
+        assert_eq!(translation.url("/w/a").as_deref(), Some("/a"));
+        for url in ["/w//other.example", "/w/\\other.example", "/w/\t/other.example", "/\\other.example"] {
+            assert_eq!(translation.url(url), None, "{url}");
+        }
+    }
+
+    #[test]
     fn only_the_path_of_a_cookie_is_changed() {
         let prefix = PathPrefix { public: "/wiki/".to_owned(), upstream: "/w/".to_owned() };
         let translation = PrefixTranslation { prefix: &prefix, authorities: &[] };
@@ -98,10 +112,9 @@ mod tests {
             new.map(|line| line.to_str().unwrap().to_owned())
         };
         assert_eq!(cookie("a=b; Path=/; HttpOnly").as_deref(), Some("a=b; Path=/wiki/; HttpOnly"));
+        assert_eq!(cookie("a=b; Path=/x").as_deref(), Some("a=b; Path=/wiki/"));
         assert_eq!(cookie("a=b;path = /w/x").as_deref(), Some("a=b;path =/wiki/x"));
-        for line in
-            ["a=b", "path=/", "a=b; Path=/wiki/x", "a=b; Path=/x", "__Host-a=b; Path=/", "a=b; Path", "a=b; Path="]
-        {
+        for line in ["a=b", "path=/", "a=b; Path=/wiki/x", "__Host-a=b; Path=/", "a=b; Path", "a=b; Path="] {
             assert_eq!(cookie(line), None, "{line}");
         }
     }

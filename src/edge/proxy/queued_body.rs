@@ -99,7 +99,8 @@ async fn ask(admitted: Arc<Admitted>, snapshots: Arc<Snapshots>) -> Option<Decis
         // value.
         let snapshot = snapshots.current();
         let (epoch, at) = (snapshot.front.epoch(), Instant::now());
-        match timeout(DECISION_TIMEOUT, snapshot.validity(&admitted.head, &admitted.app, None)).await {
+        match timeout(DECISION_TIMEOUT, snapshot.validity(&admitted.head, &admitted.app, &admitted.target, None)).await
+        {
             Ok(Validity::Valid) => return Some(Decision { snapshot, epoch, at }),
             Ok(Validity::Ended) => return None,
             Ok(Validity::Unknown) | Err(_) => sleep(RETRY_PAUSE).await,

@@ -74,6 +74,8 @@ const FURTHER_FIELDS: usize = 6;
 pub struct Proxy {
     pub snapshots: Arc<Snapshots>,
     pub trusted_proxies: Vec<IpNet>,
+    /// Load balancers that begin each connection with a PROXY protocol header.
+    pub proxy_protocol: Vec<IpNet>,
     /// Maximum length of a request head, in bytes.
     pub header_bytes: usize,
     pub body_timeout: Duration,
@@ -96,6 +98,8 @@ impl Proxy {
         let headers = &session.req_header().headers;
         let ForwardedClient { address, is_known, secure } =
             client_address(peer, own_tls, headers, &self.trusted_proxies);
+        // The connection has a load balancer's address only if its PROXY header has no address.
+        let is_known = is_known && !self.proxy_protocol.iter().any(|network| network.contains(&peer.to_canonical()));
         let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
         let request_id = self.is_trusted(peer).then(given).flatten().unwrap_or_else(|| self.request_ids.next());
         Origin { address, is_address_known: is_known, peer, secure, request_id }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::request;
+use http::uri::PathAndQuery;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -51,13 +52,23 @@ impl Snapshot {
     /// Returns whether a request that was forwarded to the application `app` would be permitted
     /// now.
     ///
-    /// `head` is the head that was decided on, with [`crate::Reauthorization`] in its extensions.
-    /// If a reload has assigned the host to another application, or the path to other upstreams than
-    /// `upstream`, access has ended.
-    pub(crate) async fn validity(&self, head: &request::Parts, app: &str, upstream: Option<&Upstream>) -> Validity {
+    /// `head` is the head that was decided on, with [`crate::Reauthorization`] in its extensions, and
+    /// `target` the path and query for the upstream. If a reload has assigned the host to another
+    /// application, or the path to another target or to other upstreams than `upstream`, access has
+    /// ended.
+    pub(crate) async fn validity(
+        &self,
+        head: &request::Parts,
+        app: &str,
+        target: &PathAndQuery,
+        upstream: Option<&Upstream>,
+    ) -> Validity {
         let is_same = |now: &Upstreams| now.app() == app && upstream.is_none_or(|upstream| now.contains(upstream));
         match self.front.decide(head).await {
-            RouteDecision::Forward(forward) if self.upstreams(&forward).is_some_and(|now| is_same(now)) => {
+            RouteDecision::Forward(forward)
+                if forward.rewrite.path_and_query == *target
+                    && self.upstreams(&forward).is_some_and(|now| is_same(now)) =>
+            {
                 Validity::Valid
             }
             RouteDecision::Answer(response) if response.status().is_server_error() => Validity::Unknown,

@@ -210,7 +210,7 @@ impl UpstreamSessions {
     }
 }
 
-/// Sessions at all applications under the last configuration, for the task that ends them.
+/// Sessions at all applications of the current configuration, for the task that ends them.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentSessions(Mutex<Vec<Arc<UpstreamSessions>>>);
 

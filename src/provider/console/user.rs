@@ -403,7 +403,7 @@ async fn show(
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// Returns the applications for which a name and password can be stored: names and titles.
+/// Returns the name and title of each application for which a user name and password can be stored.
 fn apps_with_login<'a>(ctx: &'a RequestContext<'_>) -> Vec<(&'a str, &'a str)> {
     if !ctx.sealgate.store.seals() {
         return Vec::new();

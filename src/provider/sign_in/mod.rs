@@ -194,7 +194,7 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     Ok(Proceeded::SignedIn(std::iter::once(cookie).chain(marked.map(|marked| marked.cookie)).collect()))
 }
 
-/// Adds a step that the user has just completed on an account or console page to their session.
+/// Adds to the user's session a step that the user has just completed on an account or console page.
 ///
 /// Returns the new session cookie, or `None` if the session has ended meanwhile.
 ///

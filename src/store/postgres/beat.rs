@@ -302,8 +302,8 @@ impl HeartbeatTask {
 
     async fn connect(&mut self) -> Result<BeatLink, PostgresFault> {
         let link = connect(&self.servers, self.durability).await?;
-        // Another server may have the same counters after different increments, so they are not
-        // comparable.
+        // Equal counters on two servers do not mean equal data, so the counters of the previous server
+        // are forgotten.
         let server = (link.server.clone(), link.timeline);
         if self.last_server != server {
             self.last_counters.clear();

@@ -271,7 +271,8 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Empty,
-    /// Written by an older program, which did not support verification.
+    /// Written by an older version of Sealgate, which did not store the state that shows whether
+    /// committed changes are missing.
     Older,
     Current,
 }
