@@ -28,7 +28,7 @@ pub struct CookieNames {
     pub language: &'static str,
     /// Tokens of the users who have signed in from this browser before.
     pub known: &'static str,
-    /// User who signed out on this host: see [`CookieNames::left_by`].
+    /// User who signed out on this host: see [`CookieNames::signed_out_marker`].
     pub left: &'static str,
     /// Token of an e-mailed link that the browser has opened.
     pub link: &'static str,
