@@ -11,9 +11,11 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_store::{GrantFilter, Store, StoreError};
 
-/// Maximum number of sessions of a user that are listed, and of applications in one of them.
+/// Maximum number of sessions of a user that are listed.
 const MAX_SESSIONS: usize = 200;
-const MAX_APP_SESSIONS: usize = 200;
+
+/// Number of sessions that are read at once.
+const PAGE: usize = 200;
 
 /// Maximum number of consents, and of grants, that are read.
 const MAX_READ: usize = 500;
@@ -34,10 +36,7 @@ pub async fn of_user(
     now: UnixTime,
 ) -> Result<Vec<OpenAccess>, StoreError> {
     let mut found = Vec::new();
-    let page = store.sessions_of_user(user, None, MAX_SESSIONS).await?;
-    let live = page.sessions.into_iter().filter_map(|session| session.in_effect(now, keep));
-    let mut sessions: Vec<Session> = live.collect();
-    sessions.sort_by_key(|session| std::cmp::Reverse(session.last_seen_at));
+    let sessions = sessions(store, user, keep, now).await?;
     for session in &sessions {
         let Some(sign_in) = session.sign_in_of(user) else { continue };
         found.push(of_session(session, sign_in));
@@ -56,6 +55,22 @@ pub async fn of_user(
         found.push(at_app(apps, &stored.app, access));
     }
     Ok(found)
+}
+
+/// Returns the live sessions of a user, the last used first.
+async fn sessions(store: &Store, user: Subject, keep: KeepSignedIn, now: UnixTime) -> Result<Vec<Session>, StoreError> {
+    let (mut sessions, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.sessions_of_user(user, after, PAGE).await?;
+        sessions.extend(page.sessions.into_iter().filter_map(|session| session.in_effect(now, keep)));
+        after = page.next;
+        if after.is_none() || sessions.len() >= MAX_SESSIONS {
+            break;
+        }
+    }
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.last_seen_at));
+    sessions.truncate(MAX_SESSIONS);
+    Ok(sessions)
 }
 
 fn of_session(session: &Session, sign_in: &SignIn) -> OpenAccess {
@@ -82,14 +97,20 @@ async fn app_sessions(
     user: Subject,
     now: UnixTime,
 ) -> Result<Vec<AppSession>, StoreError> {
-    let mut newest: BTreeMap<String, AppSession> = BTreeMap::new();
-    for session in store.app_sessions_of(parent, MAX_APP_SESSIONS).await? {
-        let is_newer = newest.get(&session.app).is_none_or(|known| known.created_at < session.created_at);
-        if is_newer && session.subject == user && now < session.expires_at {
-            newest.insert(session.app.clone(), session);
+    let (mut newest, mut after) = (BTreeMap::<String, AppSession>::new(), None);
+    loop {
+        let page = store.app_sessions_of(parent, after, PAGE).await?;
+        for session in page.sessions {
+            let is_newer = newest.get(&session.app).is_none_or(|known| known.created_at < session.created_at);
+            if is_newer && session.subject == user && now < session.expires_at {
+                newest.insert(session.app.clone(), session);
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(newest.into_values().collect());
         }
     }
-    Ok(newest.into_values().collect())
 }
 
 fn of_app_session(apps: &[App], session: &AppSession, parent: &Session) -> OpenAccess {
@@ -168,11 +189,17 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
 pub async fn end_app_session(store: &Store, user: Subject, id: SessionId) -> Result<Option<AppSession>, StoreError> {
     let session = store.app_session(id).await?.map(|loaded| loaded.value).filter(|session| session.subject == user);
     let Some(session) = session else { return Ok(None) };
-    for other in store.app_sessions_of(session.parent, MAX_APP_SESSIONS).await? {
-        if other.app == session.app && other.subject == user {
-            store.end_app_session(other.id).await?;
+    let mut after = None;
+    loop {
+        let page = store.app_sessions_of(session.parent, after, PAGE).await?;
+        for other in page.sessions {
+            if other.app == session.app && other.subject == user {
+                store.end_app_session(other.id).await?;
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(Some(session));
         }
     }
-    store.end_app_session(id).await?;
-    Ok(Some(session))
 }

@@ -150,6 +150,7 @@ impl Front for TestFront {
                     "path": head.uri.path(),
                     "host": head.headers[HOST].to_str().unwrap(),
                     "address": origin.address.to_string(),
+                    "is_address_known": origin.is_address_known,
                     "secure": origin.secure,
                     "request_id": origin.request_id,
                     "cookies": cookies.collect::<Vec<_>>(),

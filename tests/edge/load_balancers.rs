@@ -36,6 +36,17 @@ fn the_client_address_is_read_from_the_proxy_header() {
 }
 
 #[test]
+fn without_an_address_in_the_header_the_client_is_in_no_network() {
+    let edge = balanced(|_| {});
+    let known = |header: &str| {
+        let mut client = edge.client();
+        client.send(format!("{header}GET /local/o HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+        client.reply().json()["is_address_known"].clone()
+    };
+    assert_eq!((known(HEADER), known("PROXY UNKNOWN\r\n")), (true.into(), false.into()));
+}
+
+#[test]
 fn a_client_behind_a_load_balancer_cannot_choose_its_address() {
     let edge = balanced(|_| {});
     let mut client = edge.client();

@@ -133,18 +133,32 @@ fn a_websocket_of_a_route_receives_the_path_of_its_upstream() {
 fn a_websocket_ends_when_its_route_has_another_upstream() {
     let fields = "Set-Cookie: one=1; Path=/\n";
     let (first, second) = (echoing("first", fields), echoing("second", fields));
-    let (old, new) = (of_route("/wiki/", "/", first), of_route("/wiki/", "/", second));
-    let edge = edge(first, &old, |_| ());
+    let edge = edge(first, &of_route("/wiki/", "/", first), |_| ());
     let mut client = websocket(&edge);
-    let front = Arc::new(TestFront::default());
-    front.routes.lock().unwrap().push(new.clone());
     // The application itself keeps the old upstream.
-    let server = parts(Arc::default(), &[]).server;
-    let change = edge.changer.prepare(&[with_route(first, &new)], &server, front as Arc<dyn Front>);
-    edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());
+    reload(&edge, first, &of_route("/wiki/", "/", second));
     client.until_closed();
     assert_eq!(get(&edge, "/wiki/a").body, b"second /a");
     assert_eq!(get(&edge, "/a").body, b"first /a");
+}
+
+#[test]
+fn a_websocket_ends_when_its_route_leads_to_another_path() {
+    let own = echoing("own", "Set-Cookie: one=1; Path=/\n");
+    let edge = edge(own, &of_route("/wiki/", "/", own), |_| ());
+    let mut client = websocket(&edge);
+    reload(&edge, own, &of_route("/wiki/", "/w/", own));
+    client.until_closed();
+    assert_eq!(get(&edge, "/wiki/a").body, b"own /w/a");
+}
+
+/// Replaces the route of the application with the upstream `own`.
+fn reload(edge: &Edge, own: SocketAddr, route: &(String, RouteUpstream)) {
+    let front = Arc::new(TestFront::default());
+    front.routes.lock().unwrap().push(route.clone());
+    let server = parts(Arc::default(), &[]).server;
+    let change = edge.changer.prepare(&[with_route(own, route)], &server, front as Arc<dyn Front>);
+    edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -247,11 +247,14 @@ async fn sessions_at_applications_leave_no_index_entry() {
         store.begin_app_session(&session).await.unwrap();
     }
     let of = async |parent| {
-        let found = store.app_sessions_of(parent, 10).await.unwrap();
-        found.into_iter().map(|session| *session.id.as_bytes()).collect::<Vec<_>>()
+        let found = store.app_sessions_of(parent, None, 10).await.unwrap();
+        assert_eq!(found.next, None);
+        found.sessions.into_iter().map(|session| *session.id.as_bytes()).collect::<Vec<_>>()
     };
     assert_eq!((of(parent).await, of(other).await), (vec![[1; 16], [2; 16]], vec![[3; 16]]));
-    assert_eq!(store.app_sessions_of(parent, 1).await.unwrap().len(), 1);
+    let first = store.app_sessions_of(parent, None, 1).await.unwrap();
+    let second = store.app_sessions_of(parent, first.next, 1).await.unwrap();
+    assert_eq!([&first.sessions[..], &second.sessions].concat(), [app_session(1, parent), app_session(2, parent)]);
     store.end_app_session(SessionId::from_bytes([1; 16])).await.unwrap();
     assert_eq!(of(parent).await, [[2; 16]]);
     store.sweep(NOW.plus(Duration::from_hours(1)), 100).await.unwrap();

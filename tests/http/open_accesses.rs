@@ -4,7 +4,8 @@ use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::{AuditFilter, AuditKind};
 use sealgate_domain::secret::Secret;
-use sealgate_domain::session::{AppSession, SessionCookie, SessionId};
+use sealgate_domain::session::{AppSession, Session, SessionCookie, SessionId};
+use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, Subject};
 use sealgate_store::AppSite;
 use sealgate_system::clock::Clock as _;
@@ -207,6 +208,34 @@ async fn everything_ends_with_one_button() {
     assert_eq!(provider.userinfo(&world.tokens[1].access).await.status, 200);
     assert_ne!(world.app_passwords[0], world.app_passwords[1]);
     assert_ne!(world.app_sessions[0], world.app_sessions[1]);
+}
+
+#[tokio::test]
+async fn old_sessions_do_not_hide_live_ones_and_all_sessions_at_an_application_end() {
+    let world = World::new().await;
+    let (store, anna) = (&world.provider.sealgate.store, world.provider.anna.sub);
+    let live = store.sessions_of_user(anna, None, 9).await.unwrap().sessions.remove(0);
+    let cookie = |number: u8| {
+        let mut id = [0; 16];
+        id[15] = number;
+        SessionCookie::new(SessionId::from_bytes(id), [number; 24])
+    };
+    // The ids of the old sessions are lower, so they are read first.
+    for number in 0..=220 {
+        let (id, cookie) = (cookie(number).id, cookie(number).hash());
+        let old = Session { id, cookie, last_seen_at: UnixTime::from_seconds(0), ..live.clone() };
+        store.begin_session(&old).await.unwrap();
+        let parent = live.id;
+        let session = store.app_session(world.app_sessions[0]).await.unwrap().unwrap().value;
+        store.begin_app_session(&AppSession { id, cookie: old.cookie, parent, ..session }).await.unwrap();
+    }
+    let shown = world.of(anna).await;
+    let sessions: Vec<_> = shown.iter().filter(|(kind, _)| *kind == "session").collect();
+    assert_eq!(sessions, [&("session", live.id.to_string())]);
+    let browser = signed_in(&world.provider, ANNA).await;
+    end(&browser, PAGE, "app_session", &world.app_sessions[0].to_string()).await;
+    assert_eq!(store.app_sessions_of(live.id, None, 1000).await.unwrap().sessions, []);
+    assert!(world.of(anna).await.iter().any(|(_, id)| *id == live.id.to_string()));
 }
 
 /// A page has a bounded size. All rows can be reached, those of this browser first.

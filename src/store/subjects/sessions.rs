@@ -33,6 +33,15 @@ pub struct SessionPage {
     pub next: Option<SessionId>,
 }
 
+/// Page of the application sessions that depend on a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppSessionPage {
+    /// Sessions, including expired ones.
+    pub sessions: Vec<AppSession>,
+    /// Session after which the next page starts. `None` on the last page.
+    pub next: Option<SessionId>,
+}
+
 impl Store {
     /// Returns the session with this id, even if it has expired.
     pub async fn session(&self, id: SessionId) -> Result<Option<Loaded<Session>>, StoreError> {
@@ -197,15 +206,24 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Returns up to `limit` application sessions that depend on this session, even if they have
-    /// expired.
-    pub async fn app_sessions_of(&self, parent: SessionId, limit: usize) -> Result<Vec<AppSession>, StoreError> {
-        let rows = self.engine.scan(&table::app_sessions_of(parent), None, limit).await?;
-        let ids = rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes);
-        let keys: Vec<Key> = ids.map(table::app_session).collect();
+    /// Returns up to `limit` application sessions that depend on this session, with ids greater than
+    /// `after`, in order.
+    pub async fn app_sessions_of(
+        &self,
+        parent: SessionId,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<AppSessionPage, StoreError> {
+        let prefix = table::app_sessions_of(parent);
+        let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
+        let rows = self.engine.scan(&prefix, after.as_deref(), limit).await?;
+        let ids: Vec<_> =
+            rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes).collect();
+        let keys: Vec<Key> = ids.iter().copied().map(table::app_session).collect();
         let found = self.engine.get_many(&keys).await?;
         let found = keys.iter().zip(found).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
-        Ok(found.map(|loaded: Loaded<AppSession>| loaded.value).collect())
+        let sessions = found.map(|loaded: Loaded<AppSession>| loaded.value).collect();
+        Ok(AppSessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
     /// Ends an application session. The session at the provider continues.
