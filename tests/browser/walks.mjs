@@ -1228,11 +1228,15 @@ export const walksOf = (lane) => [
         await press(page, "#enrol-passkey");
         await page.waitForSelector("[role=status].done");
         assert.deepEqual(await bound(), [new URL(EARLIER).host]);
-        // Use the button.
-        await phone.touches(false);
+        // Use the button, in a browser without autofill for passkeys: with autofill this authenticator
+        // would sign in before the button is pressed. `pressUntouched` does not help here, because the
+        // browser fetches the list of hosts before it asks the authenticator.
+        await page.addInitScript(() => {
+          PublicKeyCredential.isConditionalMediationAvailable = async () => false;
+        });
         await context.clearCookies();
         await page.goto(security);
-        await pressUntouched(page, phone, "#passkey-login");
+        await press(page, "#passkey-login");
         await page.waitForSelector("#add-key");
       });
     },
