@@ -39,6 +39,8 @@ mod identity_headers;
 mod kept_form;
 #[path = "gateway/levels.rs"]
 mod levels;
+#[path = "gateway/limits.rs"]
+mod limits;
 #[path = "support/meddler.rs"]
 mod meddler;
 #[path = "gateway/networks.rs"]

@@ -106,12 +106,12 @@ impl Site {
                     );
                 }
                 let (app, upstreams, allow_get_body) = (permit.app(), permit.upstreams(), permit.allows_get_body());
-                let session = permit.session();
+                let (limits, session) = (permit.limits(), permit.session());
                 let mut rewrite = permit.rewrite(head);
                 if shares_origin {
                     shared_origin::restrict(config, head, &mut rewrite.answer);
                 }
-                RouteDecision::Forward(Forward { app, upstreams, allow_get_body, rewrite, session })
+                RouteDecision::Forward(Forward { app, upstreams, allow_get_body, limits, rewrite, session })
             }
         }
     }

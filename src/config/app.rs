@@ -14,6 +14,7 @@ use super::appearance::Logo;
 use super::fixed_headers::FixedHeaders;
 use super::issuer::{IssuerUrl, authority};
 use super::login::{AppLoginConfig, LoginAccount};
+use super::route_limits::RouteLimits;
 use super::route_upstream::RouteUpstream;
 use super::tls::TlsConfig;
 use sealgate_domain::assurance::AssuranceLevel;
@@ -79,6 +80,9 @@ pub struct App {
     /// If not, a connection is not reused after a request with a body, because the upstream might
     /// parse the unread rest as the next request.
     pub reads_bodies_whole: bool,
+    /// Default of [`RouteLimits::max_body_bytes`]. Already copied to the rules without one of their
+    /// own.
+    pub max_body_bytes: Option<u64>,
     /// Timeout for connecting to an upstream.
     pub connect_timeout: Duration,
     /// Maximum time without bytes from an upstream.
@@ -385,6 +389,7 @@ pub struct Route {
     pub application_tokens: bool,
     /// Characters that the application reads as data in these paths, not as separators.
     pub path_characters: PathCharacters,
+    pub limits: RouteLimits,
     /// Servers of these paths, and the path that they receive.
     pub upstream: RouteUpstream,
 }
@@ -448,6 +453,7 @@ impl Route {
             app_passwords: false,
             application_tokens: false,
             path_characters: PathCharacters::default(),
+            limits: RouteLimits::default(),
             upstream: RouteUpstream::default(),
         }
     }
@@ -473,6 +479,8 @@ impl Route {
             application_tokens,
             // Affects which paths are valid, but not which users have access.
             path_characters: _,
+            // The timeouts do not affect which requests are permitted.
+            limits: RouteLimits { max_body_bytes, read_timeout: _, stream_timeout: _ },
             // Determines the server and its path, not which users have access.
             upstream: _,
         } = self;
@@ -490,6 +498,7 @@ impl Route {
             && allow_get_body == &other.allow_get_body
             && app_passwords == &other.app_passwords
             && application_tokens == &other.application_tokens
+            && max_body_bytes == &other.limits.max_body_bytes
     }
 }
 

@@ -13,6 +13,7 @@ mod hsm;
 mod identity;
 mod login;
 mod mail;
+mod route_limits;
 mod route_upstreams;
 mod store;
 mod telemetry;

@@ -87,6 +87,7 @@ const APP: &[&str] = &[
     "max_requests",
     "max_requests_per_client",
     "reads_bodies_whole",
+    "max_body_bytes",
     "connect_timeout_seconds",
     "read_timeout_seconds",
     "stream_timeout_seconds",

@@ -328,6 +328,12 @@ impl<'r, 't> Section<'r, 't> {
         self.whole(key, range, " of seconds").map(Duration::from_secs)
     }
 
+    /// Reads a number of bytes in `range`. Returns `None` if the key is absent or its value is
+    /// invalid.
+    pub(super) fn optional_bytes(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        self.whole(key, range, " of bytes")
+    }
+
     /// Reads an integer in `range`, or `word` as `None`. Returns `default` if the key is absent or
     /// its value is invalid.
     pub(super) fn number_or<T>(

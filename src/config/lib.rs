@@ -18,6 +18,7 @@ mod login;
 mod mail;
 mod preset;
 pub mod request_fields;
+mod route_limits;
 mod route_upstream;
 mod serialize;
 mod settings;
@@ -47,6 +48,7 @@ pub use fixed_headers::{FixedHeaders, read_header_file};
 pub use issuer::{IssuerUrl, KeySource, TrustedIssuer, authority, is_loopback_host};
 pub use login::{AppLoginConfig, LoginAccount, RecipeFile, read_login_password};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
+pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;
 pub use settings::{

@@ -52,6 +52,8 @@ pub use crate::rewrite::{AnswerRewrite, Rewrite};
 pub use crate::upstream_session::{EndSign, SessionState, UpstreamSession};
 pub use upstream::Resolver;
 
+use sealgate_config::RouteLimits;
+
 /// Application logic behind the edge: decides on each request, and answers those that are not
 /// forwarded.
 ///
@@ -161,6 +163,8 @@ pub struct Forward {
     pub rewrite: Rewrite,
     /// Whether a GET, HEAD or OPTIONS request may have a body.
     pub allow_get_body: bool,
+    /// Limits on the size and the time of the exchange.
+    pub limits: RouteLimits,
     /// Session at the application. Its cookies replace those of the request, and the response sets
     /// none in the browser.
     pub session: Option<Arc<dyn UpstreamSession>>,

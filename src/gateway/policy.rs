@@ -402,6 +402,7 @@ fn permit(asked: &AccessRequest<'_>, identity: Identity) -> Permit {
         identity,
         cors: asked.cors.clone(),
         allow_get_body: asked.rule.allow_get_body,
+        limits: asked.rule.limits,
         session: None,
     }
 }

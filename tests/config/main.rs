@@ -12,6 +12,7 @@ mod factors;
 mod faults;
 mod files;
 mod mail;
+mod route_limits;
 mod route_upstreams;
 mod telemetry;
 mod trusted_issuers;

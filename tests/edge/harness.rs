@@ -16,7 +16,7 @@ use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
-use sealgate_config::{App, FixedHeaders, RouteUpstream, ServerConfig, Upstream, UpstreamTls};
+use sealgate_config::{App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamTls};
 use sealgate_edge::{
     AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
     Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
@@ -71,6 +71,8 @@ pub(crate) struct TestFront {
     pub(crate) asked: Mutex<Vec<String>>,
     /// Upstreams of the first application's paths, by the start of the path.
     pub(crate) routes: Mutex<Vec<(String, RouteUpstream)>>,
+    /// Limits of paths, by the start of the path.
+    pub(crate) limits: Mutex<Vec<(String, RouteLimits)>>,
 }
 
 #[async_trait]
@@ -104,6 +106,8 @@ impl Front for TestFront {
                 let of_route = routes.iter().find(|(start, _)| path.starts_with(start)).map(|(_, upstream)| upstream);
                 let prefix = of_route.and_then(|upstream| upstream.prefix.clone());
                 let target = head.uri.path_and_query().unwrap();
+                let limits = self.limits.lock().unwrap();
+                let limits = limits.iter().find(|(start, _)| path.starts_with(start));
                 RouteDecision::Forward(Forward {
                     app: app as usize,
                     upstreams: of_route.map_or(0, |upstream| upstream.list),
@@ -117,6 +121,7 @@ impl Front for TestFront {
                         answer: AnswerRewrite::default(),
                     },
                     allow_get_body: path.ends_with("/_search"),
+                    limits: limits.map_or_else(RouteLimits::default, |(_, limits)| *limits),
                     session: None,
                 })
             }
@@ -364,6 +369,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         max_requests: 1024,
         max_requests_per_client: 128,
         reads_bodies_whole: false,
+        max_body_bytes: None,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),
         stream_timeout: Duration::from_hours(1),

@@ -17,6 +17,7 @@ mod lasting;
 #[path = "../../examples/legacy.rs"]
 #[expect(dead_code, reason = "the example's main is not called here")]
 mod legacy;
+mod limits;
 mod load_balancers;
 mod local;
 #[path = "../support/port.rs"]

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
 use sealgate::app::site::Site;
-use sealgate_config::Config;
+use sealgate_config::{Config, RouteLimits};
 use sealgate_core::state::{Parts, Sealgate};
 use sealgate_domain::client::{AuthMethod, Client, ClientType};
 use sealgate_domain::client::{ClientSecret, ConsentRule};
@@ -246,7 +246,7 @@ impl World {
                 }
                 let app = self.sealgate.config.apps[forward.app].name.clone();
                 let target = rewrite.path_and_query.as_str().to_owned();
-                let arrived = Some(Arrived { app, target, list: forward.upstreams });
+                let arrived = Some(Arrived { app, target, list: forward.upstreams, limits: forward.limits });
                 Reply { arrived, status: 200, headers, body: Bytes::new() }
             }
         }
@@ -339,6 +339,7 @@ pub(crate) struct Arrived {
     pub(crate) target: String,
     /// Number of the list of upstreams in the application.
     pub(crate) list: usize,
+    pub(crate) limits: RouteLimits,
 }
 
 impl Reply {

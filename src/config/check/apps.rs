@@ -12,6 +12,7 @@ use super::factors::LEVELS;
 use super::fixed_headers::fixed_headers;
 use super::identity::identity;
 use super::login::login;
+use super::route_limits::{app_timeouts, max_body_bytes, route_limits};
 use super::route_upstreams::{RouteUpstreamKeys, avoidable_rules};
 use super::{address, tls};
 use crate::app::split_port;
@@ -61,6 +62,7 @@ struct Taken {
     hosts: Vec<String>,
 }
 
+#[expect(clippy::too_many_lines, reason = "one statement for each key of an application")]
 fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut Taken) -> Option<App> {
     let issuer = own.issuer;
     let name = section.required_text("name", "write a name of a-z, 0-9, - and _", |text| {
@@ -99,7 +101,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let upstreams = upstreams(&mut section, own, files);
     let trusted_issuers = trusted_issuers(&mut section, own.trusted);
     let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
-    let of_app = OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams };
+    let max_body_bytes = max_body_bytes(&mut section);
+    let of_app = OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams, max_body_bytes };
     let routes = routes(&mut section, &of_app, own, files);
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
     let login = login(&mut section, &upstreams, &upstream_tls, files);
@@ -126,8 +129,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     }
     let reads_bodies_whole = section.flag("reads_bodies_whole", false);
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
-    let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
-    let stream_timeout = section.seconds("stream_timeout_seconds", 3600, 1..=86_400);
+    let (read_timeout, stream_timeout) = app_timeouts(&mut section);
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
     let has_application_tokens = routes.iter().flatten().any(|route| route.application_tokens);
     if has_application_tokens && identity.authorization != AuthorizationHeader::Pass {
@@ -157,6 +159,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         max_requests,
         max_requests_per_client,
         reads_bodies_whole,
+        max_body_bytes,
         connect_timeout,
         read_timeout,
         stream_timeout,
@@ -228,6 +231,7 @@ struct OfApp<'a> {
     trusted: &'a [String],
     acr: &'a [String],
     upstreams: &'a [Upstream],
+    max_body_bytes: Option<u64>,
 }
 
 fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &Files) -> Option<Vec<Route>> {
@@ -372,6 +376,7 @@ fn route(
     let mut known = Vec::new();
     let upstreams = section.some_texts("upstreams", UPSTREAMS, |text| upstream(text, own, files, &mut known));
     taken.upstreams.add(&mut section, path.as_deref(), upstreams);
+    let limits = route_limits(&mut section, of_app.max_body_bytes);
     if access == Some(Access::Public) {
         if caching.is_some() {
             section.fault("caching", "on a public route the application's own caching headers apply; leave it out");
@@ -407,6 +412,7 @@ fn route(
         app_passwords,
         application_tokens,
         path_characters,
+        limits,
         // Set when all routes are known.
         upstream: RouteUpstream::default(),
     })

@@ -152,7 +152,8 @@ pub(crate) async fn refuse_body(session: &mut ServerSession, within: Duration) -
     timeout(within, end).await.unwrap_or_else(|_| Err(refused(408, "The request's body did not arrive.")))
 }
 
-fn announced_length(session: &ServerSession) -> Option<u64> {
+/// Returns the value of `Content-Length`, if the request has one.
+pub(crate) fn announced_length(session: &ServerSession) -> Option<u64> {
     session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

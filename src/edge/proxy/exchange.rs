@@ -153,9 +153,11 @@ impl Exchange {
         self.upstreams().is_some_and(|upstreams| upstreams.reads_bodies_whole())
     }
 
-    /// Starts the timeout of an upstream that sends nothing.
-    pub(crate) fn start_read_timeout(&self, limit: Duration) {
-        if let (Some(switch), Some(descriptor)) = (&self.switch, self.descriptor) {
+    /// Starts the timeout of an upstream that sends nothing. `is_stream` is as in
+    /// [`Self::upstream_timeout`].
+    pub(crate) fn start_read_timeout(&self, is_stream: bool) {
+        let limit = self.upstream_timeout(is_stream);
+        if let (Some(switch), Some(descriptor), Some(limit)) = (&self.switch, self.descriptor, limit) {
             switch.read_timeout.begin(descriptor, limit);
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod exchange;
 pub(crate) mod fields;
 pub(crate) mod headers;
 pub(crate) mod health_path;
+pub(crate) mod limits;
 pub(crate) mod long_lived;
 pub(crate) mod prefix_translation;
 pub(crate) mod queued_body;

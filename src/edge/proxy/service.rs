@@ -180,9 +180,7 @@ impl Proxy {
         exchange.stop_read_timeout();
         match held.renew(exchange.sign_in, sign).await {
             SessionState::Open => {
-                if let Some(server) = &exchange.server {
-                    exchange.start_read_timeout(server.read_timeout);
-                }
+                exchange.start_read_timeout(false);
                 Ok(())
             }
             SessionState::Ended => Err(refused(503, SESSION_ENDED)),
@@ -416,6 +414,7 @@ impl ProxyHttp for Proxy {
                 exchange.forward = Some(forward);
                 exchange.has_body = !session.is_body_empty();
                 if exchange.has_body {
+                    exchange.check_announced_body(session)?;
                     exchange.register_long_lived(&self.long_lived, session, None);
                 }
                 // A server may ignore `Upgrade` and not switch protocols (RFC 9110 §7.8). Pingora
@@ -450,6 +449,8 @@ impl ProxyHttp for Proxy {
         if let (Some(trace), None) = (&exchange.trace, exchange.upstream_span) {
             exchange.upstream_span = Some(trace.start_span());
         }
+        // A retry sends the body from its start.
+        exchange.uploaded = 0;
         // If a server is already set, this is a retry after the connection to that server failed.
         let avoid = exchange.server.as_ref();
         let pinned = exchange.pinned.as_ref().and_then(|pinned| upstreams.pinned(pinned, avoid));
@@ -457,6 +458,7 @@ impl ProxyHttp for Proxy {
         let unknown = || Error::explain(ErrorType::HTTPStatus(502), "the upstream has no known address").into_up();
         let server = exchange.server.insert(server.ok_or_else(unknown)?);
         let mut peer = server.peer(session.is_upgrade_req());
+        peer.options.read_timeout = exchange.longest_timeout(session.is_upgrade_req());
         if let Some(pinned) = &exchange.pinned {
             pinned.restrict(&mut peer);
         }
@@ -514,6 +516,10 @@ impl ProxyHttp for Proxy {
             return Ok(());
         };
         exchange.uploaded += piece.len() as u64;
+        // The messages of a WebSocket are not a body.
+        if !session.was_upgraded() {
+            exchange.check_received_body()?;
+        }
         exchange.guard_queued_body(&self.snapshots);
         if let Some(read_timeout) = exchange.read_timeout() {
             read_timeout.renew();
@@ -590,10 +596,9 @@ impl ProxyHttp for Proxy {
             request.uri = Uri::from(rewrite.path_and_query.clone());
         });
         exchange.sign_in = held.map_or(0, |(sign_in, _)| sign_in);
-        if let (Some(server), false) = (&exchange.server, session.is_upgrade_req()) {
+        if !session.is_upgrade_req() {
             // The head of an event stream may arrive only with its first event.
-            let events = accepts_event_stream(&session.req_header().headers);
-            exchange.start_read_timeout(if events { server.stream_timeout } else { server.read_timeout });
+            exchange.start_read_timeout(accepts_event_stream(&session.req_header().headers));
         }
         Ok(())
     }
@@ -632,8 +637,9 @@ impl ProxyHttp for Proxy {
         if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
             exchange.end_connection_after_answer()?;
         }
-        if let (Some(read_timeout), Some(server)) = (exchange.read_timeout(), &exchange.server) {
-            read_timeout.extend(if is_event_stream(response) { server.stream_timeout } else { server.read_timeout });
+        let limit = exchange.upstream_timeout(is_event_stream(response));
+        if let (Some(read_timeout), Some(limit)) = (exchange.read_timeout(), limit) {
+            read_timeout.extend(limit);
         }
         let length = answer_length(session, response);
         exchange.ends_with_connection = !is_chunked && length.is_none();
@@ -674,7 +680,7 @@ impl ProxyHttp for Proxy {
             return Ok(());
         }
         if switches {
-            session.set_read_timeout(exchange.server.as_ref().map(|server| server.stream_timeout));
+            session.set_read_timeout(exchange.upstream_timeout(true));
         }
         exchange.answered_early = exchange.has_body && !exchange.body_sent;
         if !exchange.answered_early {

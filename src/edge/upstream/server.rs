@@ -95,17 +95,14 @@ impl UpstreamServer {
             trust.apply_to(&mut peer);
             named = trust.named_for(name);
         }
-        // Pingora has no timeouts by default.
+        // Pingora has no timeouts by default. The read timeout depends on the route.
         peer.options.connection_timeout = Some(app.connect_timeout);
         peer.options.total_connection_timeout = Some(app.connect_timeout);
-        // [`crate::proxy::read_timeout`] enforces the shorter of these timeouts where it applies.
-        peer.options.read_timeout = Some(app.read_timeout.max(app.stream_timeout));
         peer.options.write_timeout = Some(app.write_timeout);
         peer.options.idle_timeout = Some(IDLE_TIMEOUT);
         peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::Deny);
         let mut upgrade_peer = peer.clone();
         upgrade_peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::WebSocketOnly);
-        upgrade_peer.options.read_timeout = Some(app.stream_timeout);
         upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
         // An odd key separates these connections from connections for ordinary requests, which have
         // even keys.

@@ -11,6 +11,7 @@ use crate::headers::Identity;
 use crate::policy::AccessRequest;
 use crate::upstream_session::SharedSession;
 use crate::upstream_target::UpstreamTarget;
+use sealgate_config::RouteLimits;
 use sealgate_edge::UpstreamSession;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
@@ -29,6 +30,7 @@ pub struct Permit {
     /// CORS headers of the response.
     pub(super) cors: Cors,
     pub(super) allow_get_body: bool,
+    pub(super) limits: RouteLimits,
     /// Session at the application, if the gateway signs users in there.
     pub(super) session: Option<SharedSession>,
 }
@@ -53,6 +55,11 @@ impl Permit {
     /// Returns whether a GET, HEAD or OPTIONS request may have a body.
     pub fn allows_get_body(&self) -> bool {
         self.allow_get_body
+    }
+
+    /// Returns the limits of the rule on the size and the time of the exchange.
+    pub fn limits(&self) -> RouteLimits {
+        self.limits
     }
 
     /// Adds the properties of the request and its rule; see `Identity::for_request`.
