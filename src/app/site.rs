@@ -319,6 +319,7 @@ impl EdgeObserver for Site {
     }
 
     fn upstreams(&self, states: Vec<(String, String, bool)>) {
+        self.sealgate.metrics.upstreams(&states);
         self.sealgate.upstreams.set(states);
     }
 

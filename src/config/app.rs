@@ -12,6 +12,7 @@ use url::Url;
 
 use super::appearance::Logo;
 use super::fixed_headers::FixedHeaders;
+use super::health_check::HealthCheck;
 use super::issuer::{IssuerUrl, authority};
 use super::login::{AppLoginConfig, LoginAccount};
 use super::route_limits::RouteLimits;
@@ -43,6 +44,9 @@ pub struct App {
     /// TLS settings for the `https` upstreams.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstream_tls: UpstreamTls,
+    /// HTTP check of the upstreams. If absent, the upstreams must only accept connections.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub health_check: Option<HealthCheck>,
     /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,

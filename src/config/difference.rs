@@ -76,6 +76,7 @@ const APP: &[&str] = &[
     "url",
     "upstreams",
     "upstream_tls",
+    "health_check",
     "route",
     "login",
     "after_sign_out",

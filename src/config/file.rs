@@ -334,6 +334,14 @@ impl<'r, 't> Section<'r, 't> {
         self.whole(key, range, " of bytes")
     }
 
+    /// Reads an integer in `range`. Returns `None` if the key is absent or its value is invalid.
+    pub(super) fn optional_number<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        self.whole(key, range, "")
+    }
+
     /// Reads an integer in `range`, or `word` as `None`. Returns `default` if the key is absent or
     /// its value is invalid.
     pub(super) fn number_or<T>(

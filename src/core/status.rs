@@ -8,18 +8,18 @@ use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::{Entropy, random};
 use sealgate_system::metrics::EnrolmentShare;
 
-/// Whether the servers of each application accept connections, as last reported by the edge.
+/// Whether the servers of each application pass their health checks, as last reported by the edge.
 #[derive(Debug, Default)]
 pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
 
 impl UpstreamStates {
-    /// Replaces the states. Each has the application, the server, and whether it accepts
-    /// connections.
+    /// Replaces the states. Each has the application, the server, and whether it passes its health
+    /// check.
     pub fn set(&self, states: Vec<(String, String, bool)>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = states;
     }
 
-    /// Returns each server of an application, and whether it accepts connections.
+    /// Returns each server of an application, and whether it passes its health check.
     pub fn for_app(&self, app: &str) -> Vec<(String, bool)> {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_app = states.iter().filter(|(name, ..)| name == app);

@@ -89,7 +89,7 @@ pub trait EdgeObserver: Send + Sync {
     fn certificates(&self, _shown: &[(&Path, i64)]) {}
 
     /// Reports the health of the upstreams, every few seconds. Each item is an application, one of
-    /// its servers, and whether that server accepts connections.
+    /// its servers, and whether that server is in the rotation.
     fn upstreams(&self, _states: Vec<(String, String, bool)>) {}
 }
 

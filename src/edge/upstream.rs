@@ -1,11 +1,12 @@
 //! Servers of an application: IP addresses, Unix sockets, and host names.
 //!
-//! Host names are resolved periodically, independently of requests. Requests are distributed
-//! round-robin over the servers that accept connections.
+//! Host names are resolved and servers are checked periodically, independently of requests. Requests
+//! are distributed round-robin over the servers that are in the rotation.
 
 mod fair_queue;
 mod fields;
 mod handle;
+mod health;
 mod pinned;
 mod server;
 mod source;
@@ -26,6 +27,7 @@ use fair_queue::FairQueue;
 pub(super) use fair_queue::QueueSlot;
 use fields::UpstreamFields;
 pub(super) use handle::Handle;
+use health::ServerCheck;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
 use sealgate_config::{App, Upstream};
 pub(super) use server::UpstreamServer;
@@ -34,7 +36,10 @@ pub use source::Resolver;
 use source::{Address, UpstreamPlace, UpstreamSource};
 use trust::UpstreamTrust;
 
+/// Interval between checks that only open a connection.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval between checks of the certificate and header files.
+const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum time that startup waits for name lookups. Slower lookups continue in the background.
@@ -45,6 +50,7 @@ pub struct Upstreams {
     app: App,
     resolver: Resolver,
     sources: Vec<UpstreamSource>,
+    check: Arc<ServerCheck>,
     /// Current servers of all upstreams in the configuration.
     servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
@@ -99,6 +105,7 @@ impl Upstreams {
             app: app.clone(),
             resolver: resolver.clone(),
             sources,
+            check: Arc::new(ServerCheck::new(app).map_err(fault)?),
             servers: RwLock::new(Arc::new([])),
             turn: AtomicUsize::new(0),
             fair_queue: Arc::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
@@ -125,9 +132,10 @@ impl Upstreams {
     /// Returns whether `app` has the same upstreams with the same settings.
     pub(super) fn are_unchanged_in(&self, app: &App) -> bool {
         // The listed fields concern only access and identity, so they are not compared. A new field
-        // of `App` is compared unless it is added here.
+        // of `App` is compared unless it is added here. Health checks contain the host.
         let App { host, url, routes, audience, clients, trusted_issuers, identity, .. } = self.app.clone();
         self.app == App { host, url, routes, audience, clients, trusted_issuers, identity, ..app.clone() }
+            && (app.health_check.is_none() || self.app.public_authority() == app.public_authority())
     }
 
     /// Copies the known addresses of names, and the health of servers, from an earlier snapshot.
@@ -247,23 +255,42 @@ impl Upstreams {
 
     /// Checks the servers, resolves names and reloads changed files, until `stop` becomes true or
     /// its sender is dropped.
-    pub async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    pub async fn watch(self: Arc<Self>, stop: watch::Receiver<bool>) {
         let mut lookups = JoinSet::new();
         for index in 0..self.sources.len() {
             lookups.spawn(Arc::clone(&self).follow_name(index, stop.clone()));
         }
+        tokio::join!(self.check_servers(stop.clone()), self.follow_files(stop));
+    }
+
+    /// Checks the servers periodically. A check in progress ends with `stop`.
+    async fn check_servers(self: &Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let pause = self.app.health_check.as_ref().map_or(CHECK_INTERVAL, |check| check.interval);
         loop {
             let mut checks = JoinSet::new();
             for server in self.current().iter() {
-                let (this, server) = (Arc::clone(&self), Arc::clone(server));
+                let (this, server) = (Arc::clone(self), Arc::clone(server));
                 checks.spawn(async move { server.check(&this.app.name).await });
             }
-            checks.join_all().await;
-            let this = Arc::clone(&self);
+            let round = async {
+                checks.join_all().await;
+                tokio::time::sleep(pause).await;
+            };
+            tokio::select! {
+                () = round => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    /// Reloads changed files periodically.
+    async fn follow_files(self: &Arc<Self>, mut stop: watch::Receiver<bool>) {
+        loop {
+            let this = Arc::clone(self);
             if let Err(error) = tokio::task::spawn_blocking(move || this.reload_changed_files()).await {
                 tracing::error!(%error, "checking the certificate and header files of an upstream failed");
             }
-            if timeout(CHECK_INTERVAL, stop.wait_for(|stop| *stop)).await.is_ok() {
+            if timeout(FILES_INTERVAL, stop.wait_for(|stop| *stop)).await.is_ok() {
                 return;
             }
         }
@@ -372,7 +399,7 @@ impl Upstreams {
                     continue;
                 }
                 let old = before.iter().find(|server| server.address == address);
-                let server = UpstreamServer::new(&self.app, address, source, &files.trust, &files.fields)?;
+                let server = UpstreamServer::new(&self.app, address, source, &files.trust, &files.fields, &self.check)?;
                 if let Some(old) = old {
                     server.inherit(old);
                 }

@@ -7,6 +7,7 @@ mod mail;
 mod registry;
 mod tls;
 mod traces;
+mod upstreams;
 mod users;
 
 use std::fmt::Write as _;
@@ -27,6 +28,7 @@ use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::mail::MailKind;
 use tls::TlsSeries;
 use traces::TraceSeries;
+use upstreams::UpstreamSeries;
 use users::FactorSeries;
 
 pub use limits::BlockOutcome;
@@ -88,6 +90,7 @@ pub struct Metrics {
     reloads: IntCounterVec,
     tls: TlsSeries,
     traces: TraceSeries,
+    upstreams: UpstreamSeries,
     reload_succeeded: IntGauge,
     log_dropped: IntCounter,
     configured: IntGauge,
@@ -334,6 +337,7 @@ impl Metrics {
                 "Time at which the running configuration was loaded, at start or by a reload.",
             )?,
             tls: TlsSeries::new(&registry)?,
+            upstreams: UpstreamSeries::new(&registry)?,
             traces: TraceSeries::new(&registry)?,
             series: registry.series.into_inner(),
             registry: registry.registry,
@@ -445,6 +449,12 @@ impl Metrics {
     /// Records when a certificate in use expires, in seconds since 1970.
     pub fn certificate(&self, file: &Path, ends: i64) {
         self.tls.certificate(file, ends);
+    }
+
+    /// Replaces the states of all upstreams. Each has an application, one of its servers, and whether
+    /// that server gets requests.
+    pub fn upstreams(&self, states: &[(String, String, bool)]) {
+        self.upstreams.set(states);
     }
 
     /// Records whether this node holds the lease with this name.

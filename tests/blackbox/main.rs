@@ -46,6 +46,7 @@ mod form_login;
 mod forward_auth;
 mod front;
 mod gate;
+mod health_checks;
 mod icons;
 mod init;
 mod kept_form;

@@ -11,6 +11,7 @@ mod documented;
 mod factors;
 mod faults;
 mod files;
+mod health_checks;
 mod mail;
 mod route_limits;
 mod route_upstreams;

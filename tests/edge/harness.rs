@@ -69,6 +69,8 @@ pub(crate) struct TestFront {
     pub(crate) ended: Mutex<Vec<String>>,
     /// Paths for which the edge asked again whether access is still allowed.
     pub(crate) asked: Mutex<Vec<String>>,
+    /// Whether each upstream passes its check, as last reported.
+    states: Mutex<Vec<bool>>,
     /// Upstreams of the first application's paths, by the start of the path.
     pub(crate) routes: Mutex<Vec<(String, RouteUpstream)>>,
     /// Limits of paths, by the start of the path.
@@ -197,6 +199,10 @@ impl EdgeObserver for TestFront {
         self.events.lock().unwrap().push(event);
     }
 
+    fn upstreams(&self, states: Vec<(String, String, bool)>) {
+        *self.states.lock().unwrap() = states.into_iter().map(|(_, _, passes)| passes).collect();
+    }
+
     fn certificates(&self, shown: &[(&Path, i64)]) {
         *self.certificates.lock().unwrap() = shown.iter().map(|(file, ends)| ((*file).to_owned(), *ends)).collect();
     }
@@ -217,6 +223,11 @@ impl TestFront {
     pub(crate) fn end(&self, path: &str) {
         self.ended.lock().unwrap().push(path.to_owned());
         self.epoch.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns whether each upstream passes its check, as last reported.
+    pub(crate) fn states(&self) -> Vec<bool> {
+        self.states.lock().unwrap().clone()
     }
 
     pub(crate) fn saw(&self, event: ConnectionEvent) {
@@ -353,6 +364,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         host: "wiki.example".to_owned(),
         upstreams: upstreams.iter().map(upstream).collect(),
         upstream_tls: UpstreamTls::default(),
+        health_check: None,
         routes: Vec::new(),
         login: None,
         after_sign_out: None,

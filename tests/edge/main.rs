@@ -11,6 +11,7 @@ mod event_streams;
 mod front_tls;
 mod greedy;
 mod harness;
+mod health_checks;
 mod hostile;
 mod http2;
 mod lasting;

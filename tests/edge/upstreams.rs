@@ -50,7 +50,7 @@ fn talk(mut stream: impl Read + Write, note: &str) {
     }
 }
 
-fn head(stream: &mut impl Read) -> Option<String> {
+pub(crate) fn head(stream: &mut impl Read) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -129,7 +129,7 @@ pub(crate) fn https(parts: &mut ServerParts, app: usize, address: SocketAddr, tl
     parts.apps[app].upstream_tls = tls;
 }
 
-fn trusting(authority: &Authority) -> UpstreamTls {
+pub(crate) fn trusting(authority: &Authority) -> UpstreamTls {
     UpstreamTls { ca: Some(authority.file()), ..UpstreamTls::default() }
 }
 
@@ -242,7 +242,7 @@ fn a_renewed_authority_is_used_without_a_restart() {
 }
 
 /// Starts a server on a Unix socket. Returns its path and the number of connections with data.
-fn socket_server() -> (PathBuf, Arc<AtomicUsize>, tempfile::TempDir) {
+pub(crate) fn socket_server() -> (PathBuf, Arc<AtomicUsize>, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.sock");
     let listener = UnixListener::bind(&path).unwrap();

@@ -10,6 +10,7 @@ use ipnet::IpNet;
 
 use super::factors::LEVELS;
 use super::fixed_headers::fixed_headers;
+use super::health_check::health_check;
 use super::identity::identity;
 use super::login::login;
 use super::route_limits::{app_timeouts, max_body_bytes, route_limits};
@@ -105,6 +106,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let of_app = OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams, max_body_bytes };
     let routes = routes(&mut section, &of_app, own, files);
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
+    let health_check = health_check(&mut section);
     let login = login(&mut section, &upstreams, &upstream_tls, files);
     if login.is_some() && routes.iter().flatten().any(|route| route.upstream != RouteUpstream::default()) {
         let problem = "signs users in at the application's upstreams and their own paths only; leave upstreams and \
@@ -146,6 +148,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         url,
         upstreams,
         upstream_tls,
+        health_check: health_check?,
         routes: routes?,
         login,
         after_sign_out,

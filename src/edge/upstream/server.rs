@@ -1,18 +1,17 @@
 //! Server of an application: its address, connection settings and health.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
 use pingora::protocols::Digest;
 use pingora::upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorType, Result as PingoraResult};
-use tokio::net::{TcpStream, UnixStream};
-use tokio::time::timeout;
 
 use super::super::proxy::upgrade::UpgradeConnector;
 use super::fields::UpstreamFields;
+use super::health::{ServerCheck, UpstreamHealth};
 use super::source::{Address, UpstreamSource};
 use super::trust::{NamedCertificate, UpstreamTrust};
 use sealgate_config::{App, Upstream};
@@ -32,11 +31,6 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
         h1_upgrade,
     }
 }
-
-const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of consecutive failed checks after which a server is considered dead. A single failure
-/// may be due to a lost packet.
-const MAX_FAILED_CHECKS: u32 = 2;
 
 /// One address of an upstream, with its settings and health.
 pub(crate) struct UpstreamServer {
@@ -60,8 +54,8 @@ pub(crate) struct UpstreamServer {
     pub(crate) read_timeout: Duration,
     /// Timeout as in `read_timeout`, for a WebSocket or an event stream.
     pub(crate) stream_timeout: Duration,
-    /// Number of consecutive failed checks.
-    failures: AtomicU32,
+    pub(super) check: Arc<ServerCheck>,
+    pub(super) health: UpstreamHealth,
 }
 
 impl UpstreamServer {
@@ -76,6 +70,7 @@ impl UpstreamServer {
         source: &UpstreamSource,
         trust: &UpstreamTrust,
         fields: &Arc<UpstreamFields>,
+        check: &Arc<ServerCheck>,
     ) -> Result<Self, String> {
         let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
@@ -120,7 +115,8 @@ impl UpstreamServer {
             fields: Arc::clone(fields),
             read_timeout: app.read_timeout,
             stream_timeout: app.stream_timeout,
-            failures: AtomicU32::new(0),
+            check: Arc::clone(check),
+            health: UpstreamHealth::default(),
         })
     }
 
@@ -163,40 +159,13 @@ impl UpstreamServer {
         may
     }
 
-    /// Returns whether the server accepted connections at one of the last checks.
+    /// Returns whether the server is in the rotation, as its last checks decided.
     pub(super) fn is_alive(&self) -> bool {
-        self.failures.load(Ordering::Relaxed) < MAX_FAILED_CHECKS
+        !self.health.is_out()
     }
 
     /// Copies the health of `other`, the same server in an earlier list.
     pub(super) fn inherit(&self, other: &Self) {
-        self.failures.store(other.failures.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    /// Checks whether the server accepts connections.
-    pub(super) async fn check(&self, app: &str) {
-        let connected = async {
-            match &self.address {
-                Address::Ip(address) => TcpStream::connect(address).await.map(drop),
-                Address::Socket(path) => UnixStream::connect(path).await.map(drop),
-            }
-        };
-        let outcome =
-            timeout(CHECK_TIMEOUT, connected).await.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-        let failed_before = self.failures.load(Ordering::Relaxed);
-        match outcome {
-            Ok(()) => {
-                self.failures.store(0, Ordering::Relaxed);
-                if failed_before >= MAX_FAILED_CHECKS {
-                    tracing::info!(app, server = %self.address, "the upstream accepts connections again");
-                }
-            }
-            Err(error) => {
-                self.failures.store(failed_before.saturating_add(1), Ordering::Relaxed);
-                if failed_before + 1 == MAX_FAILED_CHECKS {
-                    tracing::warn!(app, server = %self.address, %error, "the upstream does not accept connections");
-                }
-            }
-        }
+        self.health.inherit(&other.health);
     }
 }
