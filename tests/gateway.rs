@@ -69,6 +69,8 @@ mod shared_origin;
 mod sign_in;
 #[path = "support/softhsm.rs"]
 mod softhsm;
+#[path = "gateway/sticky.rs"]
+mod sticky;
 #[path = "gateway/subtrees.rs"]
 mod subtrees;
 #[path = "http/support/token_device.rs"]

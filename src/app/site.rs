@@ -19,6 +19,7 @@ use sealgate_config::{Config, host_name};
 use sealgate_core::expiry::Expiry;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::response::Response as PageResponse;
+use sealgate_core::web::server_cookie;
 use sealgate_domain::answers::HEARTBEAT_INTERVAL;
 use sealgate_domain::error::Refusal;
 use sealgate_edge::{
@@ -107,11 +108,12 @@ impl Site {
                 }
                 let (app, upstreams, allow_get_body) = (permit.app(), permit.upstreams(), permit.allows_get_body());
                 let (limits, session) = (permit.limits(), permit.session());
+                let affinity = permit.affinity(config, &head.headers);
                 let mut rewrite = permit.rewrite(head);
                 if shares_origin {
                     shared_origin::restrict(config, head, &mut rewrite.answer);
                 }
-                RouteDecision::Forward(Forward { app, upstreams, allow_get_body, limits, rewrite, session })
+                RouteDecision::Forward(Forward { app, upstreams, affinity, allow_get_body, limits, rewrite, session })
             }
         }
     }
@@ -269,6 +271,10 @@ impl Policy for Site {
         }
         let mut named = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
         named.next().map(|app| app.origin(issuer))
+    }
+
+    fn server_cookie(&self, list: usize, number: u64) -> Option<HeaderValue> {
+        Some(server_cookie::set(list, number, self.sealgate.config.issuer.is_https()))
     }
 
     fn may_set_cookie(&self, line: &HeaderValue) -> bool {

@@ -47,6 +47,9 @@ pub struct App {
     /// HTTP check of the upstreams. If absent, the upstreams must only accept connections.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub health_check: Option<HealthCheck>,
+    /// Which requests get the same server. If absent, the servers take turns.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub sticky: Option<Sticky>,
     /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
@@ -213,6 +216,15 @@ impl fmt::Display for Upstream {
             Self::Socket(path) => write!(f, "unix:{}", path.display()),
         }
     }
+}
+
+/// Requests that get the same server of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sticky {
+    /// Those of a user. On public routes, those of a client address.
+    User,
+    /// Those of a browser, which keeps a cookie.
+    Cookie,
 }
 
 /// TLS settings for an application's `https` upstreams.

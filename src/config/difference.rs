@@ -77,6 +77,7 @@ const APP: &[&str] = &[
     "upstreams",
     "upstream_tls",
     "health_check",
+    "sticky",
     "route",
     "login",
     "after_sign_out",

@@ -38,7 +38,7 @@ use sealgate_domain::redirect_uri::RedirectUri;
 pub use acme::{ACME_SUFFIX, AcmeChallenge, AcmeConfig, ExternalAccount, LETS_ENCRYPT};
 pub use app::{
     Access, App, AuthorizationHeader, Caching, GroupsDelimiter, IdentityHeaders, IdentityValue, Names, PathCharacters,
-    Route, RuleUser, Upstream, UpstreamTls, host_name,
+    Route, RuleUser, Sticky, Upstream, UpstreamTls, host_name,
 };
 pub use appearance::{Accent, Logo, Picture};
 pub use client::DefinedClient;

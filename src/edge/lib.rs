@@ -110,6 +110,11 @@ pub trait Policy {
         None
     }
 
+    /// Returns the `Set-Cookie` value for the number of a server in a list of upstreams.
+    fn server_cookie(&self, _list: usize, _number: u64) -> Option<HeaderValue> {
+        None
+    }
+
     /// Returns whether an application may set this cookie. `_line` is the value of the `Set-Cookie`
     /// field.
     fn may_set_cookie(&self, _line: &HeaderValue) -> bool {
@@ -159,6 +164,8 @@ pub struct Forward {
     pub app: usize,
     /// Number of the list of upstreams in the application; see [`sealgate_config::RouteUpstream::list`].
     pub upstreams: usize,
+    /// Which server of the list receives the request.
+    pub affinity: Affinity,
     /// Changes to the heads of the request and of the response.
     pub rewrite: Rewrite,
     /// Whether a GET, HEAD or OPTIONS request may have a body.
@@ -168,6 +175,20 @@ pub struct Forward {
     /// Session at the application. Its cookies replace those of the request, and the response sets
     /// none in the browser.
     pub session: Option<Arc<dyn UpstreamSession>>,
+}
+
+/// Choice of a request's server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Affinity {
+    /// The next server in turn.
+    InTurn,
+    /// The same server for all requests of a client address.
+    Client,
+    /// The same server for all requests with this number.
+    User(u64),
+    /// The same server for all requests with this number, which the request's cookie contains. If it
+    /// has none, or if its server is out, the response sets the cookie of [`Policy::server_cookie`].
+    Cookie(Option<u64>),
 }
 
 /// Report on an exchange that has ended.

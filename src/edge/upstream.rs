@@ -3,6 +3,7 @@
 //! Host names are resolved and servers are checked periodically, independently of requests. Requests
 //! are distributed round-robin over the servers that are in the rotation.
 
+mod affinity;
 mod fair_queue;
 mod fields;
 mod handle;
@@ -23,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::listen::certificate::{Stamp, stamp};
+pub(super) use affinity::client_number;
 use fair_queue::FairQueue;
 pub(super) use fair_queue::QueueSlot;
 use fields::UpstreamFields;
@@ -219,15 +221,27 @@ impl Upstreams {
             return Some(Arc::clone(only));
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let avoided = |server: &Arc<UpstreamServer>| avoid.is_some_and(|avoid| avoid.address == server.address);
-        // Counts only suitable servers, so that they share the requests of a dead server evenly.
-        let among = |fits: &dyn Fn(&Arc<UpstreamServer>) -> bool| {
+        preferred(avoid, |fits| {
+            // Counts only suitable servers, so that they share the requests of a dead server evenly.
             let count = servers.iter().filter(|server| fits(server)).count();
             servers.iter().filter(|server| fits(server)).nth(turn.checked_rem(count)?).map(Arc::clone)
-        };
-        among(&|server| server.is_alive() && !avoided(server))
-            .or_else(|| among(&|server| !avoided(server)))
-            .or_else(|| among(&|_| true))
+        })
+    }
+
+    /// Returns the server for all requests with this number, or `None` while no address is known. The
+    /// preference is that of [`Self::pick`].
+    pub(super) fn pick_for(&self, number: u64, avoid: Option<&Arc<UpstreamServer>>) -> Option<Arc<UpstreamServer>> {
+        let servers = self.current();
+        preferred(avoid, |fits| affinity::best(number, servers.iter().filter(|server| fits(server))).map(Arc::clone))
+    }
+
+    /// Returns a number whose server is `server`, unless that of `known` is.
+    pub(super) fn new_number(&self, server: &UpstreamServer, known: Option<u64>) -> Option<u64> {
+        let servers = self.current();
+        if known.is_some_and(|number| affinity::is_best(number, server, &servers)) {
+            return None;
+        }
+        affinity::number_for(server, &servers)
     }
 
     /// Returns the server of a client's own upstream connection, if it is alive and not `avoid`.
@@ -409,6 +423,17 @@ impl Upstreams {
         *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers.into();
         Ok(())
     }
+}
+
+/// Chooses among servers that are alive and not `avoid`, then any other than `avoid`, then any.
+fn preferred<T>(
+    avoid: Option<&Arc<UpstreamServer>>,
+    choose: impl Fn(&dyn Fn(&Arc<UpstreamServer>) -> bool) -> Option<T>,
+) -> Option<T> {
+    let avoided = |server: &Arc<UpstreamServer>| avoid.is_some_and(|avoid| avoid.address == server.address);
+    choose(&|server| server.is_alive() && !avoided(server))
+        .or_else(|| choose(&|server| !avoided(server)))
+        .or_else(|| choose(&|_| true))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
+use sha2::{Digest, Sha256};
 
 pub(super) use permit::Permit;
 
@@ -22,7 +23,7 @@ use crate::place_index::Subtree;
 use crate::principal::Principal;
 use crate::route::Rule;
 use crate::upstream_target::UpstreamTarget;
-use sealgate_config::{Access, App, IdentityHeaders};
+use sealgate_config::{Access, App, IdentityHeaders, Sticky};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
@@ -296,7 +297,9 @@ impl<'a> AccessRequest<'a> {
 
 pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
     let format = &asked.app.identity;
-    let identity = match judge(asked, asked.rule, credential)? {
+    let who = judge(asked, asked.rule, credential)?;
+    let user = who.filter(|_| asked.app.sticky == Some(Sticky::User)).map(user_number);
+    let identity = match who {
         Some(who) => {
             let identity = Identity::for_principal(who, format).map_err(Refused::Groups)?;
             if credential.is_in_authorization(format) { identity.by_token() } else { identity }
@@ -312,7 +315,7 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     if asked.below.is_closed() || !asked.below.rules().all(lets_through) {
         return Err(Refused::Below);
     }
-    Ok(permit(asked, identity))
+    Ok(permit(asked, identity, user))
 }
 
 /// Checks the request against one rule. Returns the user whose identity the application receives,
@@ -392,11 +395,17 @@ fn judge_foreign<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, foreign: &Foreig
     Ok(())
 }
 
-fn permit(asked: &AccessRequest<'_>, identity: Identity) -> Permit {
+/// Returns the number that chooses the user's server. All nodes must agree on it.
+fn user_number(who: Principal<'_>) -> u64 {
+    Sha256::digest(who.name()).iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+fn permit(asked: &AccessRequest<'_>, identity: Identity, user: Option<u64>) -> Permit {
     let at_upstream = asked.upstream_target.as_ref();
     Permit {
         app: asked.index,
         upstreams: asked.rule.upstream.list,
+        user,
         path_and_query: at_upstream.map_or(asked.path_and_query, |target| &target.path_and_query).clone(),
         upstream_target: asked.upstream_target.clone().map(Box::new),
         identity,

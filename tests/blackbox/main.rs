@@ -71,6 +71,7 @@ mod route_upstreams;
 mod shared_cache;
 mod shared_origin;
 mod start;
+mod sticky;
 mod stopped;
 mod streaming;
 mod sync;

@@ -1,6 +1,8 @@
-//! HTTP health checks of upstreams.
+//! HTTP health checks of upstreams, and sticky upstreams.
 
 use std::time::Duration;
+
+use sealgate_config::Sticky;
 
 use super::{fault, parse, starts, with_app};
 
@@ -28,5 +30,19 @@ fn a_health_check_has_a_path_and_defaults() {
         ("{ path = \"/\", fails = 1 }", ".fails: unknown key; did you mean failures?"),
     ] {
         starts(&fault(&with(table)), &format!("app[0].health_check{expected}"));
+    }
+}
+
+#[test]
+fn requests_stick_to_a_server_by_user_or_by_cookie() {
+    let with = |sticky: &str| with_app("host = ", &format!("sticky = {sticky}\nhost = "));
+    assert_eq!(parse(&with_app("host = ", "host = ")).apps[0].sticky, None);
+    assert_eq!(parse(&with("\"user\"")).apps[0].sticky, Some(Sticky::User));
+    assert_eq!(parse(&with("\"cookie\"")).apps[0].sticky, Some(Sticky::Cookie));
+    for (value, expected) in [
+        ("\"address\"", "\"address\" is not known; write \"user\" or \"cookie\""),
+        ("true", "is a boolean; write \"user\" or \"cookie\""),
+    ] {
+        starts(&fault(&with(value)), &format!("app[0].sticky: {expected}"));
     }
 }

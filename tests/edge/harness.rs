@@ -18,8 +18,8 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
 use sealgate_config::{App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamTls};
 use sealgate_edge::{
-    AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
-    Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
+    Affinity, AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward,
+    Front, Health, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
 };
 use tokio::sync::oneshot;
 
@@ -124,6 +124,7 @@ impl Front for TestFront {
                     },
                     allow_get_body: path.ends_with("/_search"),
                     limits: limits.map_or_else(RouteLimits::default, |(_, limits)| *limits),
+                    affinity: affinity(head),
                     session: None,
                 })
             }
@@ -172,6 +173,10 @@ impl Front for TestFront {
 impl Policy for TestFront {
     fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
+    }
+
+    fn server_cookie(&self, list: usize, number: u64) -> Option<HeaderValue> {
+        Some(HeaderValue::try_from(format!("server-{list}={number}")).unwrap())
     }
 
     fn public_origin(&self, host: &str) -> Option<String> {
@@ -232,6 +237,18 @@ impl TestFront {
 
     pub(crate) fn saw(&self, event: ConnectionEvent) {
         soon(|| self.events.lock().unwrap().contains(&event).then_some(()));
+    }
+}
+
+/// Returns the affinity that the field `X-Affinity` asks for: `client`, `user NUMBER` or `cookie NUMBER`.
+fn affinity(head: &request::Parts) -> Affinity {
+    let asked = head.headers.get("x-affinity").map_or("", |asked| asked.to_str().unwrap());
+    let (kind, number) = asked.split_once(' ').unwrap_or((asked, ""));
+    match kind {
+        "" => Affinity::InTurn,
+        "client" => Affinity::Client,
+        "user" => Affinity::User(number.parse().unwrap()),
+        _ => Affinity::Cookie(number.parse().ok()),
     }
 }
 
@@ -365,6 +382,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         upstreams: upstreams.iter().map(upstream).collect(),
         upstream_tls: UpstreamTls::default(),
         health_check: None,
+        sticky: None,
         routes: Vec::new(),
         login: None,
         after_sign_out: None,

@@ -19,7 +19,7 @@ const GET: &str = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
 /// Status with which [`Server`] does not answer at all.
 const SILENT: u16 = 0;
 
-fn check() -> HealthCheck {
+pub(crate) fn check() -> HealthCheck {
     HealthCheck {
         path: "/health?full=1".to_owned(),
         status: None,
@@ -31,8 +31,8 @@ fn check() -> HealthCheck {
 }
 
 /// An upstream whose health the test sets.
-struct Server {
-    address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     health: Arc<AtomicU16>,
     /// Heads of the checks.
     checks: Arc<Mutex<Vec<String>>>,
@@ -40,7 +40,7 @@ struct Server {
 
 impl Server {
     /// Starts an upstream that answers checks with this status, and other requests with its name.
-    fn start(name: &'static str, health: u16) -> Self {
+    pub(crate) fn start(name: &'static str, health: u16) -> Self {
         let (health, checks) = (Arc::new(AtomicU16::new(health)), Arc::new(Mutex::new(Vec::new())));
         let (status, heads) = (Arc::clone(&health), Arc::clone(&checks));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -68,7 +68,7 @@ impl Server {
         Self { address, health, checks }
     }
 
-    fn becomes(&self, health: u16) {
+    pub(crate) fn becomes(&self, health: u16) {
         self.health.store(health, Ordering::SeqCst);
     }
 
@@ -149,7 +149,7 @@ fn requests_are_sent_in_turn_if_every_server_fails() {
 #[test]
 fn no_request_waits_for_a_check() {
     let (one, other) = (Server::start("one", SILENT), Server::start("other", SILENT));
-    let edge = edge(&[&one, &other], HealthCheck { timeout: Duration::from_secs(60), ..check() });
+    let edge = edge(&[&one, &other], HealthCheck { timeout: Duration::from_mins(1), ..check() });
     soon(|| (one.checks() == 1 && other.checks() == 1).then_some(()));
     let start = Instant::now();
     assert_eq!(answering(&edge), ["one", "other"]);

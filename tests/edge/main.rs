@@ -31,6 +31,7 @@ mod request_policy;
 mod route_upstreams;
 mod self_signed;
 mod smuggling;
+mod sticky;
 mod stop;
 mod streams;
 mod tls;

@@ -20,7 +20,7 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_edge::origin::Origin;
-use sealgate_edge::{AnswerReason, Front, RouteDecision};
+use sealgate_edge::{Affinity, AnswerReason, Front, RouteDecision};
 use sealgate_store::AddOutcome;
 use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate_store::memory::MemoryEngine;
@@ -246,7 +246,13 @@ impl World {
                 }
                 let app = self.sealgate.config.apps[forward.app].name.clone();
                 let target = rewrite.path_and_query.as_str().to_owned();
-                let arrived = Some(Arrived { app, target, list: forward.upstreams, limits: forward.limits });
+                let arrived = Some(Arrived {
+                    app,
+                    target,
+                    list: forward.upstreams,
+                    limits: forward.limits,
+                    affinity: forward.affinity,
+                });
                 Reply { arrived, status: 200, headers, body: Bytes::new() }
             }
         }
@@ -340,6 +346,7 @@ pub(crate) struct Arrived {
     /// Number of the list of upstreams in the application.
     pub(crate) list: usize,
     pub(crate) limits: RouteLimits,
+    pub(crate) affinity: Affinity,
 }
 
 impl Reply {

@@ -20,7 +20,8 @@ use crate::app::split_port;
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{
-    Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser, Upstream,
+    Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser, Sticky,
+    Upstream,
 };
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
@@ -107,11 +108,17 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let routes = routes(&mut section, &of_app, own, files);
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
     let health_check = health_check(&mut section);
+    let sticky = section.choice("sticky", &[("user", Sticky::User), ("cookie", Sticky::Cookie)]);
     let login = login(&mut section, &upstreams, &upstream_tls, files);
     if login.is_some() && routes.iter().flatten().any(|route| route.upstream != RouteUpstream::default()) {
         let problem = "signs users in at the application's upstreams and their own paths only; leave upstreams and \
                        upstream_path out of the routes, or configure another application";
         section.fault("login", problem);
+    }
+    if login.is_some() && sticky.is_some() && upstreams.len() > 1 {
+        let problem = "has no effect on the sign-in at the application, which may use any of the upstreams; \
+                       leave sticky out, or list one upstream";
+        section.fault("sticky", problem);
     }
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
     let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
@@ -149,6 +156,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         upstreams,
         upstream_tls,
         health_check: health_check?,
+        sticky,
         routes: routes?,
         login,
         after_sign_out,

@@ -12,6 +12,7 @@
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
+use super::server_cookie;
 use sealgate_config::IssuerUrl;
 use sealgate_domain::secret::{base64url, from_base64url};
 use sealgate_domain::user::Subject;
@@ -172,10 +173,11 @@ pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
 fn is_ours(pair: &[u8]) -> bool {
     let name = trimmed(pair.split(|byte| *byte == b'=').next().unwrap_or_default());
     let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
-    OURS.contains(&bare)
+    OURS.contains(&bare) || server_cookie::is_name(bare)
 }
 
-/// Names of Sealgate's cookies, without the `__Host-` prefix.
+/// Names of Sealgate's cookies, without the `__Host-` prefix. Cookies of servers have numbers: see
+/// [`server_cookie`].
 const OURS: [&[u8]; 10] = [
     b"sealgate",
     b"sealgate-browser",

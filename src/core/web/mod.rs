@@ -6,3 +6,4 @@ pub mod cookie;
 pub mod failure;
 pub mod limits;
 pub mod response;
+pub mod server_cookie;

@@ -19,7 +19,7 @@ use super::read_timeout::ReadTimeout;
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer, Upstreams};
-use crate::{AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
+use crate::{Affinity, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
 use sealgate_config::Upstream;
 use sealgate_system::trace::{OpenSpan, SpanDescription, SpanKind, Trace, integer, text};
 
@@ -140,6 +140,18 @@ impl Exchange {
     /// Returns the name of the application that the request was forwarded to.
     pub(crate) fn app(&self) -> Option<&str> {
         self.upstreams().map(|upstreams| upstreams.app())
+    }
+
+    /// Returns the cookie that the response must set, so that later requests get the same server.
+    ///
+    /// No shared cache may store such a response.
+    pub(crate) fn server_cookie(&mut self) -> Option<HeaderValue> {
+        let forward = self.forward.as_mut()?;
+        let Affinity::Cookie(known) = forward.affinity else { return None };
+        let number = self.snapshot.upstreams(forward)?.new_number(self.server.as_ref()?, known)?;
+        let cookie = self.snapshot.front.server_cookie(forward.upstreams, number)?;
+        forward.rewrite.answer.private = true;
+        Some(cookie)
     }
 
     /// Returns the path and query for the upstream.

@@ -43,8 +43,8 @@ use crate::proxy::body::{is_bodiless, is_chunked, normalize_framing};
 use crate::proxy::upgrade::is_handshake;
 use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, SAMPLED, TraceParent, is_request_id};
-use crate::upstream::{Handle, PinnedConnection, authenticates_connection};
-use crate::{AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle, SessionState};
+use crate::upstream::{Handle, PinnedConnection, authenticates_connection, client_number};
+use crate::{Affinity, AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle, SessionState};
 use sealgate_config::PathPrefix;
 use sealgate_system::trace::{SpanDescription, Trace, Tracer, span, text};
 
@@ -435,11 +435,11 @@ impl ProxyHttp for Proxy {
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let upstreams = exchange.snapshot.upstreams(forward);
         let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        // If a trusted proxy does not name its clients, its requests belong to many clients. So the
+        // limit for one client does not apply, nor does the server of one client.
+        let Origin { address, peer, .. } = exchange.origin;
+        let client = (address != peer || !self.is_trusted(peer)).then_some(address);
         if exchange.turn.is_none() {
-            // If a trusted proxy does not name its clients, its requests belong to many clients. So
-            // the limit for one client does not apply.
-            let Origin { address, peer, .. } = exchange.origin;
-            let client = (address != peer || !self.is_trusted(peer)).then_some(address);
             let busy = || refused(503, "the application has too many concurrent requests");
             exchange.turn = Some(upstreams.turn(client).await.ok_or_else(busy)?);
         }
@@ -454,7 +454,15 @@ impl ProxyHttp for Proxy {
         // If a server is already set, this is a retry after the connection to that server failed.
         let avoid = exchange.server.as_ref();
         let pinned = exchange.pinned.as_ref().and_then(|pinned| upstreams.pinned(pinned, avoid));
-        let server = pinned.or_else(|| upstreams.pick(avoid));
+        let number = match forward.affinity {
+            Affinity::InTurn | Affinity::Cookie(None) => None,
+            Affinity::Client => client.map(client_number),
+            Affinity::User(number) | Affinity::Cookie(Some(number)) => Some(number),
+        };
+        let server = pinned.or_else(|| match number {
+            Some(number) => upstreams.pick_for(number, avoid),
+            None => upstreams.pick(avoid),
+        });
         let unknown = || Error::explain(ErrorType::HTTPStatus(502), "the upstream has no known address").into_up();
         let server = exchange.server.insert(server.ok_or_else(unknown)?);
         let mut peer = server.peer(session.is_upgrade_req());
@@ -648,6 +656,7 @@ impl ProxyHttp for Proxy {
         }
         let translated = if is_last { Self::upstream_and_public_name(session, exchange) } else { None };
         let prefix = if is_last { Self::prefix_and_authorities(session, exchange) } else { None };
+        let server_cookie = if is_last { exchange.server_cookie() } else { None };
         change_fields(response, |fields| {
             normalize_framing(fields, status);
             if let Some((upstream, public_origin)) = &translated {
@@ -666,6 +675,7 @@ impl ProxyHttp for Proxy {
             }
             // A 101 is included, because browsers accept cookies from a WebSocket handshake.
             sift_cookies(fields, |line| exchange.snapshot.front.may_set_cookie(line));
+            fields.extend(server_cookie.map(|cookie| (SET_COOKIE, cookie)));
             if !switches {
                 strip_hop_by_hop(fields);
             }

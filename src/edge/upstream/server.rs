@@ -10,6 +10,7 @@ use pingora::upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPol
 use pingora::{Error, ErrorType, Result as PingoraResult};
 
 use super::super::proxy::upgrade::UpgradeConnector;
+use super::affinity::server_number;
 use super::fields::UpstreamFields;
 use super::health::{ServerCheck, UpstreamHealth};
 use super::source::{Address, UpstreamSource};
@@ -35,6 +36,8 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
 /// One address of an upstream, with its settings and health.
 pub(crate) struct UpstreamServer {
     pub(super) address: Address,
+    /// Number of the address, for [`super::affinity`].
+    pub(super) number: u64,
     pub(crate) configured: Arc<Upstream>,
     pub(super) peer: HttpPeer,
     /// Peer for `WebSocket` handshakes.
@@ -105,6 +108,7 @@ impl UpstreamServer {
         let host = (!app.preserve_host).then(|| source.host.clone());
         let configured = Arc::clone(&source.configured);
         Ok(Self {
+            number: server_number(&address),
             address,
             configured,
             peer,

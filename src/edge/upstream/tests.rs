@@ -225,3 +225,36 @@ async fn a_reload_keeps_known_addresses_and_health() {
         assert_eq!(picked(&after, None), "127.0.0.9:81");
     }
 }
+
+#[test]
+fn a_new_server_only_takes_its_share_of_the_users() {
+    let urls: Vec<_> = (1..=5).map(|number| format!("http://127.0.0.{number}:1")).collect();
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    let picked = |upstreams: &Upstreams, number| upstreams.pick_for(number, None).unwrap().address.to_string();
+    let (four, five, reversed) = (at(&urls[..4]), at(&urls), at(&[urls[4], urls[3], urls[2], urls[1], urls[0]]));
+    let mut users_of_server = std::collections::BTreeMap::<_, u32>::new();
+    let mut moved = 0;
+    for number in 0..4000 {
+        let (before, after) = (picked(&four, number), picked(&five, number));
+        *users_of_server.entry(before.clone()).or_default() += 1;
+        assert_eq!(picked(&reversed, number), after, "nodes may list the servers in another order");
+        if before != after {
+            assert_eq!(after, "127.0.0.5:1");
+            moved += 1;
+        }
+    }
+    assert!((700..900).contains(&moved), "{moved} of 4000 users");
+    assert!(users_of_server.values().all(|users| (900..1100).contains(users)), "{users_of_server:?}");
+}
+
+#[test]
+fn a_number_for_a_server_leads_to_it() {
+    let upstreams = at(&["http://127.0.0.1:1", "http://127.0.0.2:1", "unix:/a"]);
+    for server in upstreams.current().iter() {
+        let number = upstreams.new_number(server, None).unwrap();
+        assert_eq!(upstreams.pick_for(number, None).unwrap().address, server.address);
+        assert_eq!(upstreams.new_number(server, Some(number)), None, "the number is right already");
+    }
+    let only = at(&["unix:/a"]);
+    assert!(only.new_number(&only.current()[0], None).is_some(), "another server may be added later");
+}

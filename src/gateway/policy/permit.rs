@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
@@ -11,10 +12,11 @@ use crate::headers::Identity;
 use crate::policy::AccessRequest;
 use crate::upstream_session::SharedSession;
 use crate::upstream_target::UpstreamTarget;
-use sealgate_config::RouteLimits;
-use sealgate_edge::UpstreamSession;
+use sealgate_config::{Config, RouteLimits, Sticky};
+use sealgate_core::web::server_cookie;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::Rewrite;
+use sealgate_edge::{Affinity, UpstreamSession};
 
 /// Permission to forward one request to one upstream, with the identity headers to add.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub struct Permit {
     pub(super) app: usize,
     /// Number of the list of upstreams; see [`sealgate_config::RouteUpstream::list`].
     pub(super) upstreams: usize,
+    /// Number of the user, if all requests of a user get the same server.
+    pub(super) user: Option<u64>,
     /// Target at the upstream.
     pub(crate) path_and_query: PathAndQuery,
     /// Changes for an upstream that receives other paths than clients see.
@@ -44,6 +48,17 @@ impl Permit {
     /// Returns the number of the list of upstreams; see [`sealgate_config::RouteUpstream::list`].
     pub fn upstreams(&self) -> usize {
         self.upstreams
+    }
+
+    /// Returns which server of the list receives the request.
+    pub fn affinity(&self, config: &Config, headers: &HeaderMap) -> Affinity {
+        match config.apps.get(self.app).and_then(|app| app.sticky) {
+            None => Affinity::InTurn,
+            Some(Sticky::User) => self.user.map_or(Affinity::Client, Affinity::User),
+            Some(Sticky::Cookie) => {
+                Affinity::Cookie(server_cookie::find(headers, self.upstreams, config.issuer.is_https()))
+            }
+        }
     }
 
     /// Returns the URL to which the client must be redirected instead, because relative links of the
