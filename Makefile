@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-apps test-browser test-traefik test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-apps test-browser test-traefik test-envoy test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://app.localhost:8080 (PORT=9080: another port)"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gateway, attacks on them, and login recipes"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented Traefik configuration (builds Traefik first: minutes)"
+	@echo "make test-envoy    the same with Envoy (a download of 40 MB)"
 	@echo "make test-release  a release build, started as by make run (6 to 10 minutes)"
 	@echo "make docs          the documentation as a site with search, in target/book (builds mdBook first: two minutes)"
 	@echo "make deb           a Debian package in target/debian (the build takes 5 to 15 minutes)"
@@ -123,6 +124,11 @@ test-browser:
 test-traefik:
 	@.ci/install test
 	SEALGATE_TRAEFIK=$$(tests/proxies/traefik.sh) $(CARGO) test --locked --test blackbox forward_auth::behind_traefik -- --ignored
+
+# Not part of `make test`: it downloads Envoy.
+test-envoy:
+	@.ci/install test
+	SEALGATE_ENVOY=$$(tests/proxies/envoy.sh) $(CARGO) test --locked --test blackbox forward_auth::behind_envoy -- --ignored
 
 # BINARY=target/debug/sealgate packages an existing build.
 BINARY ?=

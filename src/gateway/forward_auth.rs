@@ -1,8 +1,9 @@
 //! Decisions for proxies that ask the gateway before they forward a request themselves (nginx
-//! `auth_request`, Caddy `forward_auth`, Traefik `ForwardAuth`).
+//! `auth_request`, Caddy `forward_auth`, Traefik `ForwardAuth`, HAProxy with Lua, Envoy `ext_authz`).
 //!
-//! The proxy describes its client's request in headers. The gateway rebuilds that request and
-//! decides on it like on any other request. The proxy forwards the request if the status is 2xx. So
+//! The proxy describes its client's request in headers, or, like Envoy, sends its method and host
+//! and appends its target to the path. The gateway rebuilds that request and decides on it like on
+//! any other request. The proxy forwards the request if the status is 2xx. So
 //! only a permit returns 2xx. Other successful responses, such as stylesheets and preflight
 //! responses, become refusals.
 
@@ -53,6 +54,8 @@ const CLEANED_HEADERS: [(HeaderName, HeaderName); 2] = [
 struct ProxyQuery<'a> {
     /// Name of the application that the proxy forwards the request to.
     app: &'a str,
+    /// Path and query of the client's request. The proxy's request then has its method and host.
+    target: Option<&'a str>,
     relays_redirects: bool,
     /// Whether the cleaned `Cookie` and `Authorization` are returned under their original names,
     /// for proxies that cannot rename headers.
@@ -61,17 +64,26 @@ struct ProxyQuery<'a> {
 
 impl<'a> ProxyQuery<'a> {
     fn parse(query: &'a str) -> Result<Self, &'static str> {
-        let (mut app, mut relays_redirects, mut keeps_names) = (None, true, false);
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (mut app, mut target, mut relays_redirects, mut keeps_names) = (None, None, true, false);
+        let mut rest = query;
+        while !rest.is_empty() {
+            // The last parameter: the target is appended as it is and may contain `&`.
+            if let Some(appended) = rest.strip_prefix("uri=") {
+                target = Some(appended);
+                break;
+            }
+            let (pair, next) = rest.split_once('&').unwrap_or((rest, ""));
+            rest = next;
             match pair.split_once('=') {
                 Some(("app", name)) if app.is_none() => app = Some(name),
                 Some(("redirect", "no")) => relays_redirects = false,
                 Some(("fields", "request")) => keeps_names = true,
-                _ => return Err("its query has parameters other than app, redirect=no and fields=request"),
+                None if pair.is_empty() => {}
+                _ => return Err("its query has parameters other than app, redirect=no, fields=request and uri"),
             }
         }
         let app = app.ok_or("it does not name the application: /.sealgate/auth?app=NAME")?;
-        Ok(Self { app, relays_redirects, keeps_names })
+        Ok(Self { app, target, relays_redirects, keeps_names })
     }
 }
 
@@ -88,13 +100,15 @@ impl Gateway {
     pub async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response {
         let question = ProxyQuery::parse(head.uri.query().unwrap_or_default());
         let known = |question: ProxyQuery<'_>| {
-            let index = self.gates.iter().position(|gate| gate.app.name == question.app);
-            index
-                .map(|index| (index, question.relays_redirects, question.keeps_names))
-                .ok_or("there is no such application")
+            let app = self.gates.iter().position(|gate| gate.app.name == question.app);
+            let app = app.ok_or("there is no such application")?;
+            let asked = match question.target {
+                Some(target) => sent_request(head, target)?,
+                None => described_request(head)?,
+            };
+            Ok((app, question.relays_redirects, question.keeps_names, asked))
         };
-        let read = question.and_then(known).and_then(|question| Ok((question, original_request(head)?)));
-        let ((app, relays_redirects, keeps_names), mut asked) = match read {
+        let (app, relays_redirects, keeps_names, mut asked) = match question.and_then(known) {
             Ok(read) => read,
             Err(why) => {
                 let peer = head.extensions.get::<Origin>().map(|origin| origin.peer.to_string());
@@ -141,11 +155,17 @@ impl Gateway {
     }
 }
 
+/// Rebuilds the client's request from a proxy's request with the same method and host.
+fn sent_request(head: &Parts, target: &str) -> Result<Parts, &'static str> {
+    let host = one(&head.headers, HOST.as_str())?.ok_or("Host is missing")?;
+    client_request(head, head.method.clone(), host, target)
+}
+
 /// Rebuilds the client's request from the headers of the proxy.
 ///
 /// All headers with the same meaning must agree, because the client may have sent the headers that
 /// the proxy does not set.
-fn original_request(head: &Parts) -> Result<Parts, &'static str> {
+fn described_request(head: &Parts) -> Result<Parts, &'static str> {
     let headers = &head.headers;
     let method = only_value_of(headers, &METHODS, "X-Forwarded-Method and X-Original-Method are missing")?;
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is invalid")?;
@@ -172,6 +192,11 @@ fn original_request(head: &Parts) -> Result<Parts, &'static str> {
     }
     let host = host.ok_or("X-Forwarded-Host and X-Original-URL are missing")?;
     let target = target.ok_or("X-Forwarded-Uri and X-Original-URL are missing")?;
+    client_request(head, method, host, target)
+}
+
+/// Returns the client's request with the headers and the origin of the proxy's request.
+fn client_request(head: &Parts, method: Method, host: &str, target: &str) -> Result<Parts, &'static str> {
     let path_and_query = PathAndQuery::try_from(target).map_err(|_| "the target is not a path")?;
     // `PathAndQuery` drops a fragment and reads an empty path as `/`.
     if path_and_query.as_str() != target || !target.starts_with('/') {
@@ -180,7 +205,7 @@ fn original_request(head: &Parts) -> Result<Parts, &'static str> {
     let (mut parts, ()) = Request::new(()).into_parts();
     parts.method = method;
     parts.uri = Uri::from(path_and_query);
-    parts.headers = headers.clone();
+    parts.headers = head.headers.clone();
     parts.headers.insert(HOST, HeaderValue::from_str(host).map_err(|_| "the host is invalid")?);
     if let Some(origin) = head.extensions.get::<Origin>() {
         parts.extensions.insert(origin.clone());
@@ -293,7 +318,7 @@ mod tests {
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
-        let parts = original_request(&request.body(()).unwrap().into_parts().0)?;
+        let parts = described_request(&request.body(()).unwrap().into_parts().0)?;
         Ok(format!("{} {} {}", parts.method, parts.headers[HOST].to_str().unwrap(), parts.uri))
     }
 
@@ -338,11 +363,16 @@ mod tests {
 
     #[test]
     fn the_query_names_the_application() {
-        let question = |app, relays_redirects, keeps_names| Ok(ProxyQuery { app, relays_redirects, keeps_names });
+        let question =
+            |app, relays_redirects, keeps_names| Ok(ProxyQuery { app, target: None, relays_redirects, keeps_names });
         assert_eq!(ProxyQuery::parse("app=wiki"), question("wiki", true, false));
         assert_eq!(ProxyQuery::parse("app=wiki&redirect=no"), question("wiki", false, false));
         assert_eq!(ProxyQuery::parse("fields=request&app=wiki&"), question("wiki", true, true));
-        for query in ["", "redirect=no", "app", "app=a&app=b", "app=a&redirect=yes", "app=a&x=y"] {
+        let appended =
+            |target| Ok(ProxyQuery { app: "a", target: Some(target), relays_redirects: true, keeps_names: false });
+        assert_eq!(ProxyQuery::parse("app=a&uri=/x?app=b&uri=/y&z"), appended("/x?app=b&uri=/y&z"));
+        assert_eq!(ProxyQuery::parse("app=a&uri="), appended(""));
+        for query in ["", "redirect=no", "app", "app=a&app=b", "app=a&redirect=yes", "app=a&x=y", "uri=/x&app=a"] {
             assert!(ProxyQuery::parse(query).is_err(), "{query}");
         }
     }

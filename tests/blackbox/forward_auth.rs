@@ -109,7 +109,7 @@ async fn programs_and_strangers_are_told_why(kind: Kind) {
     let preflight = stranger.client().request(reqwest::Method::OPTIONS, site.url("/x"));
     let preflight = preflight.header("Origin", "https://www.test").header("Access-Control-Request-Method", "PUT");
     let status = preflight.send().await.unwrap().status();
-    assert_eq!(status, if kind == Kind::Nginx { 204 } else { 403 });
+    assert_eq!(status, if kind.sends_refused_requests() { 204 } else { 403 });
 }
 
 async fn nothing_that_a_client_forges_gets_by(kind: Kind) {
@@ -151,8 +151,8 @@ async fn nothing_that_a_client_forges_gets_by(kind: Kind) {
     // Rules of this application depend on the method.
     for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
         let answer = browser.client().post(site.url("/json")).header(name, "DELETE").send().await.unwrap();
-        // nginx sends the refused request to Sealgate, which removes the header.
-        assert_eq!(answer.status(), if kind == Kind::Nginx { 200 } else { 403 }, "{name}");
+        // Sealgate removes the header from a refused request that the proxy sends to it.
+        assert_eq!(answer.status(), if kind.sends_refused_requests() { 200 } else { 403 }, "{name}");
         assert!(!answer.text().await.unwrap().contains("DELETE"), "{name}");
     }
     let asked = browser.client().get(site.url("/.sealgate/auth")).send().await.unwrap();
@@ -194,6 +194,8 @@ fn no_path_leads_around_the_rules(kind: Kind) {
         "json",
         "http:/json",
         "?/public/",
+        "/public/x#/../json",
+        "/json#/public/x",
     ] {
         let answer = raw(site.port, trick, &host);
         // A proxy may normalize a path if the application receives the path that Sealgate has
@@ -303,7 +305,7 @@ async fn blocking(check: fn(Kind), kind: Kind) {
 }
 
 macro_rules! behind_each_proxy {
-    ($($nginx:ident $caddy:ident $traefik:ident: $check:expr;)*) => {$(
+    ($($nginx:ident $caddy:ident $haproxy:ident $traefik:ident $envoy:ident: $check:expr;)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
         async fn $nginx() {
             ($check)(Kind::Nginx).await;
@@ -315,9 +317,20 @@ macro_rules! behind_each_proxy {
         }
 
         #[tokio::test(flavor = "multi_thread")]
+        async fn $haproxy() {
+            ($check)(Kind::Haproxy).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread")]
         #[ignore = "needs Traefik, whose build takes minutes: make test-traefik"]
         async fn $traefik() {
             ($check)(Kind::Traefik).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread")]
+        #[ignore = "needs Envoy, a download of 40 MB: make test-envoy"]
+        async fn $envoy() {
+            ($check)(Kind::Envoy).await;
         }
     )*};
 }
@@ -325,25 +338,39 @@ macro_rules! behind_each_proxy {
 behind_each_proxy! {
     behind_nginx_people_are_sent_to_sign_in_and_come_back
     behind_caddy_people_are_sent_to_sign_in_and_come_back
-    behind_traefik_people_are_sent_to_sign_in_and_come_back: people_are_sent_to_sign_in_and_come_back;
+    behind_haproxy_people_are_sent_to_sign_in_and_come_back
+    behind_traefik_people_are_sent_to_sign_in_and_come_back
+    behind_envoy_people_are_sent_to_sign_in_and_come_back: people_are_sent_to_sign_in_and_come_back;
     behind_nginx_programs_and_strangers_are_told_why
     behind_caddy_programs_and_strangers_are_told_why
-    behind_traefik_programs_and_strangers_are_told_why: programs_and_strangers_are_told_why;
+    behind_haproxy_programs_and_strangers_are_told_why
+    behind_traefik_programs_and_strangers_are_told_why
+    behind_envoy_programs_and_strangers_are_told_why: programs_and_strangers_are_told_why;
     behind_nginx_nothing_that_a_client_forges_gets_by
     behind_caddy_nothing_that_a_client_forges_gets_by
-    behind_traefik_nothing_that_a_client_forges_gets_by: nothing_that_a_client_forges_gets_by;
+    behind_haproxy_nothing_that_a_client_forges_gets_by
+    behind_traefik_nothing_that_a_client_forges_gets_by
+    behind_envoy_nothing_that_a_client_forges_gets_by: nothing_that_a_client_forges_gets_by;
     behind_nginx_no_path_leads_around_the_rules
     behind_caddy_no_path_leads_around_the_rules
-    behind_traefik_no_path_leads_around_the_rules: |kind| blocking(no_path_leads_around_the_rules, kind);
+    behind_haproxy_no_path_leads_around_the_rules
+    behind_traefik_no_path_leads_around_the_rules
+    behind_envoy_no_path_leads_around_the_rules: |kind| blocking(no_path_leads_around_the_rules, kind);
     behind_nginx_a_closed_part_is_not_reached_through_its_parent
     behind_caddy_a_closed_part_is_not_reached_through_its_parent
-    behind_traefik_a_closed_part_is_not_reached_through_its_parent: a_closed_part_is_not_reached_through_its_parent;
+    behind_haproxy_a_closed_part_is_not_reached_through_its_parent
+    behind_traefik_a_closed_part_is_not_reached_through_its_parent
+    behind_envoy_a_closed_part_is_not_reached_through_its_parent: a_closed_part_is_not_reached_through_its_parent;
     behind_nginx_what_applications_send_passes
     behind_caddy_what_applications_send_passes
-    behind_traefik_what_applications_send_passes: traffic::passes;
+    behind_haproxy_what_applications_send_passes
+    behind_traefik_what_applications_send_passes
+    behind_envoy_what_applications_send_passes: traffic::passes;
     behind_nginx_no_host_leads_around_the_rules
     behind_caddy_no_host_leads_around_the_rules
-    behind_traefik_no_host_leads_around_the_rules: |kind| blocking(no_host_leads_around_the_rules, kind);
+    behind_haproxy_no_host_leads_around_the_rules
+    behind_traefik_no_host_leads_around_the_rules
+    behind_envoy_no_host_leads_around_the_rules: |kind| blocking(no_host_leads_around_the_rules, kind);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -168,6 +168,9 @@ fn the_documented_proxy_configurations_are_the_tested_ones() {
         (include_str!("../../conf/proxies/nginx.conf"), include_str!("../../docs/how-to/nginx.md")),
         (include_str!("../../conf/proxies/Caddyfile"), include_str!("../../docs/how-to/caddy.md")),
         (include_str!("../../conf/proxies/traefik.yml"), include_str!("../../docs/how-to/traefik.md")),
+        (include_str!("../../conf/proxies/haproxy-forward-auth.cfg"), include_str!("../../docs/how-to/haproxy.md")),
+        (include_str!("../../conf/proxies/haproxy-forward-auth.lua"), include_str!("../../docs/how-to/haproxy.md")),
+        (include_str!("../../conf/proxies/envoy.yaml"), include_str!("../../docs/how-to/envoy.md")),
     ] {
         assert!(page.contains(&format!("\n{file}```\n")), "{file}");
     }

@@ -177,6 +177,53 @@ async fn a_client_behind_a_proxy_cannot_bypass_the_decision() {
     assert_eq!(Asked::about("wiki.test", "/a", &folded).status(&world).await, 401);
 }
 
+/// Envoy sends the client's method and host, and appends its target to the configured path.
+#[tokio::test]
+async fn a_proxy_may_append_the_target_of_the_request() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://desk.test/", crate::world::BEN).await;
+    let jar = browser.jar("desk.test");
+    let ask = async |method: &str, host: &str, target: &str, more: &[(&str, &str)]| {
+        let uri = format!("/.sealgate/auth?app=desk&fields=request&uri={target}");
+        let mut request = Request::builder().method(method).uri(uri).header("host", host);
+        for (name, value) in more {
+            request = request.header(*name, *value);
+        }
+        let mut head = request.body(()).unwrap().into_parts().0;
+        let peer = "192.0.2.200".parse().unwrap();
+        head.extensions.insert(Origin { peer, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
+        match world.site.decide(&head).await {
+            RouteDecision::Answer(response) => response.status().as_u16(),
+            other => panic!("not answered: {other:?}"),
+        }
+    };
+    let ben = [("cookie", jar.as_str())];
+    for (method, host, target, status) in [
+        ("GET", "desk.test", "/records/1", 200),
+        ("GET", "desk.test", "/records/1?app=wiki&uri=/open/x&redirect=no", 200),
+        ("POST", "desk.test", "/records/1", 403),
+        ("PUT", "desk.test", "/records/1", 405),
+        ("POST", "desk.test", "/x", 200),
+        // The rules of another application, and targets that are no paths.
+        ("GET", "wiki.test", "/public/a", 421),
+        ("GET", "desk.test:8443", "/x", 200),
+        ("GET", "desk.test", "", 400),
+        ("GET", "desk.test", "open/x", 400),
+        ("GET", "desk.test", "https://desk.test/open/x", 400),
+        ("GET", "desk.test", "/open/..%2frecords/1", 400),
+        ("GET", "desk.test", "//open/x", 400),
+    ] {
+        assert_eq!(ask(method, host, target, &ben).await, status, "{method} {host} {target}");
+    }
+    // Headers of the client do not describe the request.
+    let forged = [("x-forwarded-uri", "/open/x"), ("x-forwarded-method", "OPTIONS"), ("x-original-url", "/open/x")];
+    assert_eq!(ask("GET", "desk.test", "/records/1", &forged).await, 401);
+    let hosts = [ben[0], ("host", "wiki.test")];
+    assert_eq!(ask("GET", "desk.test", "/records/1", &hosts).await, 400);
+    assert_eq!(ask("POST", "desk.test", "/x", &[ben[0], ("x-http-method-override", "DELETE")]).await, 403);
+}
+
 /// Sealgate removes such headers where rules depend on methods. A forward-auth proxy forwards them
 /// to the application.
 #[tokio::test]

