@@ -35,7 +35,7 @@ pub const CODE_DIGITS: usize = 8;
 /// opens may be the second newest.
 const MAX_RESETS: usize = 2;
 
-/// Maximum number of undo links. Each change of address adds one.
+/// Maximum number of undo links. Each change of address adds one link.
 const MAX_UNDOS: usize = 5;
 
 /// Number of random bytes in a link's token.
@@ -56,7 +56,7 @@ impl LinkToken {
         (Self { subject, hash: token.hash() }, token)
     }
 
-    /// Parses a token from a URL. Whether it was issued is known only from the user's record.
+    /// Parses a token from a URL. Only the user's record shows whether the token was issued.
     pub fn parse(token: &str) -> Option<Self> {
         let bytes = from_base64url(token).filter(|bytes| bytes.len() == 16 + LINK_BYTES)?;
         let subject = Subject::from_bytes(*bytes.first_chunk()?);
@@ -65,7 +65,7 @@ impl LinkToken {
 }
 
 /// Password and address of an account when a link or code was sent. The link or code becomes
-/// invalid when either changes.
+/// invalid when the password or the address changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountMark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,8 +89,8 @@ pub struct ResetLink {
     pub expires_at: UnixTime,
 }
 
-/// Invitation of a user. It remains in the record after it was accepted, so that the list of users
-/// can show it.
+/// Invitation of a user. An accepted invitation stays in the record, so that the list of users can
+/// show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub hash: SecretHash,
@@ -103,7 +103,7 @@ pub struct Invitation {
     /// Administrator who invited the user. `None` if the command line created the invitation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inviter: Option<Subject>,
-    /// Language of the e-mail, if it differs from the configured one.
+    /// Language of the e-mail, if it differs from the configured language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,8 @@ pub enum InvitationState {
     Expired,
 }
 
-/// Pending verification of an address with a code, bound to the browser in which it began.
+/// Pending verification of an address with a code. Only the session in which the verification began
+/// can complete it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingVerification {
     /// Keyed hash of the code. A code has eight digits, so an unkeyed hash could be inverted by
@@ -163,7 +164,7 @@ pub enum CodeVerdict {
         new_address: Option<Email>,
     },
     Wrong,
-    /// No verification is pending in this session, or it has ended.
+    /// No verification is pending in this session, or the verification has ended.
     Over,
 }
 
@@ -262,8 +263,8 @@ impl AccountLinks {
         self.verification.as_ref().filter(open).filter(|_| user.is_enabled())
     }
 
-    /// Checks a code that the user typed in this session. Consumes a correct code and counts a
-    /// wrong one.
+    /// Checks a code that the user typed in this session. A correct code is consumed. A wrong code
+    /// is counted.
     pub fn take_code(&mut self, code: SecretHash, session: SecretHash, user: &User, now: UnixTime) -> CodeVerdict {
         let Some(pending) = self.open_verification(session, user, now) else { return CodeVerdict::Over };
         if pending.code == code {
@@ -290,8 +291,8 @@ impl AccountLinks {
     /// Adds a link that undoes a change of address. Returns the address to send it to.
     ///
     /// If an earlier change can still be undone, the new link undoes that change too: it takes over
-    /// the address and the expiry of the earlier link. If there are too many links, the newest of
-    /// them is replaced, so that the oldest is kept.
+    /// the address and the expiry of the earlier link. If there are already too many links, the new
+    /// link replaces the newest of them, so that the oldest is kept.
     pub fn add_undo(&mut self, mut undo: AddressUndo, now: UnixTime) -> Email {
         self.undos.retain(|known| known.expires_at > now);
         if let Some(first) = self.first_undo(now) {
@@ -305,9 +306,8 @@ impl AccountLinks {
         address
     }
 
-    /// Removes all undo links if `address` belongs to the earliest change. Returns whether it does.
-    ///
-    /// The account has then returned to its first address, so nothing is left to undo.
+    /// Removes all undo links if `address` is the address before the earliest change, because then
+    /// nothing is left to undo. Returns whether the links were removed.
     pub fn return_to(&mut self, address: &Email, now: UnixTime) -> bool {
         let is_return = self.first_undo(now).is_some_and(|first| first.is_for(address));
         if is_return {
@@ -330,8 +330,8 @@ impl AccountLinks {
     /// Invalidates all links and codes that grant access. To be called after access was revoked or
     /// credentials were changed.
     ///
-    /// Keeps the undo links, because otherwise an attacker could remove them by signing out
-    /// everywhere. Keeps an accepted invitation for the list of users.
+    /// Keeps the undo links. Otherwise an attacker could remove them by signing out everywhere.
+    /// Keeps an accepted invitation for the list of users.
     pub fn take_back(&mut self) {
         self.resets.clear();
         self.verification = None;
@@ -442,7 +442,7 @@ mod tests {
         let mut accepted = with(accepted);
         assert!(accepted.open_invitation(hash(1), &invited, at(13)).is_none());
         accepted.take_back();
-        assert!(!accepted.is_empty(), "the record has no acceptance time");
+        assert!(!accepted.is_empty(), "the record lost the accepted invitation");
         let mut open = links;
         open.take_back();
         assert!(open.is_empty());
@@ -513,7 +513,7 @@ mod tests {
         links.add_undo(undo(2, 100), at(1));
         let address = |text: &str| Email::parse(text).unwrap();
         assert!(!links.return_to(&address("2@example.test"), at(2)));
-        assert!(!links.return_to(&address("1@example.test"), at(100)), "it can be taken back no more");
+        assert!(!links.return_to(&address("1@example.test"), at(100)), "the undo links have expired");
         assert_eq!(links.undos.len(), 2);
         assert!(links.return_to(&address("1@EXAMPLE.test"), at(2)));
         assert!(links.is_empty());

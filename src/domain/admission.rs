@@ -2,8 +2,8 @@
 //!
 //! The new node publishes a request. An existing node answers with the data key, encrypted with
 //! RSA-OAEP (RFC 8017 §7.1). Both messages pass through the database, where an attacker with write
-//! access could change them. Therefore each is signed by a key whose fingerprint the operator has
-//! transferred between the machines.
+//! access could change them. Therefore each message is signed by a key whose fingerprint the
+//! operator has transferred between the machines.
 
 use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OAEP_SHA256_MGF1SHA256, OaepPublicEncryptingKey, PublicEncryptingKey};
 use aws_lc_rs::signature::RsaPublicKeyComponents;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::key_ring::{Endorsement, PublicJwk};
 
 /// Prefix of the statement that a new node signs about its own request. A JWS signing input
-/// contains no space or line break (RFC 7515 §5.1), so such a signature is never valid for a token.
+/// contains no space or line break (RFC 7515 §5.1), so such a signature is never valid for a JWT.
 const REQUEST: &str = "sealgate node request";
 
 /// Prefix of the statement that the sender of the data key signs.
@@ -45,19 +45,20 @@ pub struct NodeRequest {
     pub node: String,
     /// First signing key of the node.
     pub key: PublicJwk,
-    /// Public key to encrypt the data key. The node's token has the private key until the
-    /// admission.
+    /// Public key that encrypts the data key. The node's token has the private key until the node
+    /// is admitted.
     pub enrolment: PublicJwk,
     pub hash: OaepHash,
-    /// kid of the cluster's key that the new node trusts. The operator typed it on the new node.
+    /// kid of the cluster's key that the new node trusts. The operator typed the kid on the new
+    /// node.
     pub trusted: String,
-    /// The new node's endorsement of the trusted key. It takes effect with the admission: then the
-    /// node publishes and trusts the key.
+    /// The new node's endorsement of the trusted key. It takes effect when the node is admitted:
+    /// the node then publishes and trusts that key.
     pub endorsement: Endorsement,
     /// Signature of [`NodeRequest::statement`] by the node's signing key, base64url.
     ///
-    /// When the node fetches the data key, it verifies its own signature. Otherwise an attacker
-    /// could replace the trusted key in the meantime.
+    /// When the node fetches the data key, it verifies this signature again. Otherwise an attacker
+    /// with write access to the database could replace `trusted` in the meantime.
     pub signature: String,
 }
 

@@ -1,11 +1,12 @@
 //! Classification of answers to refresh requests: in time or late.
 //!
-//! A refresh token can be used once. A client may present the parent of the current token again
-//! because it did not receive the answer. If the answer did arrive, another party holds the parent
-//! too. To distinguish the two cases, each process numbers its rotations and stores the number in
-//! the grant ([`RotationId`]). It classifies each of its answers ([`AnswerLedger`]) and writes the
-//! result to the store ([`AnswerReport`]). Therefore all processes make the same decision, even
-//! about rotations of a process that was suspended or killed.
+//! A refresh token can be used once. A client that did not receive the answer to a refresh presents
+//! the same token again: the parent of the current token. If the answer did arrive, a second use of
+//! the parent means that another party has the parent too. To distinguish the two cases, each
+//! process numbers its rotations and stores the number in the grant ([`RotationId`]). The process
+//! classifies each of its answers ([`AnswerLedger`]) and writes the result to the store
+//! ([`AnswerReport`]). Therefore all processes make the same decision, even about rotations of a
+//! process that was suspended or killed.
 //!
 //! Times are durations since a common start, on a monotonic clock.
 
@@ -29,17 +30,18 @@ pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum difference between the clocks of two nodes, because each may differ from the database's
 /// clock by two seconds.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(4);
-/// Time after a suspension in which a received request may be from before the suspension.
+/// Time after the end of a suspension. Requests that arrive in this time may have been sent before
+/// the end.
 const BACKLOG_TIME: Duration = Duration::from_secs(5);
 /// Time that sending an answer may take. If a suspension begins within this time after an answer is
 /// ready, the answer may not have been sent.
 const SENDING_TIME: Duration = Duration::from_millis(250);
 /// Lifetime of a report after its last change.
 const REPORT_LIFETIME: Duration = Duration::from_hours(1);
-/// Maximum number of unclassified answers. Beyond it, the oldest are classified as late.
+/// Maximum number of unclassified answers. If there are more, the oldest are classified as late.
 const MAX_OPEN_ANSWERS: usize = 65_536;
-/// Maximum number of ranges of late answers in a report. Beyond it, the two oldest ranges are
-/// merged.
+/// Maximum number of ranges of late answers in a report. If there are more, the two oldest ranges
+/// are merged.
 const MAX_LATE_RANGES: usize = 1_024;
 /// Maximum number of remembered suspensions. The oldest is evicted first.
 const MAX_SUSPENSIONS: usize = 8;
@@ -77,8 +79,8 @@ pub struct AnswerReport {
 }
 
 impl AnswerReport {
-    /// Returns when a report that is written now may be deleted. All reports of an hour have the
-    /// same expiry.
+    /// Returns the expiry of a report that is written at `now`. All reports that are written in the
+    /// same hour have the same expiry.
     pub fn expiry(now: UnixTime) -> UnixTime {
         let hour = REPORT_LIFETIME.as_secs();
         UnixTime::from_seconds((now.seconds() / hour).saturating_add(2).saturating_mul(hour))
@@ -173,8 +175,8 @@ impl AnswerLedger {
         ended
     }
 
-    /// Records that no more heartbeats follow, because the process is shutting down. It may still
-    /// answer requests.
+    /// Records that no more heartbeats follow, because the process is shutting down. The process
+    /// may still answer requests.
     pub fn rest(&mut self) {
         self.heartbeat = None;
     }
@@ -240,8 +242,8 @@ impl AnswerLedger {
     /// the ranges of late answers.
     pub fn report(&self) -> (u64, Vec<(u64, u64)>) {
         let classified = self.open.first_key_value().map_or(self.next, |(number, _)| *number);
-        // A late answer after the first unclassified one is reported later, when all answers before
-        // it are classified.
+        // If a late answer follows an unclassified answer, it is reported later, when all answers
+        // before it are classified.
         let late = self.late.iter().filter(|range| range.first < classified);
         (classified, late.map(|range| (range.first, range.last)).collect())
     }
@@ -421,7 +423,7 @@ mod tests {
         let open = world.begin();
         world.suspend(4000);
         assert_eq!((world.own(leaving), world.own(open)), (AnswerOutcome::Doubtful, AnswerOutcome::Doubtful));
-        // Received right after the suspension, so the client may have sent it before.
+        // The request arrives right after the suspension, so the client may have sent it earlier.
         let queued = world.answered();
         assert_eq!((world.own(queued), world.ledger.waited(world.now, world.now)), (AnswerOutcome::Doubtful, ms(4000)));
         world.run(300);
@@ -536,8 +538,8 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that an answer is reported as in time only if the client must still have waited
-        /// for it. An answer without delay is always reported as in time.
+        /// Checks that an answer is reported as in time only if the client was certainly still
+        /// waiting for it. An answer without delay is always reported as in time.
         #[test]
         fn no_late_answer_is_reported_in_time(steps in prop::collection::vec(step(), 1..60)) {
             let mut world = World::new();

@@ -1,7 +1,8 @@
 //! Names and passwords of users at applications that have their own login form.
 //!
 //! The gateway signs in to such an application on the user's behalf, so it needs the password
-//! itself. It is encrypted with the data key, and no page, export or log contains it.
+//! itself and not a hash. The stored password is encrypted with the data key. No page, export or
+//! log contains it.
 
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ pub const MAX_APP_CREDENTIAL_PASSWORD_BYTES: usize = 1000;
 
 /// Returns whether this can be the name of a user at an application.
 ///
-/// It must be visible, because pages show it to administrators. Control characters could also end a
-/// line or a field of the login form.
+/// All its characters must be visible, because pages show the name to administrators. Control
+/// characters could also end a line or a field of the login form.
 pub fn is_app_username(text: &str) -> bool {
     is_line(text, MAX_APP_USERNAME_LENGTH)
 }
@@ -44,10 +45,11 @@ pub struct AppCredential {
     pub username: String,
     /// Encrypted password, bound to the user and the application.
     pub password: Sealed,
-    /// Time of the last change of name or password. Later changes always have later times, also
-    /// within a second.
+    /// Time of the last change of name or password. Each change has a later time than the one
+    /// before, even if both happen within a second.
     pub changed_at: UnixTime,
-    /// Whether the application has reported a wrong name or password. It is not tried again.
+    /// Whether the application has rejected the name or password. The gateway does not try a
+    /// rejected credential again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_refused: bool,
 }
@@ -59,10 +61,11 @@ pub struct AppCredentials {
     pub subject: Subject,
     /// Credentials, at most one for each application. Earlier additions come first.
     pub credentials: Vec<AppCredential>,
-    /// Latest `changed_at` of the credentials, including removed ones.
+    /// Latest `changed_at` of the credentials, including removed credentials.
     ///
-    /// A credential that replaces a removed one therefore has another `changed_at`, also within a
-    /// second. A late report about the removed one has no effect on it.
+    /// A new credential therefore never has the `changed_at` of a removed credential, even if both
+    /// were set within a second. A late report about the removed credential does not affect the new
+    /// credential.
     pub latest_change: UnixTime,
 }
 
@@ -77,9 +80,9 @@ impl AppCredentials {
         self.credentials.iter().find(|credential| credential.app == app)
     }
 
-    /// Adds or replaces the credential for this application. It counts as not refused.
+    /// Adds or replaces the credential for this application, and marks it as not refused.
     ///
-    /// Returns false if another one cannot be added.
+    /// Returns false if a new credential would exceed [`MAX_APP_CREDENTIALS`].
     #[must_use]
     pub fn set(&mut self, app: &str, username: &str, password: Sealed, now: UnixTime) -> bool {
         let changed_at = now.max(self.latest_change.plus(Duration::from_secs(1)));
@@ -101,10 +104,10 @@ impl AppCredentials {
         true
     }
 
-    /// Marks the credential as refused by the application. Returns whether that changed the set.
+    /// Marks the credential as refused by the application. Returns whether the set has changed.
     ///
-    /// `changed_at` is that of the refused credential. If the user has entered another password in
-    /// the meantime, nothing is changed.
+    /// `changed_at` is the time in the refused credential. If the user has entered another password
+    /// in the meantime, nothing is changed.
     pub fn refuse(&mut self, app: &str, changed_at: UnixTime) -> bool {
         let is_meant = |one: &&mut AppCredential| one.app == app && one.changed_at == changed_at && !one.is_refused;
         let Some(refused) = self.credentials.iter_mut().find(is_meant) else { return false };
@@ -112,7 +115,7 @@ impl AppCredentials {
         true
     }
 
-    /// Removes the credential for this application. Returns whether there was one.
+    /// Removes the credential for this application. Returns whether it existed.
     pub fn remove(&mut self, app: &str) -> bool {
         let before = self.credentials.len();
         self.credentials.retain(|credential| credential.app != app);

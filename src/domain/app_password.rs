@@ -1,7 +1,7 @@
 //! Application passwords, for clients that only support HTTP Basic (RFC 7617).
 //!
-//! Each password is valid for one user at one protected application. It has 160 random bits, so its
-//! plain SHA-256 can be stored.
+//! Each password is valid for one user at one protected application. It has 160 random bits, so it
+//! is safe to store its plain SHA-256.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +23,8 @@ pub struct AppPassword {
     pub name: String,
     /// Hash of the password.
     pub hash: SecretHash,
-    /// Level of the sign-in in which the password was created. Records of older versions have none
-    /// and count as the lowest level.
+    /// Level of the sign-in in which the password was created. Records of older versions have no
+    /// level, which counts as the lowest.
     #[serde(default = "lowest")]
     pub level: AssuranceLevel,
     pub created_at: UnixTime,

@@ -1,6 +1,6 @@
 //! Authentication assurance: the steps of a sign-in, and the level that the steps reach.
 //!
-//! Levels are ordered, and a higher level satisfies a request for a lower one:
+//! Levels are ordered, and a higher level satisfies a request for a lower level:
 //!
 //! - `1` is one factor.
 //! - `2` is two factors.
@@ -100,8 +100,8 @@ impl<'de> Deserialize<'de> for AssuranceLevel {
 pub type FactorId = Id<'f'>;
 
 impl FactorId {
-    /// Returns the id of the key with this credential id. It is a hash, because a credential id may
-    /// have 1,023 bytes.
+    /// Returns the id of the key with this credential id. The factor id is a hash, because a
+    /// credential id may have 1,023 bytes.
     pub(crate) fn of_credential(id: &[u8]) -> Self {
         let hash: [u8; 32] = Sha256::digest(id).into();
         Self::from_bytes(std::array::from_fn(|at| hash[at]))
@@ -152,8 +152,8 @@ impl AuthenticationMethod {
 pub struct AuthenticationStep {
     pub method: AuthenticationMethod,
     pub at: UnixTime,
-    /// Authenticator app or key that was used, for methods of which a user can have several
-    /// factors.
+    /// Authenticator app or key that was used. `None` for a method of which a user can have only
+    /// one factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<FactorId>,
 }
@@ -195,16 +195,16 @@ impl AuthenticationSteps {
     /// Returns the claim `auth_time` for a level: the time of the oldest step that the level
     /// requires. `max_age` is counted from this time.
     ///
-    /// If several combinations of steps reach the level, the most recent one counts. Returns `None`
-    /// if none does.
+    /// If several combinations of steps reach the level, the most recent combination counts.
+    /// Returns `None` if no combination reaches it.
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.since_with(level, RecoveryCodeWorth::SecondFactor)
     }
 
     /// Returns the time at which the level was reached, if recovery codes count as `worth`.
     ///
-    /// Every level requires the password or a passkey, and its age counts. A new code therefore
-    /// does not make an old password step recent.
+    /// Every level requires a step with the password or a passkey, and the level is never newer
+    /// than that step. A new code therefore does not make an old password step recent.
     fn since_with(&self, level: AssuranceLevel, worth: RecoveryCodeWorth) -> Option<UnixTime> {
         use crate::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
 
@@ -241,7 +241,7 @@ pub enum RecoveryCodeWorth {
     /// Counts as a second factor like the code of an app: level 2.
     SecondFactor,
     /// Counts as the lost factor, whatever the level of that factor. Used only on the account's own
-    /// pages, so that a user who lost a security key can add another one.
+    /// pages, so that a user who lost a security key can add another key.
     LostFactor,
 }
 

@@ -2,9 +2,9 @@
 //! time and the request.
 //!
 //! Events contain only identifiers and values that the server creates. They do not contain typed
-//! text, because users often type a password into the wrong field. If a failed sign-in names an
-//! account, the event has its `sub`, and otherwise nothing about it. Names of security keys are the
-//! only exception, because users need them to distinguish their keys.
+//! text, because users often type a password into the wrong field. The only exceptions are names of
+//! security keys, because users need them to distinguish their keys. If a failed sign-in names an
+//! existing account, the event contains the account's `sub`, but not the typed name.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -55,8 +55,8 @@ pub enum AuditKind {
     UserEnabled,
     UserDeleted,
     PasswordChanged,
-    /// A password reset was requested. The detail gives the sent message, or the reason why none
-    /// was sent.
+    /// A password reset was requested. The detail gives the sent message, or the reason why no
+    /// message was sent.
     PasswordResetAsked,
     /// The password was set with a link from an e-mail.
     PasswordReset,
@@ -87,8 +87,8 @@ pub enum AuditKind {
     KeyMayBeCopied,
     /// An administrator removed all factors of a user.
     FactorsReset,
-    /// A link was sent with which a user can accept an account that an administrator or operator
-    /// created.
+    /// An invitation link was sent. With the link, a user accepts an account that an administrator
+    /// or operator created.
     InvitationSent,
     InvitationAccepted,
     InvitationWithdrawn,
@@ -228,8 +228,8 @@ pub enum Actor {
 
 /// Serialized form of [`Actor`] in records.
 ///
-/// So that older versions can read the record, a developer is stored as an administrator with a
-/// flag, and the configuration file as the server with a flag.
+/// Older versions must be able to read the record. Therefore a developer is stored as an
+/// administrator with a flag, and the configuration file as the server with a flag.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
@@ -342,10 +342,10 @@ pub struct AuditEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeContext {
     pub notice: Notice,
-    /// Language of the user's browser. `None` if another party acted. The mail then has the
-    /// operator's default language.
+    /// Language of the user's browser. `None` if the user did not perform the action. The e-mail
+    /// is then in the operator's default language.
     pub language: Option<Language>,
-    /// Display name of the browser, chosen by the server. The same applies to `system`.
+    /// Display name of the browser. Like `system`, it is chosen by the server.
     pub browser: Option<String>,
     pub system: Option<String>,
 }
@@ -372,8 +372,8 @@ impl AuditEvent {
 
     /// Returns whether unauthenticated clients can cause the event.
     ///
-    /// This is true for failed sign-ins, and for clients that register themselves or are deleted
-    /// unused.
+    /// These are failed sign-ins, registrations and changes by clients that register themselves,
+    /// and deletions of unused clients.
     pub fn is_unauthenticated(&self) -> bool {
         let of_client =
             matches!(self.kind, AuditKind::ClientRegistered | AuditKind::ClientChanged | AuditKind::ClientDeleted);

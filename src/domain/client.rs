@@ -71,7 +71,7 @@ pub enum ClientType {
 
 /// Registered authentication method at the token endpoint (RFC 7591 §2).
 ///
-/// A confidential client may send its secret with either method, independent of the registered one.
+/// A confidential client may send its secret with either method, whichever is registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
@@ -118,8 +118,8 @@ impl GrantType {
 #[serde(rename_all = "snake_case")]
 pub enum ConsentRule {
     Ask,
-    /// Users see no consent page, because the operator has consented for them. For protected
-    /// applications.
+    /// Users see no consent page, because the operator has consented for them. Protected
+    /// applications have this rule.
     Implied,
 }
 
@@ -226,8 +226,8 @@ pub struct SelfRegistration {
     /// Whether administrators were notified that the client needs approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_requested: bool,
-    /// Time at which the client is deleted if it is still unused and unapproved. Records of older
-    /// versions have none.
+    /// Time at which the client is deleted if it is still unused and unapproved. `None` in records
+    /// of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_until: Option<UnixTime>,
 }
@@ -266,10 +266,10 @@ pub struct Client {
     /// Registration state, if the client registered through the registration endpoint.
     #[serde(default)]
     pub registration: Option<SelfRegistration>,
-    /// Time in seconds in which the client may repeat a refresh with the previous token. It then
-    /// receives the same new token again.
+    /// Time in seconds after a refresh in which the client may repeat the refresh with the previous
+    /// token. The client then receives the same new token again.
     ///
-    /// `None` for the configured time. Only an operator can set it.
+    /// `None` if the configured time applies. Only an operator can set this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_retry_seconds: Option<u64>,
     /// Rate limit at the token endpoint. `None` for the configured limit. Only an operator can set
@@ -278,23 +278,23 @@ pub struct Client {
     pub token_limit: Option<RateLimit>,
     /// Minimum assurance level of sign-ins for the client, even if the client requests a lower one.
     ///
-    /// `None` if any level is accepted. Only an operator or an administrator can set it.
+    /// `None` if any level is accepted. Only an operator or an administrator can set the level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<AssuranceLevel>,
-    /// Approval by an administrator. Operators' own clients need none.
+    /// Approval by an administrator. A client that an operator created needs no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
     /// Decision that disabled the client. `None` while the client is enabled, and in records of
     /// older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<ClientDecision>,
-    /// Whether the configuration file defines the client. If so, only a start or a reload changes
-    /// it.
+    /// Whether the configuration file defines the client. Such a client is changed only by a start
+    /// or a reload.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_configuration: bool,
 }
 
-/// Maximum of [`Client::refresh_retry_seconds`]. Clients retry soon after they lost an answer.
+/// Maximum of [`Client::refresh_retry_seconds`]. A client that lost an answer retries soon.
 pub const MAX_REFRESH_RETRY: u64 = 300;
 
 impl Client {
@@ -347,9 +347,13 @@ impl Client {
     /// Withdraws the approval if the client differs from the approved client in a way that matters
     /// for security. Returns whether the approval was withdrawn.
     ///
-    /// These differences matter: what pages of the server show or link to, URIs to which codes or
-    /// browsers are sent, a wider scope or more grant types, and a change to a public client. For
-    /// changes by users who cannot approve.
+    /// To be called after a change by a user who cannot approve clients. These differences matter
+    /// for security:
+    ///
+    /// - Values that pages of the server show or link to.
+    /// - A new URI to which codes or browsers are sent.
+    /// - A wider scope, or more grant types.
+    /// - A change to a public client.
     pub fn withdraw_approval_if_changed(&mut self, approved: &Self) -> bool {
         let same = self.shown() == approved.shown()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
@@ -432,8 +436,9 @@ impl Client {
 
     /// Adds a new secret.
     ///
-    /// Secrets without an expiry now expire at `end`, or at once if `end` is not in the future.
-    /// Secrets with an expiry keep it, so that a further rotation does not shorten their overlap.
+    /// Secrets without an expiry now expire at `end`, or immediately if `end` is not in the future.
+    /// Secrets with an expiry keep that expiry, so that a further rotation does not shorten their
+    /// overlap.
     ///
     /// # Errors
     /// [`SecretsFull`] if [`MAX_SECRETS`] secrets are still valid. The client is then unchanged.
@@ -469,10 +474,10 @@ impl Client {
         }
     }
 
-    /// Returns the home page of the client: the registered one, or the site of its first redirect
-    /// URI.
+    /// Returns the home page of the client: the registered home page, or the site of its first
+    /// redirect URI.
     ///
-    /// Returns `None` if the redirect URI is not on a web site, for instance that of a mobile
+    /// Returns `None` if that redirect URI is not on a web site, for instance in a mobile
     /// application.
     pub fn home(&self) -> Option<String> {
         let is_site = |address: &&str| address.starts_with("https://") || address.starts_with("http://");

@@ -57,7 +57,7 @@ pub fn check_description(text: &str) -> Result<(), String> {
 /// Checks the address of a page about the client. `what` names the page in the error.
 ///
 /// # Errors
-/// Returns an error if it is not an https URL.
+/// Returns an error if the address is not an https URL.
 pub fn check_page(what: &str, text: &str) -> Result<(), String> {
     if text.starts_with("https://") && RedirectUri::parse(text).is_ok() {
         return Ok(());
@@ -95,7 +95,7 @@ pub fn check_uri_count(kind: &str, count: usize) -> Result<(), String> {
 /// Parses the scopes that a client may request.
 ///
 /// # Errors
-/// Returns an error if a scope is unknown, or if there is none.
+/// Returns an error if a scope is unknown, or if the text has no scope.
 pub fn scope(text: &str) -> Result<Scope, String> {
     let scope = Scope::parse(text).map_err(|unknown| format!("the scope {text:?} is invalid: {unknown}"))?;
     if scope.is_empty() { Err("the scope is empty; leave it out to allow all scopes".to_owned()) } else { Ok(scope) }
@@ -150,7 +150,7 @@ pub fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result
     }
 }
 
-/// Checks that a confidential client has a secret, and a public client none.
+/// Checks that a confidential client has a secret, and that a public client has no secret.
 ///
 /// # Errors
 /// Returns an error if the secret contradicts the type.

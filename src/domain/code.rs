@@ -38,7 +38,8 @@ pub struct Code {
     #[serde(default)]
     pub nonce: Option<String>,
     pub sign_in: SignIn,
-    /// Whether the user signed in for this request, and not only in an earlier one.
+    /// Whether the user signed in for this request. False if the user had signed in for an earlier
+    /// request.
     #[serde(default)]
     pub typed: bool,
     pub session: SessionId,
@@ -67,8 +68,8 @@ impl Code {
         verifier: Option<&CodeVerifier>,
         now: UnixTime,
     ) -> Result<(), RedeemFault> {
-        // Another client learns nothing, not even whether the code was redeemed. Otherwise it could
-        // revoke the grant of the code's owner.
+        // Another client learns nothing, not even whether the code was redeemed. Otherwise that
+        // client could revoke the grant of the code's owner.
         if self.client != *client {
             return Err(RedeemFault::Refused(UNKNOWN_CODE));
         }
@@ -96,6 +97,6 @@ impl Code {
     }
 }
 
-/// Refusal of a code that was never issued, has expired or belongs to another client. All three get
-/// the same response, so that it does not reveal whether the code exists.
+/// Refusal of a code that was never issued, has expired or belongs to another client. The response
+/// is the same in all three cases, so that it does not reveal whether the code exists.
 pub const UNKNOWN_CODE: Refusal = Refusal::invalid_grant("The authorization code is invalid.");

@@ -16,7 +16,7 @@ pub struct Consent {
     pub scope: Scope,
     /// Time of the last consent.
     pub at: UnixTime,
-    /// Incarnation of the client. It differs from that of an earlier client with the same id.
+    /// Incarnation of the client. An earlier client with the same id had another incarnation.
     /// `None` in records of versions without incarnations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<u32>,

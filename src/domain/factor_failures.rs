@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::UnixTime;
 
 /// Number of consecutive failures after which the factor is blocked, until another factor of the
-/// user or an administrator unblocks it. NIST SP 800-63B permits a hundred.
+/// user or an administrator unblocks it. NIST SP 800-63B permits a hundred failures.
 pub(crate) const MAX_FACTOR_FAILURES: u32 = 50;
 
 /// Number of consecutive failures without a wait. After the last of them, the user is notified that

@@ -9,9 +9,9 @@
 //! - A genuine token of any earlier generation is recognised without a record of its own.
 //!
 //! A client that did not receive an answer still has the parent of the current token. Within the
-//! retry window, or while the answer is doubtful ([`crate::answers`]), it receives the current
-//! token again. The secret of a token is a hash of its parent's secret and a random salt. The
-//! record contains only the salt, so deriving the token needs both the parent and the record.
+//! retry window, or while the answer is doubtful ([`crate::answers`]), the client receives the
+//! current token again. The secret of a token is a hash of its parent's secret and a random salt.
+//! The record contains only the salt, so deriving the token needs both the parent and the record.
 
 use std::fmt;
 use std::time::Duration;
@@ -33,7 +33,7 @@ const PREFIX: &str = "RT_";
 /// Public identifier of a grant.
 pub type GrantId = Id<'g'>;
 
-/// Secret part of all refresh tokens of a grant, which identifies the grant.
+/// Secret part that all refresh tokens of a grant have in common. It identifies the grant.
 #[derive(Clone)]
 pub struct GrantKey(Zeroizing<[u8; 16]>);
 
@@ -128,7 +128,8 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// Parent of the current refresh token, with which the client may request the current token again.
+/// Parent of the current refresh token. With the parent, the client may request the current token
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     pub hash: SecretHash,
@@ -147,8 +148,8 @@ pub struct Refresh {
     pub current: SecretHash,
     /// Expiry of the current token.
     pub expires_at: UnixTime,
-    /// Parent of the current token, until the current token is rotated. Older versions kept it only
-    /// for clients with a retry window.
+    /// Parent of the current token, until the current token is rotated. Older versions stored the
+    /// parent only for clients with a retry window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
 }
@@ -217,7 +218,8 @@ pub enum PresentedToken {
     /// The grant has ended.
     Ended,
     Expired,
-    /// A token before the parent, so another party has a newer token. The grant ends.
+    /// A token older than the parent. The grant ends, because another party may have the newer
+    /// tokens.
     Replayed,
     /// Not a token of this grant or client. The grant is unchanged.
     Unknown,
@@ -231,7 +233,7 @@ impl Grant {
     /// Classifies a presented refresh token whose key belongs to this grant.
     ///
     /// Returns `Unknown` for a client that does not own the grant. `retry` is the retry window
-    /// after a rotation; zero means none.
+    /// after a rotation. Zero means that there is no retry window.
     pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> PresentedToken {
         let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else {
             return PresentedToken::Unknown;
@@ -253,9 +255,9 @@ impl Grant {
         {
             return PresentedToken::Parent(parent.salt.clone(), answer.clone());
         }
-        // The key is correct, so the sender has held a genuine token of the family, from before the
-        // parent. Either it was stolen, or the client lost several answers. The grant ends in both
-        // cases.
+        // The key is correct, so the sender has held a genuine token of the family. That token is
+        // older than the parent. Either it was stolen, or the client lost several answers. The
+        // grant ends in both cases.
         PresentedToken::Replayed
     }
 
@@ -283,8 +285,8 @@ impl Grant {
         Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
     }
 
-    /// Returns the grant with its expiry extended to `then`, unless it is later already. The caller
-    /// has issued a token that expires at `then`.
+    /// Returns the grant with its expiry extended to `then`, unless the grant already expires
+    /// later. The caller has issued a token that expires at `then`.
     #[must_use]
     pub fn living_until(mut self, then: UnixTime) -> Self {
         self.expires_at = self.expires_at.max(then);
@@ -394,7 +396,8 @@ mod tests {
         assert_eq!(judged(&short, at(5)), PresentedToken::Replayed);
     }
 
-    /// Otherwise an attacker with an old token could compute the current one without the server.
+    /// If the salt were not needed, an attacker with an old token could compute the current token
+    /// without the server.
     #[test]
     fn a_child_cannot_be_derived_without_the_salt() {
         let child = |salt| first().next(&Salt::from_random([salt; 32])).hash();

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::secret::{base64url, base64url_bytes, from_base64url};
 
-/// Identifier of a record, which grants no access. `KIND` makes the identifiers of different kinds
-/// of records different types.
+/// Identifier of a record. It grants no access. `KIND` makes the identifiers of different kinds of
+/// records different types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id<const KIND: char>(#[serde(with = "base64url_bytes")] [u8; 16]);

@@ -2,7 +2,7 @@
 //!
 //! The state of a key follows from its times and the current time, so all readers of a ring agree
 //! without communication. [`KeyRing`] guarantees two invariants. No key signs before it has been
-//! published for [`KeyTimes::publish`], unless an operator overrides that. Once a key has become
+//! published for [`KeyTimes::publish`], unless an operator permits that. Once a key has become
 //! active, there is always an active key.
 
 mod fault;
@@ -45,7 +45,8 @@ pub struct KeyRing {
     /// Rotations in progress of nodes with their own token, by node name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rotating_at: BTreeMap<String, Rotating>,
-    /// Time of the latest change. State changes up to this time are never reverted.
+    /// Time of the latest change. If the clock is set back, state changes up to this time stay in
+    /// effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     as_of: Option<UnixTime>,
     /// Node that reads the ring, if it has its own token: see [`KeyRing::of_node`].
@@ -66,8 +67,8 @@ impl KeyRing {
 
     /// Converts the clock's time to the time of the ring, which is never before the latest change.
     ///
-    /// If the clock is set back, a compromised key that was removed would otherwise be valid again,
-    /// and the active key would be scheduled again.
+    /// Otherwise, after the clock was set back, a removed compromised key would be valid again, and
+    /// the active key would be scheduled again.
     pub fn at(&self, now: UnixTime) -> UnixTime {
         let learnt = self.keys.iter().map(|key| key.created_at).max();
         [self.as_of, learnt].into_iter().flatten().fold(now, UnixTime::max)
@@ -90,8 +91,8 @@ impl KeyRing {
         self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
     }
 
-    /// Returns the node's usable key that is active at `now`. Of several, returns the last one to
-    /// become active.
+    /// Returns the node's usable key that is active at `now`. If several are active, returns the
+    /// one that became active last.
     pub fn active(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let active = self.own().filter(|key| key.state(now) == KeyState::Active && usable(&key.kid));
@@ -107,8 +108,9 @@ impl KeyRing {
 
     /// Compares the ring with the keys in the token. To be called when the server starts.
     ///
-    /// In an empty ring, the token's only key becomes active at once. Otherwise an unannounced key
-    /// is an error, because write access to the token must not suffice to choose the signing key.
+    /// In an empty ring, the token's only key becomes active immediately. In all other cases, an
+    /// unannounced key is an error, because write access to the token must not suffice to choose
+    /// the signing key.
     ///
     /// # Errors
     /// `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`, `NodeRetired`.
@@ -136,11 +138,11 @@ impl KeyRing {
         waiting.filter_map(|key| Some((key, key.activate_at?))).min_by_key(|(_, at)| *at)
     }
 
-    /// Announces a new key, which publishes it. [`KeyRing::activate`] schedules its first
-    /// signature.
+    /// Announces a new key. From then on, the key is published. [`KeyRing::activate`] schedules its
+    /// first signature.
     ///
-    /// `others` are the kids of the other keys in the token. If the ring is empty, a single such
-    /// key becomes active, as at a first start. If the token has no other key either, the new key
+    /// `others` are the kids of the other keys in the token. If the ring is empty and `others` has
+    /// a single key, that key becomes active, as at a first start. If both are empty, the new key
     /// becomes active.
     ///
     /// # Errors
@@ -237,7 +239,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Schedules the removal of a retired key, when all its signatures have expired.
+    /// Schedules the removal of a retired key for the time when all its signatures have expired.
     ///
     /// # Errors
     /// `Unknown`, `State`.
@@ -279,8 +281,8 @@ impl KeyRing {
                     key.holder == holder && key.state(now) == KeyState::PrePublished && is_usable
                 };
                 let waiting = self.keys.iter_mut().filter(waits);
-                // Prefer a scheduled key. Otherwise it would later become active in addition to the
-                // successor. The first of several scheduled keys is used.
+                // Prefer a scheduled key. Otherwise that key would later become active in addition
+                // to the successor. If several keys are scheduled, use the first.
                 match waiting.min_by_key(|key| key.activate_at.is_none()) {
                     Some(successor) => successor.activate_at = Some(now),
                     None if is_of_another => {}

@@ -3,9 +3,9 @@
 //! Wrong passwords from known browsers are counted separately. Therefore an attacker who guesses
 //! passwords elsewhere does not delay the user.
 //!
-//! The cookie contains a random mark for each user who has signed in. The store has the hash of the
-//! mark with the user. A mark grants no access and does not identify the user. Only the server
-//! creates marks, when a user signs in, so an attacker cannot plant one.
+//! The cookie contains a random mark for each user who has signed in. The store has the hash of
+//! each mark, with its user. A mark grants no access and does not identify the user. Only the
+//! server creates marks, when a user signs in, so an attacker cannot make a browser known.
 
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ mod tests {
         let cookie = Marks::parse(mark(1).expose()).with(&mark(2), None);
         let marks = Marks::parse(cookie.expose());
         assert_eq!(known.find(&marks, NOW).unwrap().mark, mark(1).hash());
-        assert!(known.find(&marks, UnixTime::from_seconds(NOW.seconds() - 9)).is_some(), "a clock that went back");
+        assert!(known.find(&marks, UnixTime::from_seconds(NOW.seconds() - 9)).is_some(), "the clock was set back");
         assert!(known.find(&marks, NOW.plus(KNOWN_FOR)).is_none());
         assert!(known.find(&Marks::parse(mark(3).expose()), NOW).is_none());
     }

@@ -43,10 +43,11 @@ pub enum MailKind {
     /// Queued request for a password reset. It is never sent: when the queue is processed, the
     /// account is read, and an e-mail of another kind replaces the request.
     ///
-    /// So the HTTP request takes the same time for all addresses, with or without an account.
+    /// Therefore the HTTP request takes the same time for all addresses, with or without an
+    /// account.
     ResetWanted,
-    /// Queued request to verify an address, which may belong to another account. It is never sent,
-    /// as `ResetWanted`.
+    /// Queued request to verify an address, which may belong to another account. Like
+    /// `ResetWanted`, it is never sent.
     AddressWanted,
     Reset,
     PasskeysOnly,
@@ -120,8 +121,8 @@ impl MailKind {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mail {
     /// Request to reset a password. `account` is the lookup key of the typed address or username,
-    /// because the typed text is not stored. `browser` has the marks of the known browser that made
-    /// the request: if it is not empty, the account must know one of them.
+    /// because the typed text is not stored. If the request came from a known browser, `browser`
+    /// has its marks, and one of them must belong to the account.
     ResetWanted {
         account: SecretHash,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -163,8 +164,8 @@ pub enum Mail {
         token: String,
         new_address: String,
     },
-    /// Notification of a security-relevant change. `count` is the number of times that it happened
-    /// since the last notification.
+    /// Notification of a security-relevant change. `count` is the number of such changes since the
+    /// last notification.
     Notice {
         notice: Notice,
         count: u32,
@@ -343,7 +344,7 @@ impl WaitingMail {
         Ok(Self { due_at, attempts: self.attempts + 1, last_answer: Some(cut(answer)), ..self.clone() })
     }
 
-    /// Returns the e-mail with another time of the next attempt. No attempt is counted, because the
+    /// Returns the e-mail with a new time for the next attempt. No attempt is counted, because the
     /// mail server itself failed.
     ///
     /// # Errors
@@ -418,7 +419,8 @@ impl DeadMail {
         Self { mail: WaitingMail { last_answer, ..mail }, reason, at: now, expires_at: now.plus(KEPT_FOR) }
     }
 
-    /// Returns the e-mail as due at once, with a new lifetime. Its link or code may have expired.
+    /// Returns the e-mail as due immediately, with a new lifetime. The link or code in it may have
+    /// expired.
     pub fn revived(&self, now: UnixTime) -> WaitingMail {
         let mail = self.mail.clone();
         WaitingMail { due_at: now, not_after: now.plus(mail.kind.tried_for()), attempts: 0, ..mail }
@@ -497,7 +499,7 @@ mod tests {
             assert_eq!(tries.last(), Some(&(30 * 60 - 30)), "{jitter}: {tries:?}");
             assert!((6..=7).contains(&tries.len()), "{jitter}: {tries:?}");
         }
-        // The last attempt follows the previous one without a delay of its own.
+        // Shortly before the end of the lifetime, no further attempt is scheduled.
         let mail = waiting(MailKind::Reset);
         assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 1770), 0), Err(DeadReason::Expired));
         assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 9000), 0), Err(DeadReason::Expired));

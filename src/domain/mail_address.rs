@@ -26,8 +26,8 @@ pub struct MailAddress {
 impl MailAddress {
     /// Converts an address. Returns `None` if some mail servers would reject it.
     ///
-    /// Some reject quotes or non-ASCII letters in the local part, or an IP address instead of a
-    /// domain.
+    /// Some mail servers reject quotes or non-ASCII letters in the local part, or an IP address
+    /// instead of a domain.
     pub fn from_email(email: &Email) -> Option<Self> {
         let (local, domain) = email.as_str().split_once('@')?;
         let atom = |word: &str| {

@@ -1,5 +1,5 @@
-//! Open accesses of a user: everything that lets a browser, an application or a program act as the
-//! user, as pages and commands list it.
+//! Open accesses of a user, as pages and commands list them. An open access lets a browser, an
+//! application or a program act as the user.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ pub enum AccessKind {
     Session,
     /// Browser session at a protected application. It depends on a session at the provider.
     AppSession,
-    /// Consent to a client and its tokens, or its tokens only.
+    /// Access of a client: the user's consent and the client's tokens, or only the tokens.
     Client,
     AppPassword,
     /// Stored name and password of the user at an application with its own login form. It is only
@@ -60,8 +60,8 @@ pub enum ClientTokens {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenAccess {
     pub kind: AccessKind,
-    /// Id that ends the access: of the session, the client or the application password, or the
-    /// application's name.
+    /// Id with which the access can be ended: the id of the session, the client or the application
+    /// password. For an application login, the name of the application.
     pub id: String,
     /// Name of the application in the configuration, or id of the client. `None` for a browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,8 @@ pub struct OpenAccess {
     /// Authentication methods of the sign-in, for a browser session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<AuthenticationMethod>,
-    /// Session at the provider: of a browser, or the one that an application's session depends on.
+    /// Session at the provider: the browser's session, or the session that an application's session
+    /// depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<SessionId>,
     /// Time until which the user of a browser session stays signed in on the device.
@@ -94,8 +95,8 @@ pub struct OpenAccess {
     /// Tokens of a client. `None` if the user has only given consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<ClientTokens>,
-    /// Whether the gateway keeps a session of the user at the application's own login, which ends
-    /// with this access.
+    /// Whether the gateway keeps a session of the user at the application's own login. That session
+    /// ends with this access.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_app_login: bool,
     /// Whether the application has refused the stored name and password.
@@ -104,7 +105,7 @@ pub struct OpenAccess {
 }
 
 impl OpenAccess {
-    /// Creates an access that has only the facts which every kind has.
+    /// Creates an access with only the fields that every kind has.
     pub fn new(kind: AccessKind, id: String, created_at: UnixTime) -> Self {
         Self {
             kind,

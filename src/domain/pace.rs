@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-/// Maximum difference between the clocks of two nodes in seconds. Each may differ from the
-/// database's clock by two seconds, and rounding adds one.
+/// Maximum difference between the clocks of two nodes in seconds. Each clock may differ from the
+/// database's clock by two seconds, and rounding adds one second.
 const MAX_CLOCK_DIFFERENCE: u64 = 5;
 
 /// Parameters of the delays.
@@ -56,7 +56,7 @@ impl Pace {
 /// Stored failures of one key. Times are seconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// Time from which the next failures to forget have aged.
+    /// Start of the current interval. At its end, the next failures are forgotten.
     pub since: u64,
     /// Time of the next allowed attempt.
     pub next: u64,
@@ -67,7 +67,7 @@ pub struct Failures {
     pub at_a_time: u32,
 }
 
-/// Effect of a counted attempt: the time of the next allowed attempt, before and after it.
+/// Effect of a counted attempt: the time of the next allowed attempt, before and after the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
     pub before: u64,
@@ -80,12 +80,12 @@ impl Failures {
         Self { since: now, ..Self::default() }
     }
 
-    /// Removes old failures from the count. If the clock was set back, removes none, and prolongs
-    /// no delay.
+    /// Removes old failures from the count. If the clock was set back, removes none and does not
+    /// prolong a delay.
     ///
-    /// A slightly earlier time than before comes from another node, and `since` stays unchanged. If
-    /// `since` followed the slower clock, nodes that alternate would forget the same failures
-    /// repeatedly.
+    /// `now` may be slightly earlier than in the previous call, if another node with a faster clock
+    /// made that call. `since` then stays unchanged. If `since` followed the slower clock, nodes
+    /// that alternate would forget the same failures repeatedly.
     pub fn forget(&mut self, now: u64) {
         if self.since > now.saturating_add(MAX_CLOCK_DIFFERENCE) {
             self.since = now;
@@ -110,7 +110,7 @@ impl Failures {
     /// Counts an attempt.
     ///
     /// # Errors
-    /// Returns the seconds to wait. Nothing is counted then.
+    /// Returns the seconds to wait. In this case, nothing is counted.
     pub fn take(&mut self, pace: Pace, now: u64) -> Result<Moved, u64> {
         let wait = self.wait(pace, now);
         if wait > 0 {
@@ -134,8 +134,8 @@ impl Failures {
         }
     }
 
-    /// Returns the time at which the last failure is forgotten, when the record equals an empty
-    /// one.
+    /// Returns the time at which the last failure is forgotten. From that time, the record equals
+    /// an empty one.
     pub fn over_at(&self) -> u64 {
         let times = u64::from(self.count.div_ceil(self.at_a_time.max(1)));
         self.since.saturating_add(times.saturating_mul(u64::from(self.forgets.max(1))))

@@ -42,7 +42,7 @@ pub enum PasswordFault {
     #[error("a password has at most {MAX_PASSWORD_LENGTH} bytes")]
     TooLong,
     /// The password contains a name of the user.
-    #[error("the password contains the user's name, username or e-mail address; choose another")]
+    #[error("the password contains the user's name, username or e-mail address; choose another password")]
     Personal,
     /// The password is common or easy to guess.
     #[error(
@@ -59,8 +59,8 @@ pub struct Owner<'a> {
     pub name: &'a str,
 }
 
-/// Checks the length, and that the password contains no name of the owner. This is the cheap check;
-/// [`is_common`] is the expensive one.
+/// Checks the length, and that the password contains no name of the owner. This check is cheap, and
+/// [`is_common`] is expensive.
 ///
 /// # Errors
 /// Returns the first violated rule.
@@ -69,8 +69,8 @@ pub fn check_form(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFa
     if password.len() > MAX_PASSWORD_LENGTH {
         return Err(PasswordFault::TooLong);
     }
-    // Count the composed form, which is hashed. A letter that a keyboard sends as two code points
-    // counts once.
+    // Count the characters of the composed form, because that form is hashed. A letter that a
+    // keyboard sends as two code points is one character.
     let letters =
         ComposingNormalizerBorrowed::new_nfc().normalize_iter(password.chars()).take(MIN_PASSWORD_LENGTH).count();
     if letters < MIN_PASSWORD_LENGTH {
@@ -127,11 +127,11 @@ mod tests {
         assert_eq!(check("şifreleri sakla"), Ok(()));
         assert_eq!(check("şşşşşşşşşşşşşş"), Err(PasswordFault::TooShort));
         let words = "at zımba pil doğru ".repeat(60);
-        assert_eq!(check(words.get(..64).unwrap()), Ok(()), "64 and more are taken (NIST)");
+        assert_eq!(check(words.get(..64).unwrap()), Ok(()), "64 characters and more are accepted (NIST)");
         assert_eq!(check(&format!("zürafa kalem {}", "x".repeat(1025))), Err(PasswordFault::TooLong));
     }
 
-    /// 100 characters of punctuation would take 17 times as long as 24.
+    /// 100 characters of punctuation would take 17 times as long as 24 characters.
     #[test]
     fn no_more_than_24_characters_are_judged_at_once_and_96_in_all() {
         let crafted = "4@8({[<3691!|07$5+%2".repeat(50);

@@ -1,8 +1,8 @@
 //! Self-registration in progress: the address is being verified, or the user has yet to choose a
 //! sign-in method.
 //!
-//! The record contains only the address. If the person who verifies the address is not the person
-//! who began the registration, there is no data of the first person to disclose.
+//! The person who verifies the address may not be the person who began the registration. The record
+//! contains only the address, so that neither person sees data that the other typed.
 
 use std::time::Duration;
 
@@ -88,8 +88,8 @@ impl PendingRegistration {
         }
     }
 
-    /// Returns the record with this passkey being created, or with none. Before the address is
-    /// verified, returns the record unchanged.
+    /// Returns the record with this pending passkey, or without a pending passkey. Before the
+    /// address is verified, returns the record unchanged.
     #[must_use]
     pub fn with_passkey(&self, passkey: Option<PendingPasskey>) -> Self {
         match self.step {

@@ -14,8 +14,8 @@ const MAX_GROUP_LENGTH: usize = 100;
 /// Maximum number of groups of a user. Applications receive all groups in one header.
 pub const MAX_GROUPS: usize = 100;
 
-/// Characters that are invisible or change how other characters are displayed (Unicode 16). With
-/// them, a name could look like another name.
+/// Characters that are invisible or change how other characters are displayed (Unicode 16). A name
+/// with such characters could look like another name.
 ///
 /// The table has format characters including bidirectional controls (Cf), line and paragraph
 /// separators (Zl, Zp), characters that displays may ignore (`Default_Ignorable_Code_Point`), the

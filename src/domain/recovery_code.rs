@@ -21,7 +21,7 @@ pub const RECOVERY_CODES: usize = 10;
 /// Number of random bytes of a code.
 pub const RECOVERY_CODE_BYTES: usize = 10;
 
-/// Number of unused codes at which the user is asked to create new ones.
+/// Number of unused codes at which the user is asked to create new codes.
 const FEW_CODES: usize = 3;
 
 const CODE_LENGTH: usize = 16;
@@ -38,8 +38,8 @@ impl RecoveryKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// Returns the hash of a code to store. It includes the owner, so a hash that is copied to
-    /// another user's record does not match.
+    /// Returns the hash of a code to store. The hash includes the owner, so a hash that is copied
+    /// to another user's record does not match.
     fn hash(&self, owner: Subject, code: &RecoveryCode) -> RecoveryHash {
         let mut context = hmac::Context::with_key(&self.0);
         for part in [b"recovery code", &owner.as_bytes()[..], &code.0[..]] {
@@ -73,7 +73,8 @@ impl RecoveryCode {
 
     /// Parses a typed code, in any letter case and with spaces and hyphens anywhere.
     ///
-    /// Accepts the letters that the alphabet omits, as the digits that they resemble.
+    /// The alphabet omits O, I and L, which resemble digits. A typed O is parsed as 0, and a typed
+    /// I or L as 1.
     pub fn parse(typed: &str) -> Option<Self> {
         let mut text = Zeroizing::new([0; CODE_LENGTH]);
         let mut places = text.iter_mut();
@@ -124,7 +125,7 @@ pub struct RecoveryCodes {
 }
 
 impl RecoveryCodes {
-    /// Creates ten codes that replace all earlier ones. Also returns their text, which is not
+    /// Creates ten codes that replace all earlier codes. Also returns their text, which is not
     /// stored.
     pub fn new(
         key: &RecoveryKey,

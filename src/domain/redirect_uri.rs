@@ -35,14 +35,14 @@ impl RedirectUri {
 
     /// Parses a URI from a record, with weaker rules than [`Self::parse`].
     ///
-    /// If the issuer is on the local device, for trials, a record may have the console's own URI,
-    /// whose host may end in `.localhost`.
+    /// For trials, the issuer may be on the local device. A record may then contain the console's
+    /// own URI, whose host may end in `.localhost`.
     fn parse_stored(text: &str) -> Result<Self, RedirectUriFault> {
         if text.len() > MAX_LENGTH {
             return Err(RedirectUriFault::TooLong);
         }
-        // A URL parser removes tabs and newlines, and replaces backslashes. They are rejected,
-        // because the raw text is compared.
+        // A URL parser removes tabs and newlines, and replaces backslashes. Such characters are
+        // rejected, because the raw text is compared.
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || matches!(byte, b'\\' | b'"' | b'<' | b'>')) {
             return Err(RedirectUriFault::Characters);
         }
@@ -56,8 +56,8 @@ impl RedirectUri {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(RedirectUriFault::UserName);
         }
-        // Check the text too. The parser accepts `https:rp.test`, which a browser would interpret
-        // as a path of this server, and `http://2130706433`.
+        // Check the text too. The parser accepts `http://2130706433`. It also accepts
+        // `https:rp.test`, which a browser would interpret as a path of this server.
         match authority(text) {
             Some(("https", host)) if is_host(host) => Ok(Self(text.to_owned())),
             Some(("https", _)) => Err(RedirectUriFault::Host),
@@ -67,8 +67,8 @@ impl RedirectUri {
         }
     }
 
-    /// Returns a URI of a protected application: its callback, or the place after a sign-out. The
-    /// operator configured it, so any host name is permitted, and http too.
+    /// Returns a URI of a protected application: its callback, or the page after a sign-out. The
+    /// operator configured the URI, so any host name is permitted, and http too.
     pub fn of_application(uri: &str) -> Self {
         Self(uri.to_owned())
     }
@@ -80,11 +80,11 @@ impl RedirectUri {
     /// Returns the host in lower case, without the port. Returns `None` for an http URI.
     pub fn remote_host(&self) -> Option<String> {
         let url = Url::parse(&self.0).ok().filter(|url| url.scheme() == "https")?;
-        // With a trailing dot, a name is the same host.
+        // A host name with a trailing dot is the same host.
         url.host_str().map(|host| host.trim_end_matches('.').to_owned())
     }
 
-    /// Returns whether a requested URI matches this one byte for byte.
+    /// Returns whether a requested URI matches this URI byte for byte.
     ///
     /// As an exception, a URI with a loopback IP address and no port matches every port (RFC 8252
     /// §7.3), because a native application cannot choose its port.
@@ -121,8 +121,8 @@ fn authority(text: &str) -> Option<(&str, &str)> {
 /// Returns whether the text is a host name or an IP address.
 ///
 /// Stricter than a URL parser, which accepts `rp.test;x`. The host becomes part of a
-/// Content-Security-Policy, where the client could add a directive or a policy with a semicolon or
-/// comma.
+/// Content-Security-Policy. With a semicolon or comma in the host, the client could add a directive
+/// or a policy.
 fn is_host(host: &str) -> bool {
     let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let address = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
@@ -135,9 +135,9 @@ fn is_host(host: &str) -> bool {
 /// Returns the source for `form-action` on a page whose form leads to a matched URI: the origin and
 /// the scheme of the URI.
 ///
-/// Chromium checks all redirects after a form against the policy, including those of the client.
-/// With the origin alone, sign-ins would fail silently for clients whose callback redirects to
-/// another host. An IPv6 address is not permitted in a policy (CSP Level 3 §2.3.1).
+/// Chromium checks all redirects after a form against the policy, including redirects by the
+/// client. With the origin alone, sign-ins would fail silently for clients whose callback redirects
+/// to another host. An IPv6 address is not permitted in a policy (CSP Level 3 §2.3.1).
 pub fn form_action(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
     let scheme = url.scheme();
@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// If the issuer is on the local device, the console's own URI is added to a client, whose
-    /// record must be readable.
+    /// If the issuer is on the local device, a client has the console's own URI. The record of that
+    /// client must be readable.
     #[test]
     fn the_consoles_own_uri_is_readable_but_cannot_be_registered() {
         let read = |text: &str| serde_json::from_value::<RedirectUri>(text.into());

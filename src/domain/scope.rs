@@ -1,7 +1,7 @@
 //! Sets of supported scope values (RFC 6749 §3.3).
 //!
-//! The values are five that are always supported, and `groups`, which an operator enables and
-//! grants to individual clients.
+//! Five values are always supported. An operator can also enable `groups` and grant it to
+//! individual clients.
 
 use std::fmt;
 
@@ -52,8 +52,8 @@ impl Scope {
     /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// Returns the values that are always supported, the default of a client. `groups` is not one
-    /// of them.
+    /// Returns the values that are always supported. They are the default of a client, and do not
+    /// include `groups`.
     pub fn all() -> Self {
         Self(!ScopeValue::Groups.bit()).intersection(ScopeValue::ALL.into_iter().collect())
     }

@@ -1,5 +1,5 @@
-//! Secrets that are shown once and stored as hashes (codes, cookies, refresh tokens, client
-//! secrets), and encrypted values of records, which the store's `sealer` encrypts and decrypts.
+//! Secrets that are shown once and stored as hashes: codes, cookies, refresh tokens and client
+//! secrets. Also encrypted values of records, which the store's `sealer` encrypts and decrypts.
 //!
 //! The hashed secrets have at least 128 random bits. They cannot be guessed, so SHA-256 suffices.
 //! Passwords are chosen by users, so they are hashed with argon2id (`sealgate_core::password`).

@@ -1,8 +1,8 @@
 //! Browser sessions: at the provider, and at each protected application.
 //!
-//! A cookie is `base64url(id ‖ secret)`. The id identifies the record as long as the session
-//! exists. The secret authenticates the browser and changes at each sign-in, which prevents session
-//! fixation. Only the secret's hash is stored.
+//! A cookie is `base64url(id ‖ secret)`. The id identifies the record until the session ends. The
+//! secret authenticates the browser and changes at each sign-in, which prevents session fixation.
+//! Only the secret's hash is stored.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl SignIn {
         self.since(self.level()).unwrap_or(UnixTime::from_seconds(0))
     }
 
-    /// Returns the time at which this level was reached. Returns `None` if it was not. The level
+    /// Returns the time at which this level was reached, or `None` if it was not reached. The level
     /// may be lower than [`Self::level`].
     pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
         self.steps.since(level)
@@ -104,7 +104,8 @@ impl SignIn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeepSignedIn {
-    /// Never. Kept sessions are subject to the idle timeout and the maximum age of other sessions.
+    /// Never. Sessions that were kept before have the same idle timeout and maximum age as other
+    /// sessions.
     Off,
     /// After each sign-in.
     On,
@@ -125,8 +126,8 @@ impl KeepSignedIn {
 
 /// Cookie before a renewed sign-in.
 ///
-/// It grants no access, because an attacker may have it. It still ends the session, for a sign-out
-/// that was sent at the same time as the sign-in.
+/// It grants no access, because an attacker may have it. It can still end the session, because a
+/// sign-out may have been sent at the same time as the sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplacedCookie {
     /// Hash of the cookie's secret.
@@ -177,12 +178,12 @@ impl Session {
     }
 
     /// Returns the time until which the session is kept. Returns `None` if the session is not kept
-    /// or the current setting keeps none.
+    /// or the current setting keeps no sessions.
     pub fn kept(&self, keep: KeepSignedIn) -> Option<UnixTime> {
         self.kept_until.filter(|_| keep != KeepSignedIn::Off)
     }
 
-    /// Returns the session if it is valid, with `kept_until` only if that date is in effect.
+    /// Returns the session if it is valid. Removes `kept_until` unless that date is in effect.
     pub fn in_effect(mut self, now: UnixTime, keep: KeepSignedIn) -> Option<Self> {
         self.kept_until = self.kept(keep).filter(|kept| now < *kept);
         self.is_live(now, keep).then_some(self)
@@ -193,8 +194,8 @@ impl Session {
         self.kept_until.map_or(self.expires_at, |kept| kept.max(self.expires_at))
     }
 
-    /// Returns whether this is the current cookie. Only the current cookie permits sign-ins, and
-    /// reading or changing data.
+    /// Returns whether this is the current cookie. Signing in, reading data and changing data
+    /// require the current cookie.
     pub fn accepts(&self, cookie: &SessionCookie) -> bool {
         self.cookie == cookie.hash()
     }
@@ -226,15 +227,15 @@ impl Session {
     /// Records a sign-in, which selects its user and changes the cookie. The old cookie no longer
     /// grants access.
     ///
-    /// `kept_until` is the time until which this sign-in keeps the session. The session is kept only
-    /// if a sign-in of each of its users did so. A repeated sign-in of the same user does not take it
-    /// back.
+    /// `kept_until` is the time until which this sign-in keeps the session. A session with several
+    /// users is kept only if a sign-in of each user keeps it. If a user signs in again without
+    /// `kept_until`, the session stays kept.
     pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, kept_until: Option<UnixTime>, now: UnixTime) {
         let is_known = self.sign_in_of(sign_in.subject).is_some();
         let is_only = self.sign_ins.iter().all(|known| known.subject == sign_in.subject);
         self.kept_until = match (self.kept_until.filter(|kept| now < *kept), kept_until) {
             (Some(before), None) if is_known => Some(before),
-            // A user does not extend the sign-ins of the others.
+            // A user does not extend the sign-ins of other users.
             (Some(before), Some(next)) if !is_only => Some(before.min(next)),
             (Some(_), next) => next,
             (None, next) => next.filter(|_| is_only),

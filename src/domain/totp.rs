@@ -23,8 +23,8 @@ const WINDOW: u64 = 1;
 
 /// Number of past codes that are recognised but rejected, to tell the user that the clock is slow.
 ///
-/// Future codes are not recognised. They will be accepted later, so the message would confirm a
-/// guess.
+/// Future codes are not recognised. If the server told an attacker that a guessed code is a future
+/// one, the attacker could wait and use the code when it becomes valid.
 const RECOGNISED_PAST_CODES: u64 = 10;
 
 /// Base32 alphabet (RFC 4648 §6).
@@ -50,7 +50,7 @@ pub struct TotpCode(Zeroizing<[u8; 6]>);
 /// Result of checking a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TotpVerdict {
-    /// The code is correct. The caller must store the step as the last accepted one, in the commit
+    /// The code is correct. The caller must store the step as the last accepted step, in the commit
     /// that continues the sign-in.
     Accepted(TotpStep),
     /// The code has expired and is rejected. The clock of the device is probably slow.
@@ -101,7 +101,8 @@ impl TotpSecret {
 
     /// Checks a code. `last` is the last accepted step of this secret.
     ///
-    /// A code is accepted once. Afterwards, no earlier code is accepted either (RFC 6238 §5.2).
+    /// A code is accepted only one time. Afterwards, earlier codes are not accepted either (RFC
+    /// 6238 §5.2).
     pub fn judge(&self, code: &TotpCode, last: Option<TotpStep>, now: UnixTime) -> TotpVerdict {
         let current = now.seconds() / PERIOD;
         let mut verdict = TotpVerdict::Wrong;
@@ -124,8 +125,8 @@ impl TotpSecret {
         let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &*self.0);
         let tag = hmac::sign(&key, &step.0.to_be_bytes());
         let tag = tag.as_ref();
-        // The last four bits are the offset of the number. The tag has 20 bytes, so the offset is
-        // always in bounds.
+        // The last four bits are the offset of the number in the tag. The tag has 20 bytes, so the
+        // offset is always in bounds.
         let offset = usize::from(tag[19] % 16);
         let number = u32::from_be_bytes([tag[offset] & 0x7f, tag[offset + 1], tag[offset + 2], tag[offset + 3]]);
         let mut digits = [b'0'; 6];

@@ -44,7 +44,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// E-mail address as the user typed it, with which the user signs in.
+/// E-mail address for the sign-in, as the user typed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
@@ -141,7 +141,7 @@ pub struct User {
     pub sub: Subject,
     /// E-mail address for the sign-in.
     pub email: Email,
-    /// Additional name to sign in with, which is also sent to applications. Only an operator or an
+    /// Additional name to sign in with. It is also sent to applications. Only an operator or an
     /// administrator can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<Username>,

@@ -432,7 +432,7 @@ fn a_scheduled_key_in_the_token_is_not_reported_as_missing() {
     site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
     let errors = stderr(&site.run(&["serve"], ""));
     let there = format!("which signs until 2100-03-01T00:00:00Z, is not in the token, and the key {next}");
-    assert!(errors.contains(&there) && errors.contains("if it is behind, set it"), "{errors}");
+    assert!(errors.contains(&there) && errors.contains("if the clock is behind, set it"), "{errors}");
     // The suggested command solves the problem.
     assert!(site.run(&["key", "remove", "--now", &first], "").status.success());
     let keys = site.json(&["key", "list"])["keys"].clone();

@@ -2,8 +2,8 @@
 //! recovery codes.
 //!
 //! This code has no I/O, clock or randomness. All factors of a user are one record. Each change,
-//! such as a used code, a counted guess or a removed key, is one commit. It fails if the record has
-//! changed in the meantime.
+//! such as a used code, a counted guess or a removed key, is one commit. The commit fails if the
+//! record has changed in the meantime.
 
 mod trial;
 
@@ -60,8 +60,8 @@ pub struct TotpFactor {
     pub id: FactorId,
     /// Name given by the user.
     pub name: String,
-    /// Encrypted secret of 20 bytes. The user still has the factor if the secret cannot be
-    /// decrypted.
+    /// Encrypted secret of 20 bytes. A factor whose secret cannot be decrypted still counts as a
+    /// factor of the user.
     pub secret: Sealed,
     /// Time step of the last accepted code.
     pub last_step: TotpStep,
@@ -214,7 +214,7 @@ impl Factors {
         !self.totp.is_empty() || !self.keys.is_empty()
     }
 
-    /// Returns whether the user has a passkey, with which a sign-in needs no password.
+    /// Returns whether the user has a passkey, and can therefore sign in without a password.
     pub fn has_passkey(&self) -> bool {
         self.keys.iter().any(|key| key.kind() == FactorKind::Passkey)
     }
@@ -269,7 +269,7 @@ impl Factors {
         self.keys.len() < MAX_KEYS
     }
 
-    /// Begins an enrolment, and replaces one of the same kind and origin.
+    /// Begins an enrolment. Replaces an earlier enrolment of the same kind and origin.
     pub fn begin(&mut self, pending: PendingFactor, now: UnixTime) {
         let is_totp = |kind: &PendingKind| matches!(kind, PendingKind::Totp { .. });
         self.pending.retain(|known| {
@@ -302,8 +302,8 @@ impl Factors {
         self.pending.iter().filter(open).map(|pending| &pending.kind)
     }
 
-    /// Adds the app whose enrolment began in `origin`. The caller has verified its first code,
-    /// which belongs to `step`.
+    /// Adds the app whose enrolment began in `origin`. The caller has verified the app's first
+    /// code, which belongs to the time step `step`.
     pub fn add_app(&mut self, origin: FactorOrigin, name: &str, step: TotpStep, now: UnixTime) -> Option<FactorId> {
         let (id, secret) = self.pending_app(origin, now)?;
         let secret = secret.clone();
@@ -330,8 +330,8 @@ impl Factors {
         self.generation += 1;
     }
 
-    /// Removes an app or a key and returns its kind and name. Removes the recovery codes too if it
-    /// was the last one.
+    /// Removes an app or a key and returns its kind and name. If no app or key is left, also
+    /// removes the recovery codes.
     pub fn remove(&mut self, id: FactorId) -> Option<(FactorKind, String)> {
         let gone = if let Some(at) = self.totp.iter().position(|app| app.id == id) {
             (FactorKind::Totp, self.totp.remove(at).name)
@@ -384,13 +384,13 @@ impl Factors {
     }
 }
 
-/// Normalizes a factor name that the user typed: removes invisible characters, truncates and trims
-/// it.
+/// Normalizes a factor name that the user typed: removes invisible characters, truncates the name
+/// and trims it.
 ///
 /// Returns `default` if nothing remains.
 pub fn factor_name(typed: &str, default: &str) -> String {
     let cut: String = visible_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
-    // Truncation may leave a joiner at the end.
+    // Truncation may leave a zero-width joiner at the end.
     let kept = visible_part(cut.trim());
     if kept.is_empty() { default.to_owned() } else { kept }
 }

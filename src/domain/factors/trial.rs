@@ -126,8 +126,8 @@ impl Factors {
             }
             (Ok(_), None) => FactorTrial::Refused(CeremonyError::NotTheirs),
             (Err(error), key) => {
-                // Store the presented counter. Otherwise all later answers of the owner's key would
-                // be rejected.
+                // Store the presented counter, which may be lower. Otherwise all later answers of
+                // the owner's key would be rejected too.
                 if let (CeremonyError::SignCount { presented }, Some(key)) = (error, key) {
                     key.credential.sign_count = presented;
                 }
@@ -136,7 +136,7 @@ impl Factors {
         }
     }
 
-    /// Resets the failures of all factors, because the user has proved possession of one.
+    /// Resets the failures of all factors, because the user has proved possession of a factor.
     fn proven(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
         self.totp_failures = FactorFailures::default();
         self.recovery_failures = FactorFailures::default();

@@ -9,7 +9,7 @@ use crate::time::UnixTime;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
     /// The text is not a key thumbprint.
-    #[error("{0} is not a kid: a kid has 43 characters; `sealgate key list` shows them")]
+    #[error("{0} is not a kid: a kid has 43 characters; `sealgate key list` shows all kids")]
     NotAKid(String),
     #[error(
         "the token has keys that are not announced ({}); announce one with `sealgate key announce KID`, or delete it from the token",
@@ -18,9 +18,9 @@ pub enum KeyFault {
     Unannounced(Vec<String>),
     /// The node has its own token, but the cluster has not admitted it.
     #[error(
-        "the key of this node's token ({}) is not admitted to the cluster: run `sealgate node request` here, \
-         then the command that it prints on a serving node. If all nodes use one token, write hsm.shared = \
-         true",
+        "the key of this node's token ({}) is not admitted to the cluster: run `sealgate node request` here. \
+         Then run the printed command on a node that already serves. If all nodes use one token, write \
+         hsm.shared = true",
         .0.join(", ")
     )]
     NotAdmitted(Vec<String>),
@@ -32,36 +32,37 @@ pub enum KeyFault {
     OfAnother { kid: String, holder: String },
     /// The first key of a new node waits until verifiers know it.
     #[error(
-        "the key {kid} of this node signs from {at}, once verifiers have fetched it; startup waits until \
-         then. To sign immediately, although verifiers with a cached key set refuse its tokens, run on a \
-         serving node: `sealgate key activate --early {kid}`"
+        "the key {kid} of this node signs from {at}, because verifiers must fetch it first; startup waits \
+         until then. To sign immediately, run on a serving node: `sealgate key activate --early {kid}`. \
+         Verifiers with a cached key set then refuse its tokens until they fetch the key"
     )]
     Waiting { kid: String, at: UnixTime },
     /// Serving nodes do not trust the key yet, so they would reject its tokens.
     #[error(
-        "the key {kid} is not trusted yet by {}, which would refuse its tokens. A node trusts a key within \
-         seconds if a key that it trusts has endorsed it; its /readyz names the others. --early does not \
-         wait for that",
+        "the key {kid} is not trusted yet by {}, which would refuse its tokens. A node trusts a key \
+         within seconds after a key that the node already trusts has endorsed it. /readyz of a node lists the \
+         keys that the node does not trust. To activate the key without waiting, use --early",
         .nodes.join(", ")
     )]
     Untaken { kid: String, nodes: Vec<String> },
     /// All keys of the node were retired.
     #[error(
-        "no key of the node {0} is active, because it was removed from the cluster. To add it again, delete \
-         its keys from its token, generate another one (`sealgate key generate`), and admit the node again"
+        "no key of the node {0} is active, because the node was removed from the cluster. To add the node \
+         again, delete the keys from its token, generate another key (`sealgate key generate`), and admit the \
+         node again"
     )]
     NodeRetired(String),
     /// Neither the active key nor any scheduled key is in the token.
     #[error(
-        "the active key {0} is not in the token; restore the token that has it, or announce another key and \
-         run `sealgate key remove --now {0}`"
+        "the active key {0} is not in the token; restore the token that has this key, or announce another \
+         key and run `sealgate key remove --now {0}`"
     )]
     Missing(String),
     /// The active key is not in the token, but a scheduled key is.
     #[error(
         "the key {kid}, which signs until {at}, is not in the token, and the key {next} becomes active then. \
-         The clock shows {now}: if it is behind, set it; if not, restore the token that has {kid}, or let \
-         {next} sign now: `sealgate key remove --now {kid}`"
+         The clock shows {now}: if the clock is behind, set it; if not, restore the token that has {kid}, or \
+         let {next} sign now: `sealgate key remove --now {kid}`"
     )]
     NotYet { kid: String, next: String, at: UnixTime, now: UnixTime },
     #[error("the key {0} is already announced")]
@@ -69,18 +70,21 @@ pub enum KeyFault {
     /// The ring has no such key.
     #[error("no key {0} is announced; `sealgate key list` shows the keys")]
     Unknown(String),
-    #[error("the key ring is full; delete removed keys from the token, and use automatic rotation, which drops them")]
+    #[error(
+        "the key ring is full; delete removed keys from the token, and use automatic rotation, which also \
+         deletes them from the ring"
+    )]
     TooMany,
     /// Another key is already scheduled.
-    #[error("the key {kid} becomes active at {at}; withdraw it first with `sealgate key retire {kid}`")]
+    #[error("the key {kid} becomes active at {at}; cancel that activation first with `sealgate key retire {kid}`")]
     Scheduled { kid: String, at: UnixTime },
     /// The key is in a state that does not permit the operation.
     #[error("the key {kid} is {} and cannot be {wanted}", state_name(*.state))]
     State { kid: String, state: KeyState, wanted: &'static str },
     /// Verifiers may not know the key yet.
     #[error(
-        "at that time the key has been published for {published} seconds, and verifiers may need {} seconds \
-         to fetch it; choose a later time, or use --early if tokens may be refused until then",
+        "at that time the key will have been published for {published} seconds, but verifiers may need {} \
+         seconds to fetch it; choose a later time, or use --early if tokens may be refused until then",
         .publish.as_secs()
     )]
     Early {

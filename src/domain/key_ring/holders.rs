@@ -1,9 +1,10 @@
 //! Key rings of nodes that have one token each: which node holds a key, and trust between nodes.
 //!
-//! A node publishes and trusts the keys of its own token. It trusts another node's key once a key
-//! of its own token has endorsed it. A node endorses the keys that any key it trusts has endorsed.
-//! For the first key of a new node, an operator runs a command on an existing node, which endorses
-//! the key. Trust then spreads from node to node, and each node has its own proof.
+//! A node publishes and trusts the keys of its own token. It trusts a key of another node after a
+//! key of its own token has endorsed that key. It endorses each key that a trusted key has
+//! endorsed. The first key of a new node has no such endorsement: an operator runs a command on an
+//! existing node, which endorses the key. Trust then spreads from node to node, and each node has
+//! its own proof.
 //!
 //! Only a node's own keys can vouch for its further keys. Therefore a stolen token cannot introduce
 //! a key under another node's name.
@@ -14,7 +15,8 @@ use crate::key_ring::life::{Endorsement, PublicJwk, Trust};
 use crate::secret::base64url;
 use crate::time::UnixTime;
 
-/// Maximum number of endorsements of a key. Each node makes one, or two while it replaces its key.
+/// Maximum number of endorsements of a key. Each node signs one endorsement, or two while it
+/// replaces its own key.
 const MAX_ENDORSEMENTS: usize = 64;
 
 /// Endorsement that a node has to sign.
@@ -52,8 +54,8 @@ impl KeyRing {
         self.keys.iter().filter(|key| key.holder == self.node)
     }
 
-    /// Changes the holder of the keys in the token: to this node after the server got its own
-    /// token, or to all nodes after the opposite change.
+    /// Updates the holder of the keys in the token. If the node now has its own token, the node
+    /// becomes the holder. If all nodes now share a token, the keys have no holder.
     ///
     /// A node trusts the keys in its own token without endorsements.
     pub(super) fn claim(&mut self, found: &[String]) {
@@ -69,8 +71,8 @@ impl KeyRing {
         }
     }
 
-    /// Checks that the node has an announced key, or that the ring is empty. A node without a key
-    /// in a ring with keys of others is not admitted.
+    /// Checks that the node has an announced key, or that the ring is empty. If the ring has keys
+    /// of other nodes but no key of this node, the node is not admitted.
     ///
     /// # Errors
     /// `NotAdmitted` with `kids`, the node's keys.
@@ -108,8 +110,8 @@ impl KeyRing {
         })
     }
 
-    /// Adds the first key of a node. The operator has compared its fingerprint with the one printed
-    /// on the node.
+    /// Adds the first key of a node. The operator has compared the fingerprint of the key with the
+    /// fingerprint that the node printed.
     ///
     /// The key signs as soon as verifiers know it. The caller must endorse it.
     ///
@@ -140,7 +142,7 @@ impl KeyRing {
         }
     }
 
-    /// Stores the signature of the key `by` about the key `kid`, and replaces an earlier one.
+    /// Stores the signature of the key `by` about the key `kid`. Replaces an earlier signature.
     ///
     /// Does nothing if either key is removed.
     pub fn endorse(&mut self, kid: &str, by: &str, signature: &[u8], now: UnixTime) {
@@ -158,10 +160,11 @@ impl KeyRing {
         }
     }
 
-    /// Reduces removed keys to their kids, so that they are not mistaken for new keys.
+    /// Reduces removed keys to their kids. The kids are kept, so that a removed key is not mistaken
+    /// for a new key.
     ///
-    /// Their endorsements would fill the ring, and a full ring cannot be changed, not even to
-    /// remove a stolen key.
+    /// The endorsements of removed keys would fill the ring, and a full ring cannot be changed, not
+    /// even to remove a stolen key.
     pub(super) fn strip_removed(&mut self, now: UnixTime) {
         let is_removed = |key: &KeyLife| key.holder.is_some() && key.state(now) == KeyState::Removed;
         let removed: Vec<String> = self.keys.iter().filter(|key| is_removed(key)).map(|key| key.kid.clone()).collect();
@@ -231,8 +234,8 @@ impl KeyRing {
 
     /// Returns the trusted key that has endorsed another node's key.
     ///
-    /// While that node has a trusted key that is active or scheduled, only its own keys count. If
-    /// all its keys are retired, the node was removed, and the key of any node can introduce its
+    /// If that node has a trusted key that is active or scheduled, only the node's own keys count.
+    /// If all its keys are retired, the node was removed, and a key of any node can introduce its
     /// new key.
     fn voucher<'k>(key: &KeyLife, trusted: &[&'k KeyLife], trust: &Trust<'_>, now: UnixTime) -> Option<&'k KeyLife> {
         let signs = |other: &KeyLife| matches!(other.state(now), KeyState::PrePublished | KeyState::Active);
@@ -259,7 +262,7 @@ impl KeyRing {
     /// Retires a node's keys, so that they sign no more tokens. Their signatures remain valid until
     /// they expire.
     ///
-    /// If `at_once` is true, removes the keys, and their signatures are rejected.
+    /// If `at_once` is true, removes the keys instead, so that their signatures are rejected.
     pub fn retire_node(&mut self, node: &str, at_once: bool, now: UnixTime, times: KeyTimes) {
         let now = self.at(now);
         for key in self.keys.iter_mut().filter(|key| key.holder.as_deref() == Some(node)) {

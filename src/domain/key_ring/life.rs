@@ -1,9 +1,9 @@
 //! Entry of a key ring: a key with its times, its holder and its endorsements. The state of the key
 //! follows from the times.
 //!
-//! A node trusts a key of another node if a key in its own token has endorsed it. An attacker with
-//! write access to the database can change every record, but cannot create such a signature.
-//! Therefore write access does not suffice to add a key to a node's key set.
+//! A node trusts a key of another node if a key in the node's own token has endorsed that key. An
+//! attacker with write access to the database can change every record, but cannot create such a
+//! signature. Therefore write access does not suffice to add a key to a node's key set.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ pub struct Endorsement {
 }
 
 /// Prefix of statements about keys. A JWS signing input contains no space or line break (RFC 7515
-/// §5.1), so the signature of a statement is never valid for a token, and vice versa.
+/// §5.1), so the signature of a statement is never valid for a JWT, and vice versa.
 const PURPOSE: &str = "sealgate key";
 
 /// Signature algorithm of all nodes' keys.
@@ -155,8 +155,8 @@ pub(super) const ALGORITHM: &str = "RS256";
 pub struct TokenHolder {
     /// Name of the node, `cluster.node`.
     pub node: String,
-    /// Issuer of the cluster. It comes from the node's configuration and not from the database, so
-    /// a signature for one cluster is invalid in another one that uses the same token.
+    /// Issuer of the cluster. It comes from the node's configuration and not from the database. A
+    /// signature for one cluster is therefore invalid in another cluster that uses the same token.
     pub issuer: String,
 }
 

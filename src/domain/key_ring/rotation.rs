@@ -17,7 +17,7 @@ const MAX_IDS: usize = 16;
 /// Server that performs a rotation, and ids of the keys that it may have created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rotating {
-    /// Server that began a rotation, and the time until which no other server may begin one.
+    /// Server that began a rotation, and the time until which no other server may begin a rotation.
     claim: Option<(String, UnixTime)>,
     /// `CKA_ID`s of unannounced keys that may be in the token, the latest last.
     ids: Vec<String>,
@@ -80,9 +80,9 @@ impl KeyRing {
     /// Records the `CKA_ID` of a key before the key is created, so that other servers recognise the
     /// key even if its creator fails.
     ///
-    /// `others` are the kids of the keys that the token already has. If the ring is empty, a single
-    /// such key becomes the signing key. If the token is empty too, nothing is recorded, because
-    /// the new key becomes active at the next start.
+    /// `others` are the kids of the keys that the token already has. If the ring is empty and
+    /// `others` has a single key, that key becomes the signing key. If both are empty, nothing is
+    /// recorded, because the new key becomes active at the next start.
     ///
     /// # Errors
     /// `TooMany`, `NotAdmitted`, and `Unannounced` if the ring is empty and the token has several
@@ -101,7 +101,7 @@ impl KeyRing {
         if ids.len() >= MAX_IDS {
             ids.remove(0);
         }
-        // The last id belongs to the claim, if there is one.
+        // If there is a claim, the last id belongs to it.
         let at = if rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
         ids.insert(at, id.to_owned());
         Ok(())
@@ -150,9 +150,10 @@ impl KeyRing {
 
     /// Publishes the key `kid` if necessary, schedules its activation, and releases the claim.
     ///
-    /// The key is not scheduled if another key was scheduled in the meantime, or if the nodes have
-    /// their own tokens, because the other nodes must accept it first. The ring keeps the keys of
-    /// `in_token`, the kids in the token.
+    /// The key is not scheduled in two cases: another key was scheduled in the meantime, or the
+    /// nodes have their own tokens, so that the other nodes must accept the key first. If the ring
+    /// is full, a removed key is dropped from the ring unless it is in `in_token`, the kids in the
+    /// token.
     ///
     /// # Errors
     /// The errors of `announce` and `activate`.
@@ -176,7 +177,7 @@ impl KeyRing {
         self.activate(kid, None, false, now, times)
     }
 
-    /// Returns the rotation of this node. Nodes that share a token have a single one.
+    /// Returns the rotation of this node. All nodes that share a token have one rotation.
     fn rotating(&self) -> Option<&Rotating> {
         match &self.node {
             Some(node) => self.rotating_at.get(node),
@@ -201,8 +202,8 @@ impl KeyRing {
         self.rotating_at.retain(|_, rotating| !rotating.is_idle());
     }
 
-    /// Makes room in a full ring: removes the oldest removed key of this node that is not in its
-    /// token.
+    /// Makes room in a full ring: removes the oldest entry of a removed key of this node. The entry
+    /// of a key that is still in the node's token is kept.
     ///
     /// Keys of other nodes are kept, because their tokens may still have them. A node that finds an
     /// unannounced key in its token refuses to start.
@@ -250,7 +251,7 @@ mod tests {
         assert!(!ring.rotation_is_due(EVERY, TIMES, at(899)));
         assert!(ring.rotation_is_due(EVERY, TIMES, at(900)));
         let late = ring.next_rotation(EVERY, TIMES, at(5000)).unwrap();
-        assert_eq!((late.publish_at, late.activate_at), (Some(at(5000)), at(5100)), "a server that was away");
+        assert_eq!((late.publish_at, late.activate_at), (Some(at(5000)), at(5100)), "the server was not running");
         assert_eq!(KeyRing::default().next_rotation(EVERY, TIMES, at(0)), None);
     }
 
@@ -261,10 +262,10 @@ mod tests {
         ring.begin_rotation("b", "02", at(961), at(901));
         assert_eq!((ring.rotation_of("a"), ring.rotation_of("b")), (Some("01"), None));
         ring.begin_rotation("a", "03", at(970), at(910));
-        assert_eq!(ring.rotation_of("a"), Some("01"), "a second try makes the same key");
+        assert_eq!(ring.rotation_of("a"), Some("01"), "a second claim keeps the id of the key");
         ring.begin_rotation("b", "02", at(1030), at(970));
         assert_eq!((ring.rotation_of("a"), ring.rotation_of("b")), (None, Some("02")));
-        assert!(ring.is_unannounced("01") && ring.is_unannounced("02"), "the first server's key may come yet");
+        assert!(ring.is_unannounced("01") && ring.is_unannounced("02"), "the first server may still create its key");
     }
 
     #[test]
@@ -287,7 +288,7 @@ mod tests {
         ring.finish_rotation(&kid(1), "01", &[], at(962), TIMES).unwrap();
         assert_eq!(ring.find(&kid(2)).unwrap().activate_at, Some(at(1061)));
         assert_eq!(ring.find(&kid(1)).unwrap().activate_at, None);
-        assert_eq!(ring.waiting(at(962), |_| true).unwrap().kid, kid(1), "the next rotation takes it");
+        assert_eq!(ring.waiting(at(962), |_| true).unwrap().kid, kid(1), "the next rotation uses this key");
         assert!(ring.rotating.is_idle());
     }
 
@@ -300,7 +301,7 @@ mod tests {
         ring.adopt(&kid(1), "01", at(901)).unwrap();
         assert_eq!(ring.waiting(at(901), |_| true).unwrap().kid, kid(1));
         ring.adopt(&kid(8), "01", at(902)).unwrap();
-        assert_eq!(ring.find(&kid(8)), None, "an id is good for one key");
+        assert_eq!(ring.find(&kid(8)), None, "an id is valid for one key only");
     }
 
     #[test]

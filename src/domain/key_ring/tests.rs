@@ -147,7 +147,7 @@ proptest! {
             };
             for later in now..now + 500 {
                 let signs = ring.active(at(later), |_| true);
-                prop_assert!(signs.is_some(), "nothing signs at {later}: {ring:?}");
+                prop_assert!(signs.is_some(), "no key signs at {later}: {ring:?}");
                 let signs = signs.unwrap();
                 prop_assert!(
                     emergency || signs.published_at == at(0) || signs.published_at.plus(TIMES.publish) <= at(later),

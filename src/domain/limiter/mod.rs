@@ -5,9 +5,10 @@
 //!
 //! The table consists of buckets with a few slots each. A keyed hash of the key selects the bucket
 //! and identifies the slot, so attackers cannot choose the bucket of a key. A full bucket evicts a
-//! slot whose window has ended, or else the slot with the lowest count. Slots that have reached
-//! their limit are evicted last. Therefore, in a flood of new keys, the keys evict each other, and
-//! blocked clients stay blocked. A map would grow with the flood.
+//! slot whose window has ended. If there is none, it evicts the slot with the lowest count. Slots
+//! that have reached their limit are evicted last. Therefore, in a flood of new keys, the keys
+//! evict each other, and blocked clients stay blocked. A map instead of the table would grow with
+//! the flood.
 //!
 //! Processes with the same seed have the same windows and can share counts: see [`Shares`].
 
@@ -50,7 +51,7 @@ impl Rule {
 pub struct RateLimitStatus {
     pub limit: u32,
     pub remaining: u32,
-    /// End of the window. It is at most the length of a window away.
+    /// End of the window, at most the length of a window from now.
     pub reset: UnixTime,
     pub allowed: bool,
     /// Seconds to wait, at least 1. `None` if the request is allowed.
@@ -134,8 +135,9 @@ impl Place {
         let [bucket, mark, phase] = hash(seed, key);
         let window = rule.window.as_secs().max(1);
         let phase = phase % window;
-        // The windows of a key start at its phase, repeatedly. Keys have different phases, so that
-        // blocked clients do not all return in the same second.
+        // Each window of a key begins when the previous window ends. The first begins at the key's
+        // phase. Keys have different phases, so that blocked clients do not all return in the same
+        // second.
         let elapsed = (now.seconds() % window + window - phase) % window;
         let ends = now.seconds().saturating_add(window - elapsed);
         Self { bucket, mark, ends }
@@ -210,8 +212,8 @@ fn least<S, R: Ord>(slots: &mut [S; SLOTS], rank: impl Fn(&S) -> R) -> &mut S {
     &mut slots[best]
 }
 
-/// Returns a hash of the key that is the same in all processes with the seed. Without the seed it
-/// can neither be predicted nor inverted.
+/// Returns a hash of the key that is the same in all processes with the seed. Without the seed, the
+/// hash can neither be predicted nor inverted.
 pub fn shared_key(seed: &[u8; 16], key: &LimitKey<'_>) -> [u8; 16] {
     let [bucket, mark, _] = hash(seed, key);
     (u128::from(bucket) << 64 | u128::from(mark)).to_be_bytes()

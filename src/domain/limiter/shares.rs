@@ -1,10 +1,10 @@
 //! Blocks of shared limits that this process has reserved.
 //!
-//! One query reserves a block, and its requests are counted without further queries. Other modules
-//! implement the queries and the shared counts.
+//! One query reserves a block of requests. The process counts the requests of the block without
+//! further queries. Other modules implement the queries and the shared counts.
 //!
 //! The table has a fixed size, like that of [`super::Limiter`]. If a block is evicted, its unused
-//! requests are lost, and the key needs another query.
+//! requests are lost, and the next request of the key needs another query.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,7 +36,7 @@ pub struct BlockQuery {
     /// Name of the key, the same in all processes.
     pub key: [u8; 16],
     pub limit: u32,
-    /// Block size to request, unless less of the limit is left.
+    /// Number of requests to reserve. If fewer are left of the limit, only these are reserved.
     pub block: u32,
 }
 

@@ -13,7 +13,8 @@ use crate::time::UnixTime;
 const BUCKETS: usize = 1 << 13;
 const SLOTS: usize = 8;
 
-/// Counted attempt. The caller must give it back unless the attempt was a failure.
+/// Counted attempt. Unless the attempt failed, the caller must pass it to
+/// [`FailureThrottle::give_back`].
 #[derive(Debug)]
 #[must_use]
 pub struct Counted {
@@ -45,8 +46,8 @@ impl FailureThrottle {
     /// because otherwise all concurrent attempts would be allowed.
     ///
     /// # Errors
-    /// Returns the seconds to wait before the next attempt, the maximum over the keys. Nothing is
-    /// counted then.
+    /// Returns the seconds to wait before the next attempt: the longest wait of the keys. In this
+    /// case, nothing is counted.
     pub fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
         let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
         if longest > 0 {
@@ -100,7 +101,7 @@ impl FailureThrottle {
 
 /// Returns the slot of the key. If there is none, evicts a slot for it.
 ///
-/// Slots whose failures have expired are evicted first, then those with the fewest failures.
+/// Slots whose failures have expired are evicted first, then slots with the fewest failures.
 /// Blocked slots are evicted last.
 fn claim(slots: &mut [Slot; SLOTS], mark: u64, now: u64) -> &mut Slot {
     let rank = |slot: &Slot| {

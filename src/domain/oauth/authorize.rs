@@ -1,8 +1,8 @@
 //! Authorization request (OpenID Connect Core §3.1.2.1; RFC 6749 §4.1.1).
 //!
-//! Client and redirect URI are validated first. A [`ReturnTo`] exists only if both match, so
-//! earlier errors are never redirected (RFC 6749 §4.1.2.1). Otherwise the server would be an open
-//! redirector. Later errors are returned to the client by redirect.
+//! Client and redirect URI are validated first. A [`ReturnTo`] exists only if both are valid.
+//! Earlier errors are never redirected (RFC 6749 §4.1.2.1), because the server would otherwise be
+//! an open redirector. Later errors are returned to the client by redirect.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ const MAX_VALUE_LENGTH: usize = 2048;
 /// escapes some characters with six bytes.
 const MAX_STORED_LENGTH: usize = 6144;
 
-/// Known parameters. Repeating one is an error (RFC 6749 §3.1), whereas unknown parameters may be
-/// repeated.
+/// Known parameters. Repeating a known parameter is an error (RFC 6749 §3.1). Unknown parameters
+/// may be repeated.
 const KNOWN: [&str; 21] = [
     "client_id",
     "redirect_uri",
@@ -113,8 +113,8 @@ impl ReturnTo {
             return Err(UnredirectableError::RedirectUri);
         }
         let mode = match params.one("response_mode") {
-            // The callback redirects to the application's pages, and browsers keep a fragment
-            // across redirects, so the application's scripts could read the code.
+            // Browsers keep a fragment across redirects. The callback redirects to the
+            // application's pages, so their scripts could read a code in a fragment.
             _ if client.is_of_gateway() => ResponseMode::Query,
             Ok(Some("fragment")) => ResponseMode::Fragment,
             Ok(Some("form_post")) if form_post => ResponseMode::FormPost,
@@ -296,7 +296,7 @@ impl AuthorizationRequest {
 }
 
 impl AuthorizationRequest {
-    /// Returns the query of this request, from which the same request can be parsed.
+    /// Returns this request as a query. Parsing the query results in the same request.
     pub fn to_query(&self) -> String {
         let ReturnTo { redirect_uri, mode, state } = &self.return_to;
         let mode = match mode {
@@ -353,8 +353,8 @@ const NO_SCOPE: Refusal = Refusal::invalid_request(
 
 fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
     let usable = |scope: Scope| {
-        // A client that cannot use refresh tokens gets none. The `scope` of the token response
-        // shows that.
+        // A client without the grant type `refresh_token` does not get `offline_access`. The
+        // `scope` of the token response shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
     let Some(text) = params.one("scope")? else {
@@ -404,7 +404,7 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
     CodeChallenge::parse(value, method).map(Some).ok_or(Refusal::invalid_request("The code_challenge is malformed."))
 }
 
-/// Parses `max_age` in seconds. A number beyond 64 bits is no limit.
+/// Parses `max_age` in seconds. A number that needs more than 64 bits sets no limit.
 fn max_age(text: &str) -> Result<u64, Refusal> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Refusal::invalid_request("The parameter max_age must be a number of seconds."));

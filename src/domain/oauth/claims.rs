@@ -80,8 +80,8 @@ impl UserClaims {
 
 /// Returns the groups of a user, if the scope grants them and they fit into a token.
 pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
-    // Each group takes two quotes and a comma in addition. Escapes are rare: group names have no
-    // invisible characters.
+    // In JSON, each group takes two quotes and a comma in addition. Escapes are rare, because group
+    // names have no invisible characters.
     let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
     (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| user.groups.clone())
 }
@@ -124,8 +124,8 @@ pub struct AccessTokenClaims {
     /// Audience: the issuer, because the tokens are for its UserInfo endpoint and its gateway.
     pub aud: Audience,
     pub exp: UnixTime,
-    /// Start of the validity (RFC 7519 §4.1.5). This server issues no `nbf`, but checks it if
-    /// present.
+    /// Start of the validity (RFC 7519 §4.1.5). This server issues tokens without `nbf`, but checks
+    /// `nbf` if it is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<UnixTime>,
     pub iat: UnixTime,
@@ -143,12 +143,13 @@ pub struct AccessTokenClaims {
     pub groups: Option<BTreeSet<String>>,
 }
 
-/// Claims of an assertion, which identifies the user of a request to an application.
+/// Claims of an assertion. The gateway adds the assertion to a request to an application, to
+/// identify the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssertionClaims {
     pub iss: String,
     pub aud: String,
-    /// User of the request. If it contains a colon, the user is one of a trusted issuer.
+    /// User of the request. If `sub` contains a colon, a trusted issuer has identified the user.
     pub sub: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,

@@ -28,15 +28,15 @@ pub struct ClientCredentials {
 
 /// Refusal for all failed client authentications.
 ///
-/// The same for all reasons, so that it does not reveal which clients exist.
+/// The response is the same for all reasons, so that it does not reveal which clients exist.
 pub const FAILED: Refusal = Refusal::new(ErrorCode::InvalidClient, "Client authentication failed.");
 
 impl ClientCredentials {
     /// Parses the credentials of a request.
     ///
     /// # Errors
-    /// `invalid_request` if two methods are mixed or the ids differ, `invalid_client` if no usable
-    /// credentials are present.
+    /// `invalid_request` if the request mixes two methods or has two different ids.
+    /// `invalid_client` if the request has no usable credentials.
     pub fn parse(authorization: &[&[u8]], form: &Params) -> Result<Self, Refusal> {
         if form.has("client_assertion") || form.has("client_assertion_type") {
             return Err(FAILED);
@@ -65,8 +65,8 @@ impl ClientCredentials {
     }
 }
 
-/// Parses the id and the secret of a Basic header. Both are form-encoded, joined, and
-/// base64-encoded (RFC 6749 §2.3.1).
+/// Parses the id and the secret of a Basic header. Both are form-encoded, joined with a colon, and
+/// base64-encoded together (RFC 6749 §2.3.1).
 fn basic(header: &[u8]) -> Option<(String, Secret)> {
     let encoded = after_scheme(header, "basic")?;
     let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
@@ -125,7 +125,7 @@ pub fn is_bearer(header: &[u8]) -> bool {
 pub fn bearer(header: &[u8]) -> Option<&str> {
     let token = after_scheme(header, "bearer")?;
     // Branch-free, because a token has about a kilobyte and is sent with each request.
-    // `-`, `.` and `/` come before the digits.
+    // In ASCII, `-`, `.` and `/` come directly before the digits.
     let is_valid =
         |byte: u8| matches!(byte, b'-'..=b'9') | byte.is_ascii_alphabetic() | matches!(byte, b'_' | b'~' | b'+' | b'=');
     let all_sound = token.iter().fold(true, |sound_yet, byte| sound_yet & is_valid(*byte));

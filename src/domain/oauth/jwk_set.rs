@@ -13,8 +13,8 @@ use crate::secret::from_base64url;
 /// Maximum length of a set in bytes. A key with a certificate chain has several kilobytes.
 pub const MAX_SET_LENGTH: usize = 256 * 1024;
 
-/// Maximum number of keys in a set, whatever their use. Each key is work when the set is parsed,
-/// and for each token without a `kid`.
+/// Maximum number of keys in a set, whatever their use. Each key costs time when the set is parsed,
+/// and again for each token without a `kid`.
 pub const MAX_KEYS: usize = 64;
 
 /// Maximum length of the `kid` of a key or token, in bytes.
@@ -27,8 +27,8 @@ const COORDINATE: usize = 32;
 /// verification expensive.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 
-/// Accepted public exponents. Careless verifiers accept forgeries with smaller ones. Larger ones
-/// are slow without benefit.
+/// Accepted public exponents. If the exponent is smaller, careless verifiers accept forgeries. If
+/// the exponent is larger, verification is slower without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 /// Public key of a trusted issuer that can verify supported signatures.
@@ -56,8 +56,8 @@ pub enum Numbers {
 }
 
 impl TrustedJwk {
-    /// Returns whether the key can verify signatures of this algorithm. The key determines that,
-    /// and never the token.
+    /// Returns whether the key can verify signatures of this algorithm. The key determines the
+    /// algorithm, never the token.
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         self.numbers.are_for(algorithm) && self.algorithm.is_none_or(|only| only == algorithm)
     }

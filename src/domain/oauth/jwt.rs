@@ -105,7 +105,7 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// Returns whether the token says that it is of this type. Media types are case-insensitive.
+    /// Returns whether the token's `typ` is this type. Media types are case-insensitive.
     pub fn is(&self, typ: &str) -> bool {
         self.typ.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(typ))
     }

@@ -1,7 +1,7 @@
 //! Next step of an authorization request: sign-in, account chooser, consent or code.
 //!
-//! Only this module decides on the next step (OpenID Connect Core §3.1.2.3, §3.1.2.4). After each
-//! page is complete, it decides again.
+//! Only this module decides on the next step (OpenID Connect Core §3.1.2.3, §3.1.2.4). It decides
+//! again after the user has completed a page.
 
 use std::time::Duration;
 
@@ -100,10 +100,10 @@ pub struct UserRequirements {
     pub credentials: CredentialMark,
     /// Level that the operator requires of the user's sign-ins.
     pub policy: LevelPolicy,
-    /// Highest level of a first factor that the user may enrol during the sign-in, or
-    /// [`AssuranceLevel::One`] if the user may enrol none.
+    /// Highest level that the user can reach by enrolling a first factor during the sign-in.
+    /// [`AssuranceLevel::One`] if the user may not enrol a factor.
     ///
-    /// After an administrator's reset, the user can enrol one only with the link.
+    /// After an administrator's reset, the user can enrol a factor only with the enrolment link.
     pub enrollable: AssuranceLevel,
 }
 
@@ -116,9 +116,9 @@ pub enum NextStep {
     SecondFactor(Subject),
     /// The user must enrol a first factor.
     Enrol(Subject),
-    /// The user needs a factor, but can enrol one only with an administrator's link.
+    /// The user needs a factor, but can enrol it only with an administrator's link.
     ///
-    /// Either the user's factors were reset, or the user never had one.
+    /// Either the user's factors were reset, or the user never had a factor.
     AwaitEnrolmentLink,
     /// The user's factors cannot reach this level.
     Unmet(Subject, AssuranceLevel),
@@ -144,13 +144,13 @@ pub enum ProofStep {
 ///
 /// This is the maximum of the operator's policy, the client's level and, for a protected
 /// application, the lowest level in the request. The server's own pages never require a level that
-/// the user's factors cannot reach. The gateway checks the reached level, so editing the URL gains
-/// no access.
+/// the user's factors cannot reach. The gateway checks the reached level, so a user who edits the
+/// level in the URL gains no access.
 pub fn required_level(interaction: &Interaction, client: &Client, terms: &UserRequirements) -> AssuranceLevel {
     let policy = terms.policy.in_force(terms.factors.has_any);
     let named_level = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
     if client.id.as_str() == OWN_CLIENT {
-        // A user whose factors do not suffice must be able to sign in to add a better one.
+        // A user whose factors do not suffice must be able to sign in to add a better factor.
         let asked = policy.max(named_level.unwrap_or(AssuranceLevel::One));
         return if terms.factors.has_any { asked.min(terms.factors.reachable) } else { policy };
     }
@@ -205,7 +205,7 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &User
             ProofStep::AwaitEnrolmentLink
         };
     }
-    // Also offer the enrolment to users who may postpone it. The page has a button to do so.
+    // Also offer the enrolment to users who may postpone it. The page has a button to postpone it.
     let LevelPolicy { level: policy, may_postpone } = terms.policy;
     let asked = required.max(policy);
     if !level.meets(asked) && terms.enrollable.meets(asked) {
@@ -243,7 +243,7 @@ pub fn next_step(
         return of_partial(interaction, client, partial, terms(partial.subject));
     }
     if prompt.select_account && progress.account.is_none() {
-        // Without accounts to choose from, the chooser would have a single button.
+        // Without accounts to choose from, the account chooser would have only one button.
         return if session.is_some() { NextStep::ChooseAccount } else { NextStep::SignIn };
     }
     let wanted = progress.account.or(*expected);
@@ -289,7 +289,8 @@ pub fn next_step(
     NextStep::Issue { sign_in: sign_in.clone(), scope }
 }
 
-/// Returns the step after a pending sign-in. It never redirects to itself.
+/// Returns the step after a pending sign-in. Each result is a page, so the browser is not
+/// redirected in a loop.
 fn of_partial(
     interaction: &Interaction,
     client: &Client,
@@ -304,8 +305,8 @@ fn of_partial(
         ProofStep::SecondFactor => NextStep::SecondFactor(partial.subject),
         ProofStep::Enrol => NextStep::Enrol(partial.subject),
         ProofStep::AwaitEnrolmentLink => NextStep::AwaitEnrolmentLink,
-        // The policy has changed since the password was verified, so that no step is missing. The
-        // user must nevertheless sign in again.
+        // The policy has changed since the password was verified, so no step is missing. The user
+        // must nevertheless sign in again.
         ProofStep::Complete => NextStep::SignIn,
     }
 }
@@ -320,8 +321,8 @@ fn of_level(
     let (level, subject) = (level_for(client, &sign_in.steps), sign_in.subject);
     let required = required_level(interaction, client, terms);
     if level.meets(required) {
-        // A level that is preferred but not required is requested once, and only if the user can
-        // reach it and pages may be shown.
+        // A level that is preferred but not required is requested only once. It is not requested if
+        // the user cannot reach it, or if pages must not be shown.
         let requested = requested_level(interaction, terms).is_some_and(|requested| !level.meets(requested));
         let asks = requested && !interaction.progress.signed_in && !interaction.request.prompt.none;
         return asks.then_some(NextStep::SecondFactor(subject));

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode;
 
 use crate::error::Refusal;
 
-/// Maximum number of parameters. No known client sends more.
+/// Maximum number of parameters. No known client sends so many.
 const MAX_PARAMETERS: usize = 100;
 
 /// Decoded parameters in order. The value is `None` if it is not UTF-8.
@@ -18,8 +18,8 @@ pub struct Params(Vec<(String, Option<String>)>);
 impl Params {
     /// Decodes a query string or a form body.
     ///
-    /// A value that is not UTF-8 is an error only when it is read, because unknown parameters are
-    /// ignored (RFC 6749 §3.1, §3.2).
+    /// A value that is not UTF-8 is an error only when the parameter is read, because unknown
+    /// parameters are ignored (RFC 6749 §3.1, §3.2).
     ///
     /// # Errors
     /// `invalid_request` if there are more than 100 parameters.

@@ -249,7 +249,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a st
         Some(Value::String(value)) if value.chars().count() <= MAX_NAME_LENGTH || name.ends_with("_uri") => {
             Ok(Some(value.as_str()).filter(|value| !value.is_empty()))
         }
-        Some(_) => Err(invalid("A member must be a string and is not, or is too long.")),
+        Some(_) => Err(invalid("A member that must be a string is not a string, or is too long.")),
     }
 }
 

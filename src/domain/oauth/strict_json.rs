@@ -1,8 +1,8 @@
 //! Parser for untrusted JSON that rejects objects with duplicate members.
 //!
-//! RFC 8259 §4 does not define which of two duplicates counts, and RFC 7515 §4 and RFC 7519 §4
-//! permit rejecting them. Otherwise this program and another one that checked the document before
-//! might read different values.
+//! RFC 8259 §4 does not define which of two duplicate members counts. Another program that checked
+//! the document before could therefore read a different value than this parser. RFC 7515 §4 and RFC
+//! 7519 §4 permit a parser to reject duplicates.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ pub enum TokenRequest {
     /// `grant_type=authorization_code`.
     Code {
         code: Secret,
-        /// Redirect URI, which must equal that of the authorization request.
+        /// Redirect URI, which must equal the redirect URI of the authorization request.
         redirect_uri: String,
         verifier: Option<CodeVerifier>,
     },

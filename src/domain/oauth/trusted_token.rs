@@ -1,8 +1,8 @@
 //! Parsing and validation of access tokens of other issuers (RFC 7519, RFC 8725, RFC 9068 §4).
 //!
 //! The caller verifies the signature with a key of the issuer that the token names. Users and
-//! groups are in the namespace of their issuer. They never equal local names unless the operator
-//! configured that.
+//! groups are in the namespace of their issuer. They never equal local names, unless the operator's
+//! configuration makes them equal.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -35,7 +35,8 @@ pub struct TrustTerms {
     /// Whether the header's `typ` must be `at+jwt` (RFC 9068 §2.1). Otherwise it may be `JWT` or
     /// absent.
     pub access_tokens_only: bool,
-    /// Clients of the issuer whose tokens are accepted. `None` if all are.
+    /// Clients of the issuer whose tokens are accepted. `None` if the tokens of all clients are
+    /// accepted.
     pub clients: Option<Vec<String>>,
     /// Maximum difference between the issuer's clock and this server's clock.
     pub skew: Duration,
@@ -183,7 +184,7 @@ impl<'a> Signed<'a> {
         }
         let decoded = |part| from_base64url(part).ok_or(ForeignFault::Malformed);
         let (signing_input, signature) = token.rsplit_once('.').ok_or(ForeignFault::Malformed)?;
-        // A third dot makes the claims invalid base64url, so decoding rejects it.
+        // A third dot makes the claims invalid base64url, so decoding rejects the token.
         let (header, claims) = signing_input.split_once('.').ok_or(ForeignFault::Malformed)?;
         let header = strict_json::object(&decoded(header)?).ok_or(ForeignFault::Malformed)?;
         if header.contains_key("crit") {
@@ -212,7 +213,7 @@ impl<'a> Signed<'a> {
         })
     }
 
-    /// Checks the claims against the terms and returns them. They are trustworthy only if the
+    /// Checks the claims against the terms and returns them. The claims are trustworthy only if the
     /// signature is valid too.
     ///
     /// # Errors
@@ -281,8 +282,8 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Returns the name `issuer:sub`. It is unique: local names have no colon, and other issuers
-    /// have other prefixes.
+    /// Returns the name `issuer:sub`. The name is unique: local names have no colon, and other
+    /// issuers have other prefixes.
     pub fn name(&self) -> String {
         format!("{}:{}", self.issuer, self.sub)
     }

@@ -43,7 +43,8 @@ pub struct AssertionTerms<'a> {
     pub purpose: AssertionPurpose,
 }
 
-/// Account that signs in, known before or from [`AssertionResponse::user_handle`].
+/// Account that signs in. It is known before the answer, or from
+/// [`AssertionResponse::user_handle`].
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialOwner<'a> {
     pub handle: &'a UserHandle,
@@ -79,8 +80,8 @@ pub struct VerifiedAssertion<'a> {
     /// Whether a passkey was used and the user was verified, which is two factors at once. Always
     /// false for security keys.
     pub user_verified: bool,
-    /// Set if the counter of a backup-eligible credential did not increase, which is only recorded
-    /// in the audit log.
+    /// Whether the counter of a backup-eligible credential did not increase. The assertion is valid
+    /// nevertheless, and the audit log records the counter.
     pub count_unchanged: bool,
 }
 
@@ -153,8 +154,8 @@ impl AssertionResponse {
     /// Returns the account's credential with this id, if the answer is for this account (§7.2 steps
     /// 5 and 6).
     ///
-    /// Otherwise an attacker who has a user's password could complete the sign-in with the
-    /// attacker's own key.
+    /// Without this check, an attacker who has a user's password could complete the sign-in with
+    /// the attacker's own key.
     fn credential_of<'a>(
         &self,
         account: &CredentialOwner<'a>,

@@ -12,10 +12,10 @@ const MAX_DEPTH: u8 = 4;
 /// Reason why bytes are not canonical CBOR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CborFault {
-    #[error("it ends too early")]
+    #[error("the CBOR ends too early")]
     Truncated,
     /// Further bytes follow the value.
-    #[error("it has trailing bytes")]
+    #[error("the CBOR has trailing bytes")]
     Trailing,
     /// A number or length is not in its shortest form, or a length is indefinite.
     #[error("a number or a length is not in the shortest form")]
@@ -23,17 +23,17 @@ pub enum CborFault {
     /// The keys of a map are not in order, or one is repeated.
     #[error("the keys of a map are out of order or repeated")]
     KeyOrder,
-    #[error("it is nested too deeply")]
+    #[error("the CBOR is nested too deeply")]
     TooDeep,
     /// A text is not UTF-8.
     #[error("a string is not UTF-8")]
     NotUtf8,
     /// The value has an unsupported type: a tag, a float, a number beyond 63 bits, or a map key
     /// that is neither a number nor text.
-    #[error("it has a value of an unsupported type")]
+    #[error("the CBOR has a value of an unsupported type")]
     Unsupported,
     /// The value is valid, but has another type than required.
-    #[error("it is not of the required type")]
+    #[error("the CBOR value is not of the required type")]
     Shape,
 }
 
@@ -128,8 +128,8 @@ impl<'a> CborReader<'a> {
         if number < least { Err(CborFault::NotShortest) } else { Ok(number) }
     }
 
-    /// Checks a number of elements. Each takes at least one byte, so a false number cannot cause a
-    /// large allocation.
+    /// Checks a stated number of elements. Each element takes at least one byte, so a false number
+    /// cannot cause a large allocation.
     fn count(&self, number: u64) -> Result<u64, CborFault> {
         if number > self.rest.len() as u64 { Err(CborFault::Truncated) } else { Ok(number) }
     }

@@ -95,8 +95,8 @@ impl fmt::Display for UserHandle {
 
 /// Kind of a credential, which its registration determines.
 ///
-/// It never changes. An attacker who stole a key without a PIN can set one, and the key would then
-/// verify the attacker as its user.
+/// The kind never changes. An attacker who stole a security key without a PIN can set a PIN. The
+/// key would then report the attacker as the verified user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialKind {
@@ -135,11 +135,11 @@ pub struct CredentialRecord {
     /// Last signature counter. Authenticators without a counter send 0.
     pub sign_count: u32,
     pub backup: BackupState,
-    /// Model of the authenticator (AAGUID) according to the authenticator, not proven. All zeros if
-    /// it names no model.
+    /// Model of the authenticator (AAGUID), as the authenticator states without proof. All zeros if
+    /// the authenticator states no model.
     #[serde(with = "base64url_bytes")]
     pub aaguid: [u8; 16],
-    /// Transports of the authenticator according to the browser, which the next request includes
+    /// Transports of the authenticator, as the browser stated. The next request includes them
     /// (§5.8.4).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<String>,

@@ -17,8 +17,8 @@ use crate::webauthn::cbor::CborItem;
 /// with 2048 bits.
 const MODULUS: std::ops::RangeInclusive<usize> = 256..=512;
 
-/// Accepted public exponents. Careless verifiers accept forgeries with smaller ones. Larger ones
-/// are slow without benefit.
+/// Accepted public exponents. If the exponent is smaller, careless verifiers accept forgeries. If
+/// the exponent is larger, verification is slower without benefit.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 /// Signature algorithm of a credential.
@@ -126,7 +126,7 @@ fn verifier(algorithm: KeyAlgorithm, kind: i64, members: &[(CborItem<'_>, CborIt
 fn is_sound_rsa(n: &[u8], e: &[u8]) -> bool {
     let exponent = e.iter().try_fold(0_u64, |value, byte| value.checked_mul(256)?.checked_add(u64::from(*byte)));
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    // Reject a leading zero byte, with which a number would have two encodings. A modulus of the
+    // Reject a leading zero byte, because the number would have two encodings. A modulus of the
     // minimum length must have its highest bit set, or it has fewer than 2048 bits.
     let full = |number: &[u8], least: u8| number.first().is_some_and(|first| *first >= least);
     MODULUS.contains(&n.len())

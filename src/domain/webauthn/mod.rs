@@ -35,8 +35,8 @@ pub use registration::{RegistrationResponse, RegistrationTerms, VerifiedRegistra
 
 /// Maximum length of a browser's answer, in bytes of JSON.
 ///
-/// Some browsers send the attestation statement of a TPM, which has a few thousand bytes, although
-/// it was not requested.
+/// Some browsers send the attestation statement of a TPM, although it was not requested. Such a
+/// statement has a few thousand bytes.
 pub(crate) const MAX_CEREMONY_RESPONSE_LENGTH: usize = 16 * 1024;
 
 /// Relying party: the host that credentials are bound to, and the origin that uses them.
@@ -52,7 +52,7 @@ impl RelyingParty {
     /// for the issuer: if its host is an IP address, or if it uses http and is not on the local
     /// device.
     ///
-    /// `id` is the RP ID, if it is not the issuer's host. If it is a parent domain, each
+    /// `id` is the RP ID, if it is not the issuer's host. If the RP ID is a parent domain, each
     /// application behind the gateway can request assertions.
     pub fn new(issuer: &Url, id: Option<&str>) -> Option<Self> {
         let Some(Host::Domain(host)) = issuer.host() else { return None };

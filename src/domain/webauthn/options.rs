@@ -89,7 +89,7 @@ impl CreationOptions {
     ///
     /// A passkey is stored on the authenticator and requires user verification. A security key is
     /// not stored there (§5.4.6). `name` is the name of the site. `existing` lists all credentials
-    /// of the account, so that none is duplicated or overwritten.
+    /// of the account, so that no credential is duplicated or overwritten.
     pub fn new(
         relying_party: &RelyingParty,
         name: &str,

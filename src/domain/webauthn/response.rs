@@ -70,8 +70,8 @@ struct PropertiesJson {
     rk: Option<bool>,
 }
 
-/// Parses a credential. Returns its id, the response, and whether it is discoverable according to
-/// the browser.
+/// Parses a credential. Returns its id, the response, and whether the credential is discoverable
+/// according to the browser.
 pub(super) fn parse<R: DeserializeOwned>(json: &str) -> Result<(CredentialId, R, Option<bool>), CeremonyError> {
     if json.len() > MAX_CEREMONY_RESPONSE_LENGTH {
         return Err(CeremonyError::TooLong);
@@ -90,8 +90,8 @@ pub(super) fn parse<R: DeserializeOwned>(json: &str) -> Result<(CredentialId, R,
     Ok((id, credential.response.0, discoverable))
 }
 
-/// Checked members of client data. Other members are ignored. Chromium adds a random one, so that
-/// servers do not compare the whole text.
+/// Checked members of client data. Other members are ignored. Chromium adds a random member, so
+/// that servers do not compare the whole text.
 #[derive(serde::Deserialize)]
 struct ClientData<'a> {
     #[serde(rename = "type", borrow)]
@@ -119,7 +119,7 @@ pub(super) fn check(
     challenge: &CeremonyChallenge,
 ) -> Result<[u8; 32], CeremonyError> {
     let text = str::from_utf8(bytes).map_err(|_| CeremonyError::ClientData)?;
-    // The specification decodes with UTF-8 decode, which removes a byte order mark.
+    // The specification requires the algorithm "UTF-8 decode", which removes a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let JsonObject(data) =
         serde_json::from_str::<JsonObject<ClientData<'_>>>(text).map_err(|_| CeremonyError::ClientData)?;

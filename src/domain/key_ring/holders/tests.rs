@@ -11,8 +11,8 @@ fn at(seconds: u64) -> UnixTime {
     UnixTime::from_seconds(seconds)
 }
 
-/// Returns a test key. Its signature of a message is its modulus and the message, so signatures of
-/// different keys differ.
+/// Returns a test key. A test key signs a message by writing its modulus before the message, so
+/// signatures of different keys differ.
 fn jwk(name: &str) -> PublicJwk {
     PublicJwk::rsa(&base64url(name.as_bytes()), "AQAB")
 }
@@ -73,7 +73,8 @@ fn meddle(ring: &mut KeyRing, name: &str, change: impl FnOnce(&mut KeyLife)) {
     change(ring.find_mut(&kid(name)).unwrap());
 }
 
-/// Returns a ring of the nodes a and b, where a has admitted b. Each has a key with its own name.
+/// Returns a ring of the nodes `a` and `b`, where `a` has admitted `b`. Each key has the name of
+/// its node.
 fn ring() -> (KeyRing, TestNode) {
     let (mut ring, node) = first();
     ring.admit("b", jwk("b"), at(0), TIMES).unwrap();
@@ -81,7 +82,7 @@ fn ring() -> (KeyRing, TestNode) {
     (ring, node)
 }
 
-/// Returns a ring that has only the key of the node a.
+/// Returns a ring that has only the key of the node `a`.
 fn first() -> (KeyRing, TestNode) {
     let mut ring = KeyRing::default().of_node(Some("a"));
     ring.reconcile(&[kid("a")], at(0)).unwrap();
@@ -96,7 +97,7 @@ fn a_node_trusts_its_own_keys_and_keys_that_they_have_endorsed() {
     ring.admit("c", jwk("c"), at(1), TIMES).unwrap();
     assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b")], "an entry alone proves nothing");
     sign(&mut ring, "c", "b");
-    assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b")], "another node's word is not its own yet");
+    assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b")], "b has endorsed the key, but a has not yet");
     assert_eq!(a.with(|trust| ring.untrusted(trust, at(1)).len()), 1);
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 1);
     assert_eq!(a.trusts(&ring, 1), [kid("a"), kid("b"), kid("c")]);
@@ -109,14 +110,14 @@ fn forged_key_ring_entries_are_not_trusted() {
     let not_believed = |why: &str, meddled: &KeyRing, name: &str| {
         assert!(!a.trusts(meddled, 1).contains(&kid(name)), "{why}");
         let due = a.with(|trust| meddled.due_endorsements(trust, at(1)));
-        assert!(due.iter().all(|due| due.kid != kid(name)), "{why}: and it is about to be endorsed");
+        assert!(due.iter().all(|due| due.kid != kid(name)), "{why}: the node would endorse the key");
     };
 
     let mut meddled = ring.clone();
     meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
     not_believed("an entry without an endorsement", &meddled, "thief");
     sign(&mut meddled, "thief", "thief");
-    not_believed("one that vouches for itself", &meddled, "thief");
+    not_believed("an entry that endorses itself", &meddled, "thief");
 
     let mut meddled = ring.clone();
     meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
@@ -137,7 +138,7 @@ fn forged_key_ring_entries_are_not_trusted() {
     meddle(&mut meddled, "b", |key| key.alg = Some("none".to_owned()));
     not_believed("another algorithm", &meddled, "b");
 
-    // An entry has the kid of a's key, but the modulus of another key.
+    // An entry has the kid of the key of node `a`, but the modulus of another key.
     let mut meddled = ring.clone();
     meddled.admit("b", jwk("thief"), at(0), TIMES).unwrap();
     meddle(&mut meddled, "a", |key| key.jwk = Some(jwk("mallory")));
@@ -146,10 +147,10 @@ fn forged_key_ring_entries_are_not_trusted() {
     meddle(&mut meddled, "thief", |key| key.endorsed.push(by_mallory));
     not_believed("a signature by the public key in the node's own entry", &meddled, "thief");
 
-    // An entry claims to be a key of a, but no token has that key.
+    // An entry claims to be a key of node `a`, but no token has that key.
     let mut meddled = ring;
     meddled.admit("a", jwk("thief"), at(0), TIMES).unwrap();
-    not_believed("a key that is said to be the own one", &meddled, "thief");
+    not_believed("an entry that claims to be a key of this node", &meddled, "thief");
     meddled.admit("d", jwk("accomplice"), at(0), TIMES).unwrap();
     sign(&mut meddled, "accomplice", "thief");
     not_believed("what that one endorses", &meddled, "accomplice");
@@ -163,13 +164,13 @@ fn only_a_node_itself_vouches_for_its_further_keys() {
     let due = a.with(|trust| ring.due_endorsements(trust, at(1)));
     let introduced = FirstKeyTrust { holder: "c".to_owned(), word_of: kid("b") };
     assert_eq!(due.iter().map(|due| due.introduced.clone()).collect::<Vec<_>>(), [Some(introduced)]);
-    assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the first key of c, on the word of another");
-    // An attacker has stolen the token of the node c.
+    assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the first key of c, which b has endorsed");
+    // An attacker has stolen the token of node `c`.
     ring.admit("b", jwk("thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "thief", "c");
     assert_eq!(a.endorse(&mut ring, &["a"], 1), 0);
     assert!(!a.trusts(&ring, 1).contains(&kid("thief")));
-    // A node does not trust endorsed keys with its own name that are not in its token.
+    // A node does not trust an endorsed key under its own name if the key is not in its token.
     ring.admit("a", jwk("other thief"), at(1), TIMES).unwrap();
     sign(&mut ring, "other thief", "c");
     sign(&mut ring, "other thief", "a");
@@ -183,7 +184,7 @@ fn only_a_node_itself_vouches_for_its_further_keys() {
         due.iter().map(|due| (due.kid.clone(), due.introduced.clone())).collect::<Vec<_>>(),
         [(kid("b2"), None)]
     );
-    assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "its next key, on the word of its present one");
+    assert_eq!(a.endorse(&mut ring, &["a"], 1), 1, "the next key of b, which its current key has endorsed");
     assert!(a.trusts(&ring, 1).contains(&kid("b2")));
 }
 
@@ -236,7 +237,7 @@ fn a_ring_of_many_nodes_stays_small() {
         ring.strip_removed(ring.at(now));
         let gone = ring.keys().iter().filter(|key| ring.state(key, now) == KeyState::Removed);
         assert!(gone.clone().all(|key| key.jwk.is_none() && key.alg.is_none() && key.endorsed.is_empty()));
-        assert!(month < 3 || gone.count() >= 12, "it is remembered that they were there");
+        assert!(month < 3 || gone.count() >= 12, "the ring keeps the kids of removed keys");
     }
     assert!(longest < 256 * 1024, "{longest}");
 }
@@ -273,7 +274,7 @@ fn a_removed_key_is_neither_trusted_nor_an_endorser() {
     ring.announce(&kid("a2"), &[], at(5)).unwrap();
     ring.describe(&kid("a2"), &jwk("a2"));
     ring.remove_now(&kid("a"), at(6), |_| true).unwrap();
-    assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the key that has endorsed the other one is gone");
+    assert_eq!(a.trusts(&ring, 6), [kid("a2")], "the only key that has endorsed the key of b is removed");
 
     // A node can remove the only key of another node without a successor, but not its own only key.
     let (ring, a) = self::ring();
@@ -295,7 +296,7 @@ fn the_next_key_endorses_all_keys_before_the_current_key_is_removed() {
     a.kids.push(kid("a2"));
     assert_eq!(b.trusts(&ring, 5), [kid("a"), kid("b")]);
     assert_eq!(ring.untaken(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
-    // The keys of a endorse each other, and the next key of a endorses the key of b.
+    // The keys of node `a` endorse each other, and the next key of `a` endorses the key of `b`.
     assert_eq!(a.endorse(&mut ring, &["a", "a2"], 5), 3);
     assert_eq!(b.endorse(&mut ring, &["b"], 5), 1);
     assert!(ring.untaken(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
@@ -325,7 +326,7 @@ fn each_node_has_its_own_signing_key_and_schedule() {
     let mut ring = of_b.clone().of_node(Some("a"));
     assert_eq!(ring.rotation_of("process"), Some("01"));
     ring.finish_rotation(&kid("a2"), "01", &[], at(901), TIMES).unwrap();
-    assert_eq!(ring.find(&kid("a2")).unwrap().activate_at, None, "it waits for the other nodes");
+    assert_eq!(ring.find(&kid("a2")).unwrap().activate_at, None, "the key waits for the other nodes");
     ring.activate(&kid("a2"), None, false, at(901), TIMES).unwrap();
     assert_eq!((active(&ring, "a", 1001), active(&ring, "b", 1001)), (Some(kid("a2")), Some(kid("b"))));
     of_b.announce(&kid("b2"), &[], at(901)).unwrap();
