@@ -111,7 +111,7 @@ impl Answers {
         Answering { answers: Arc::clone(self), rotation: RotationId { process: self.process, number, at: now } }
     }
 
-    /// Returns the outcome of an answer, which this or another process may have sent.
+    /// Returns the outcome of an answer of this or another process.
     ///
     /// If the outcome is not reported yet, waits for up to [`POLL_TIMEOUT`].
     ///

@@ -13,8 +13,8 @@ use sealgate_signer::{EndorsementPlan, SignError, Signer};
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::Clock;
 
-/// Maximum time that a starting node waits until the other nodes accept its key. Each node checks
-/// once a second.
+/// Maximum time that a starting node waits until the other nodes accept its key. Each node looks
+/// for new keys every second.
 const ACCEPTANCE_TIMEOUT: Duration = Duration::from_secs(30);
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -80,7 +80,7 @@ pub async fn endorse(
     for (endorsement, _) in &made {
         let (kid, by) = (&endorsement.kid, &endorsement.by);
         if let Some(FirstKeyTrust { holder, word_of }) = &endorsement.introduced {
-            tracing::warn!(kid, by, holder, word_of, "trusting another node's first key, endorsed by a trusted node");
+            tracing::warn!(kid, by, holder, word_of, "trusting the first key of a node, which a trusted node endorsed");
         } else {
             tracing::info!(kid, by, "endorsed a signing key of the cluster");
         }
@@ -93,14 +93,14 @@ pub async fn endorse(
 /// Otherwise this node would treat valid tokens of the other node as forged, and report that they
 /// are revoked. There are two causes:
 ///
-/// - This node was offline while the only other node replaced its key and removed the previous one.
+/// - This node was offline while the only other node replaced its key and removed the previous key.
 /// - The issuer was renamed, which affects all nodes.
 ///
-/// An attacker with write access to the database can also block decisions, with a forged row of a
-/// node. The same attacker could do as much harm by deleting rows.
+/// An attacker with write access to the database can also block decisions, by adding a forged row
+/// of a node. The same attacker could do as much harm by deleting rows.
 ///
 /// # Errors
-/// Returns the store's error. Nothing has changed then.
+/// Returns the store's error. In this case, nothing has changed.
 pub async fn hold_back(store: &Store, ring: &KeyRing, untrusted: &[String], now: UnixTime) -> Result<(), StoreError> {
     let mut signing = Vec::new();
     for key in untrusted.iter().filter_map(|kid| ring.find(kid)) {
@@ -155,8 +155,8 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
         if started.elapsed() > ACCEPTANCE_TIMEOUT {
             let fault = format!(
                 "the key {kid} of this node is not trusted by {}, which would refuse tokens signed with it. \
-                 A node trusts keys that are endorsed by a key it trusts; its /readyz and log name the \
-                 others",
+                 A node trusts a key after a key that the node already trusts has endorsed it. /readyz and \
+                 the log of a node list the keys that the node does not trust",
                 untaken.join(", ")
             );
             // The other nodes may be starting too.

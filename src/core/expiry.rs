@@ -1,4 +1,4 @@
-//! Logs certificates that expire soon, once a day.
+//! Daily log messages about certificates that expire soon.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use sealgate_config::{ACME_SUFFIX, EXPIRES_SOON, days_left};
 /// is renewed only 80 hours before its end.
 pub const ORDERED_EXPIRES_SOON: i64 = 2;
 
-/// Remaining days that were last logged for each served certificate. `None` if it does not expire
-/// soon.
+/// Remaining days that were last logged for each served certificate. `None` if the certificate does
+/// not expire soon.
 #[derive(Debug, Default)]
 pub struct Expiry(BTreeMap<PathBuf, Option<i64>>);
 
 impl Expiry {
-    /// Logs the served certificates that expire soon, unless that was already logged with the same
-    /// number of days. Times are in seconds since 1970.
+    /// Logs the served certificates that expire soon. Does not log a certificate again with the
+    /// same number of days. Times are in seconds since 1970.
     ///
-    /// Returns the files that were served at the last call and no longer are.
+    /// Returns the files that were served at the last call and are not served now.
     pub fn update(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
         let before = std::mem::take(&mut self.0);
         for (file, ends) in shown {
@@ -45,7 +45,7 @@ fn is_ordered(file: &Path) -> bool {
 fn log_expiry(file: &Path, days: i64) {
     let certificate = file.display();
     let renew = if is_ordered(file) {
-        "earlier lines say why the certificate authority issued no new one"
+        "earlier log lines say why the certificate authority issued no new certificate"
     } else {
         "renew it; new files are loaded automatically"
     };

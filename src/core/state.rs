@@ -40,7 +40,7 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 /// Maximum time that a request waits for the changed key ring.
 ///
 /// Requests read the ring one after another. Without the timeout, each request would wait for all
-/// earlier ones while the database does not respond.
+/// earlier requests while the database does not respond.
 const KEY_RING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// State of a node, shared by all requests and background tasks.
@@ -169,7 +169,7 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
                     is_logged = true;
                 }
                 // Endorse the keys of other nodes while this node waits, because those nodes may be
-                // waiting for it too.
+                // waiting for this node too.
                 endorsing::endorse(store, signer, clock.as_ref(), store.key_ring().await?).await?;
                 tokio::time::sleep(SETTLING_PAUSE).await;
             }
@@ -217,8 +217,8 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 }
 
 impl Sealgate {
-    /// Returns the state for a request with this session cookie to one of Sealgate's own pages. Its
-    /// store writes only while the session is valid: see [`Store::for_page`].
+    /// Returns the state for a request with this session cookie to one of Sealgate's own pages. The
+    /// store of the returned state writes only while the session is valid: see [`Store::for_page`].
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
@@ -247,7 +247,7 @@ impl Sealgate {
     /// Returns this state with the configuration of the last reload, for background tasks that
     /// began earlier.
     ///
-    /// `pages` remains that of the earlier configuration.
+    /// `pages` still has the earlier configuration.
     #[must_use]
     pub fn current(&self) -> Self {
         Self { config: self.in_effect.load_full(), ..self.clone() }
@@ -272,7 +272,7 @@ impl Sealgate {
         let sealgate = Arc::clone(self);
         let read = move || sealgate.attestations.read(&published(sealgate.issuer.signer()));
         if let Err(error) = tokio::task::spawn_blocking(read).await {
-            tracing::error!(%error, "cannot read the attestations; the last known ones stay in use");
+            tracing::error!(%error, "cannot read the attestations; the previous attestations stay in use");
         }
     }
 
@@ -314,7 +314,7 @@ impl Sealgate {
 
     /// Passes this ring to the signer at once.
     ///
-    /// The next request reads the ring again, because another node may have changed it in the
+    /// The next request reads the ring again, because another node may have changed the ring in the
     /// meantime.
     pub fn set_key_ring(&self, ring: KeyRing) {
         self.issuer.signer().set_key_ring(ring, Arc::clone(&self.clock));

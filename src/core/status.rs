@@ -86,9 +86,9 @@ impl RotationStatus {
         let kids = self.untrusted.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
         (!kids.is_empty()).then(|| {
             format!(
-                "the key ring has keys that this node's token has not endorsed, and this node refuses their \
-                 tokens: {kids}. If they belong to a node, admit it (sealgate node admit). If they belong to \
-                 no node, an attacker may have write access to the database"
+                "the key ring has keys that this node has not endorsed: {kids}. This node refuses tokens that \
+                 are signed with these keys. If the keys belong to a node, admit the node (sealgate node \
+                 admit). If they belong to no node, an attacker may have write access to the database"
             )
         })
     }

@@ -111,7 +111,7 @@ async fn a_key_that_only_the_database_contains_is_not_published() {
     });
     changed.await.unwrap().unwrap();
     let ready = || async { reqwest::get(node.admin_url("/readyz")).await.unwrap().text().await.unwrap() };
-    until("it is told of", || async { ready().await.contains("that this node's token has not endorsed") }).await;
+    until("it is told of", || async { ready().await.contains("that this node has not endorsed") }).await;
     let metrics = reqwest::get(node.admin_url("/metrics")).await.unwrap().text().await.unwrap();
     assert!(metrics.contains("\nsealgate_keys_unendorsed 1\n"), "{metrics}");
     assert_eq!(jwks(&node).await, before);

@@ -224,7 +224,7 @@ fn only_user_entries_of_a_directory_are_imported() {
     // The hash of the empty password.
     let empty = "dn: uid=ben\nmail: ben@example.test\ncn: Ben\nuserPassword: {SHA}2jmj7l5rSw0yVb/vlWAYkK/YBwk=\n";
     let errors = site.errors(&LDIF, empty);
-    assert!(errors[0].starts_with("line 1: password_hash: it is the hash of the empty password"), "{errors:?}");
+    assert!(errors[0].starts_with("line 1: password_hash: the hash is that of the empty password"), "{errors:?}");
     let wrong = "dn: uid=ben\nobjectClass: person\ncn: Ben\n\ndn: uid=c\nmail: c@example.test\ncn: C\nuserPassword:< file:///etc/passwd\n";
     let errors = site.errors(&LDIF, wrong);
     assert!(errors[0].starts_with("line 1: email: it is missing"), "{errors:?}");

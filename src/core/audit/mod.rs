@@ -61,7 +61,7 @@ pub struct AuditLog {
 #[derive(Debug)]
 struct Queue {
     /// Each record has its final id. After a commit with an unknown outcome, the record is written
-    /// again under the same id, so it is stored only once.
+    /// again under the same id, so the store contains it only one time.
     events: Vec<AuditRecord>,
     /// Events that unauthenticated clients can cause.
     unauthenticated: Vec<AuditRecord>,
@@ -113,7 +113,7 @@ impl AuditLog {
         }
     }
 
-    /// Queues a notification about the event, if it requires one.
+    /// Queues a notification about the event, if the event requires one.
     fn queue_notification(&self, event: &AuditEvent) {
         let notice_context = event.notice_context.clone().or_else(|| {
             let notice = event.notice()?;
@@ -178,7 +178,7 @@ impl AuditLog {
     /// Writes the queued records to the store, in the order of their arrival.
     ///
     /// If the future is dropped, the records are queued again, as after an error. Storing a record
-    /// twice has no effect, because its id does not change.
+    /// a second time has no effect, because its id does not change.
     ///
     /// # Errors
     /// Returns the store's error. The records are queued again, within the capacity.
@@ -233,7 +233,7 @@ impl AuditLog {
     }
 }
 
-/// Queued records that a write is storing. On drop, the ones that were not stored return to the
+/// Queued records that a write is storing. On drop, the records that were not stored return to the
 /// queue.
 struct Taken<'a> {
     log: &'a AuditLog,

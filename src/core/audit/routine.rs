@@ -18,8 +18,8 @@ use sealgate_domain::user::Subject;
 
 /// Period for which refreshes are counted together.
 const COUNTING_PERIOD: Duration = Duration::from_hours(1);
-/// Maximum number of counted pairs of grant and address, about 200 bytes each. When it is reached,
-/// each refresh of another pair has its own record.
+/// Maximum number of counted pairs of grant and address, about 200 bytes each. When the maximum is
+/// reached, each refresh of another pair has its own record.
 const MAX_COUNTED: usize = 32_768;
 /// Maximum number of records that one call returns.
 const MAX_AT_ONCE: usize = 1024;

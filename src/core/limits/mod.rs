@@ -35,7 +35,7 @@ pub enum LimitScope {
     Cluster,
 }
 
-/// Counted guess. After a correct guess, or one that could not be checked, the caller must call
+/// Counted guess. If the guess was correct or could not be checked, the caller must call
 /// [`RequestLimits::give_back`].
 #[derive(Debug)]
 #[must_use]
@@ -123,7 +123,7 @@ impl RequestLimits {
     /// Must be called before the guess is checked. Otherwise all concurrent guesses would be
     /// allowed.
     ///
-    /// Returns the seconds to wait if a limit is reached. Nothing is counted then.
+    /// Returns the seconds to wait if a limit is reached. In this case, nothing is counted.
     ///
     /// # Errors
     /// [`NotCounted`] if the store did not respond. The guess must be refused.

@@ -43,16 +43,18 @@ pub enum HashFault {
     #[error("{0} is too weak: an attacker who has the hash can find the password; {NEW_PASSWORD}")]
     Weak(&'static str),
     /// A check would occupy a thread for too long.
-    #[error("it takes longer to verify than the limit ({0}); {NEW_PASSWORD}")]
+    #[error("the hash takes longer to verify than the limit ({0}); {NEW_PASSWORD}")]
     TooMuchWork(&'static str),
     /// The hash of the empty password.
-    #[error("it is the hash of the empty password; {NEW_PASSWORD}")]
+    #[error("the hash is that of the empty password; {NEW_PASSWORD}")]
     Empty,
     /// The text begins like a hash of this scheme but is malformed.
-    #[error("it looks like {0}, but is truncated, altered or of another version; export it again, or {NEW_PASSWORD}")]
+    #[error(
+        "the hash looks like {0}, but is truncated, altered or of another version; export it again, or {NEW_PASSWORD}"
+    )]
     Malformed(&'static str),
     #[error(
-        "it is not argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2, {{SSHA}}, {{SHA}} or their SHA-2 variants, \
+        "the hash is not argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2, {{SSHA}}, {{SHA}} or their SHA-2 variants, \
          and plain-text passwords are not accepted; {NEW_PASSWORD}"
     )]
     Unknown,
@@ -126,7 +128,7 @@ impl<'h> ForeignHash<'h> {
                     let algorithm = Pbkdf2::named(if digest.is_empty() { "SHA1" } else { digest })?;
                     algorithm.hash(text.splitn(3, '$').nth(2).unwrap_or_default())
                 }
-                // A DES hash of crypt(3) consists of 13 of these characters.
+                // A DES hash of crypt(3) consists of 13 such characters.
                 None if name.is_empty() && text.len() == 13 && text.bytes().all(is_crypt_letter) => {
                     Err(HashFault::Weak("DES (crypt)"))
                 }

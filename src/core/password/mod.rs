@@ -1,13 +1,18 @@
 //! Password hashing with argon2id (RFC 9106) on dedicated threads.
 //!
 //! A check takes 13 ms of a core and 19 MiB, so a flood of sign-ins must not use all cores or all
-//! memory. Therefore the number of threads is small, their priority is low, each reuses its memory,
-//! and their queue is bounded and fair. The callers apply rate limits.
+//! memory. Therefore:
+//!
+//! - The number of threads is small, and their priority is low.
+//! - Each thread reuses its memory.
+//! - The queue of the threads is bounded and fair.
+//!
+//! The callers apply rate limits.
 //!
 //! New passwords are hashed in Unicode Normalization Form C (RFC 8265 §4.2), because keyboards of
 //! different systems send different bytes for the same letter. A typed password is compared in that
-//! form first, and then unchanged if the forms differ, because imported hashes and hashes of older
-//! versions were made from the unchanged form.
+//! form first. If the typed form differs, it is compared too, because imported hashes and hashes of
+//! older versions were made from the typed form.
 //!
 //! Imported hashes of other schemes ([`foreign`]) are accepted until the user's first sign-in.
 
@@ -50,8 +55,8 @@ const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const OUTPUT_BYTES: usize = 32;
 
-/// Maximum memory of a stored hash, in KiB. The limits keep a mistake in an import from blocking
-/// all sign-ins.
+/// Maximum memory of a stored hash, in KiB. Without the maximum values, a mistake in an import
+/// could block all sign-ins.
 const MAX_MEMORY_KIB: u32 = 128 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
@@ -283,8 +288,8 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
 /// Lowers the priority of this thread. If that fails, the thread competes with the signer for the
 /// cores.
 ///
-/// With `Nice=` in the systemd unit, the priority may already be lower, and the process may not
-/// raise it.
+/// `Nice=` in the systemd unit may already have set a lower priority, which the process is not
+/// permitted to raise.
 fn lower_priority() {
     let lowered = rustix::process::getpriority_process(None).and_then(|niceness| {
         if niceness >= NICENESS { Ok(()) } else { rustix::process::setpriority_process(None, NICENESS) }
@@ -357,7 +362,7 @@ impl Hasher {
         Ok(PasswordHash::new(phc.to_string()))
     }
 
-    /// Compares the composed form of the password, and then the typed form if the two differ.
+    /// Compares the composed form of the password, and then the typed form if it differs.
     fn verify(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
         // Treat an empty password like the password of an unknown user, because an imported hash
         // may be the hash of the empty password.
@@ -394,9 +399,10 @@ impl Hasher {
                 (right, false)
             }
         };
-        // A wrong password must not be rejected faster than the password of an unknown user.
-        // Otherwise the duration would reveal which users have a fast imported hash. A right
-        // password takes as long, because it is hashed again at the sign-in.
+        // The check for an unknown user does the work of one argon2id hash. The check of an
+        // imported hash may be faster, so do that work too if the password is wrong. Otherwise the
+        // duration would reveal which users have an imported hash. If the password is right, the
+        // sign-in hashes it again, which takes the same time.
         if !right && !is_current {
             self.spend(password)?;
         }
@@ -423,7 +429,7 @@ impl Hasher {
             self.blocks.resize(needed, Block::new());
         }
         // The memory can be reused without erasure: the second pass has overwritten the first, so
-        // the blocks give no shortcut to the password.
+        // the blocks do not make the password easier to guess.
         let argon2 = Argon2::new(algorithm, Version::V0x13, params.clone());
         let password = password.expose_secret().as_bytes();
         let derived = argon2.hash_password_into_with_memory(password, salt, output, &mut self.blocks);
@@ -663,6 +669,6 @@ mod tests {
             queue.close();
         });
         assert!(next.is_none() && hasher.blocks.capacity() == 0);
-        assert_eq!(hasher.verify(None, &secret("x")), Ok(false), "the next one finds new memory");
+        assert_eq!(hasher.verify(None, &secret("x")), Ok(false), "the next check allocates memory again");
     }
 }

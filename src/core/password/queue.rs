@@ -1,8 +1,8 @@
 //! Bounded and fair queue of the password threads.
 //!
 //! Each network has its own queue, and the threads serve these queues in turn. If the capacity is
-//! reached, a job of a shorter queue displaces the newest job of the longest queue. A single network
-//! can use the whole capacity, but cannot block other networks.
+//! reached, a job of a shorter queue displaces the newest job of the longest queue. A single
+//! network can use the whole capacity, but cannot block other networks.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -35,7 +35,8 @@ pub enum PasswordError {
 impl PasswordError {
     /// Logs the error.
     ///
-    /// Only `Broken` is logged as an error, because clients can cause the others with each request.
+    /// Only `Broken` is logged as an error, because clients can cause the other errors with each
+    /// request.
     pub fn log(self, what: &str) {
         match self {
             Self::Broken => tracing::error!(error = %self, "{what}"),
@@ -44,7 +45,7 @@ impl PasswordError {
     }
 }
 
-/// Key of the queue in which a job is queued.
+/// Key of the queue to which a job belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueKey {
     /// Clients that attackers cannot impersonate. Their jobs come first; rate limits bound their
@@ -123,7 +124,8 @@ impl PasswordQueue {
     /// Adds a job to the end of the queue with this key.
     ///
     /// # Errors
-    /// `Busy` if the capacity is reached and no other queue is longer; `Broken` if it is closed.
+    /// `Busy` if the capacity is reached and no other queue is longer; `Broken` if this queue is
+    /// closed.
     pub(super) fn push(&self, key: QueueKey, job: PasswordJob) -> Result<(), PasswordError> {
         let mut waiting = self.lock();
         if waiting.closed {

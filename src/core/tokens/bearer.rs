@@ -1,14 +1,14 @@
 //! Verification of access tokens of this issuer, for UserInfo and the gateway.
 //!
 //! The signature is verified once per token. Revocation is checked at every use, with the help of a
-//! cache. Its key is the token's SHA-256, so the cache holds no credentials. Each entry has two
-//! numbers, which were read before the token was checked:
+//! cache. The key of a cache entry is the token's SHA-256, so the cache holds no credentials. Each
+//! entry has two numbers, which were read before the token was checked:
 //!
 //! - The user's access counter in the store. Every revocation that may affect the user's tokens
-//!   changes it. The grant, client and user are then read again; the signature is not verified
-//!   again.
-//! - The generation of the published keys. If it has changed, the entry is valid only while the
-//!   token's key is still published.
+//!   changes the counter. If the counter has changed, the grant, client and user are read again,
+//!   but the signature is not verified again.
+//! - The generation of the published keys. If the generation has changed, the entry is valid only
+//!   while the token's key is still published.
 //!
 //! A cached token is therefore rejected once it is revoked or its key is removed.
 

@@ -47,7 +47,7 @@ impl Issuer {
     /// The access token is signed first, because the ID token contains its hash.
     ///
     /// # Errors
-    /// Returns an error if the PKCS#11 token does not sign. Nothing has been stored by then.
+    /// Returns an error if the PKCS#11 token does not sign. In this case, nothing has been stored.
     pub async fn mint(
         &self,
         authorization: &Authorization,
@@ -74,7 +74,7 @@ impl Issuer {
     async fn signed(&self, kid: &KeyId, input: String) -> Result<String, SignError> {
         let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
         let signature =
-            signatures.first().ok_or_else(|| SignError::Bug("the token returned no signature".to_owned()))?;
+            signatures.first().ok_or_else(|| SignError::Bug("the PKCS#11 token returned no signature".to_owned()))?;
         Ok(jwt::assemble(&input, signature.as_bytes()))
     }
 

@@ -118,7 +118,7 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Returns whether this is not a new request but a repeated authorization of an open exchange.
+    /// Returns whether this is a repeated authorization of an open exchange, and not a new request.
     pub fn is_again(&self) -> bool {
         self.head.extensions.get::<Reauthorization>().is_some()
     }
@@ -175,8 +175,8 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the assurance level that `[factors]` currently requires of this user's sign-ins.
     ///
-    /// For the gateway, the console and the account pages. With a sign-in below the level, a user
-    /// can only use the account pages that raise it.
+    /// The gateway, the console and the account pages use this level. A user whose sign-in is below
+    /// the level can use only the account pages that raise the level.
     ///
     /// # Errors
     /// If the store fails.
@@ -189,8 +189,8 @@ impl<'a> RequestContext<'a> {
         Ok(policy.in_force(factors.is_some_and(|factors| factors.value.has_any())))
     }
 
-    /// Returns the level that `[factors]` requires of the user, if `acr` does not reach it. `acr`
-    /// is the authentication context class of a sign-in.
+    /// Returns the level that `[factors]` requires of the user. Returns `None` if `acr` reaches
+    /// that level. `acr` is the authentication context class of a sign-in.
     pub async fn level_above(&self, acr: &str, user: &User) -> Result<Option<AssuranceLevel>, StoreError> {
         let level = self.level_in_force(user).await?;
         let judged = AssuranceRequirement::level(level).judge_reached(AssuranceLevel::parse(acr), || None, self.now);
@@ -208,8 +208,8 @@ impl<'a> RequestContext<'a> {
 
     /// Returns whether the response is shown as a page in a browser.
     ///
-    /// An endpoint for programs may be opened by a user with GET. A POST to it always comes from a
-    /// program.
+    /// A user may open an endpoint for programs with GET. A POST to such an endpoint always comes
+    /// from a program.
     pub fn reads_pages(&self) -> bool {
         let opens = matches!(self.head.method, Method::GET | Method::HEAD);
         (opens || self.recipient != Recipient::Programs) && navigation::reads_pages(self.head)
@@ -249,7 +249,7 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the context for a notification about an action in this request.
     ///
-    /// It has the language of the request only if the user performed the action.
+    /// The context has the language of the request only if the user performed the action.
     pub fn notice_context(&self, notice: Notice, actor: Actor) -> NoticeContext {
         let RequestOrigin { browser, system, .. } = self.request_origin();
         let language = (actor == Actor::User).then(|| self.language());

@@ -77,8 +77,8 @@ impl CookieNames {
 }
 
 impl CookieNames {
-    /// Returns the browser's id. If the request has none, the id is `fresh`, and a cookie to set it
-    /// is returned too.
+    /// Returns the browser's id. If the request has no id, returns `fresh` and a cookie that sets
+    /// it.
     pub fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
         match find(headers, self.browser) {
             Some(known) if known.len() == 43 => (known.to_owned(), None),
@@ -100,15 +100,15 @@ pub enum SignedOutMarker {
     NoUser,
     /// Only this user.
     User(Subject),
-    /// Several users, or an unknown one.
+    /// Several users, or an unknown user.
     Unknown,
 }
 
 impl CookieNames {
-    /// Returns a cookie that records that this user, or an unknown user, has signed out.
+    /// Returns a cookie that records the sign-out of this user, or of an unknown user.
     ///
     /// Pages that the user left open can still send requests. Because of the cookie, such a request
-    /// is not attributed to the next user who signs in. It grants no access.
+    /// is not attributed to the next user who signs in. The cookie grants no access.
     pub fn mark_signed_out(&self, headers: &HeaderMap, user: Option<Subject>) -> HeaderValue {
         let only = match (self.signed_out_marker(headers), user) {
             (SignedOutMarker::NoUser, user) => user,
@@ -132,7 +132,7 @@ impl CookieNames {
 /// (RFC 9113 §8.2.3).
 ///
 /// A pair is bytes, because old applications set cookies in the encoding of their pages
-/// (`ad=Ayşe`). A cookie that is not UTF-8 must not hide the others.
+/// (`ad=Ayşe`). A cookie that is not UTF-8 must not hide the other cookies.
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers
         .get_all(COOKIE)

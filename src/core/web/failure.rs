@@ -1,4 +1,5 @@
-//! Failures of endpoints and of the gateway, their conversion to HTTP responses, and the error page.
+//! Failures of endpoints and of the gateway, their conversion to HTTP responses, and the error
+//! page.
 //!
 //! Only [`Failure::Return`] is sent to a client's redirect URI, and it requires a [`ReturnTo`].
 //! Causes that only the operator may read are logged with the request's id; responses do not
@@ -121,7 +122,7 @@ impl Failure {
             Self::WeakBearer(level) => {
                 const WEAK: Refusal = Refusal::new(
                     ErrorCode::InsufficientUserAuthentication,
-                    "The account needs a stronger sign-in than this one was. Sign in again.",
+                    "The account requires a stronger sign-in. Sign in again.",
                 );
                 let acr = &[level.as_str().to_owned()];
                 Challenge { realm: "sealgate", acr, ..Challenge::default() }.respond(Some(&WEAK), &WEAK)
@@ -269,7 +270,7 @@ impl From<StoreError> for Failure {
 
 impl From<SignError> for Failure {
     fn from(error: SignError) -> Self {
-        tracing::error!(%error, "the token did not sign");
+        tracing::error!(%error, "the PKCS#11 token did not sign");
         match error {
             SignError::Bug(_) => Self::Internal,
             _ => Self::Unavailable,

@@ -156,7 +156,7 @@ impl RequestContext<'_> {
             self.sealgate.metrics.rate_limited(bucket.name(), true);
         }
         // Only the first charge of a request has an effect. A second charge would be a bug of the
-        // endpoint; it neither refuses the request nor changes the headers.
+        // endpoint. It would neither refuse the request nor change the headers.
         self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
     }
 
@@ -184,8 +184,8 @@ impl RequestContext<'_> {
     /// Charges the sender's IPv6 /48 in addition to its /64, because one subscriber may control a
     /// whole /48.
     ///
-    /// The limit of the /48 is ten times that of a /64. For sign-ins to applications it is only
-    /// twice as high, because the limit of a /64 is already sufficient for a whole office.
+    /// The limit of the /48 is ten times the limit of a /64. For sign-ins to applications, it is
+    /// only twice as high, because the limit of a /64 already suffices for a whole office.
     pub async fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };

@@ -65,15 +65,17 @@ impl Response {
 
     /// Creates a page of the provider.
     ///
-    /// Its form can be sent only to this server, and the server's answer can redirect only to
-    /// itself or to the origin `then`. The policy must name the client's origin, because Chromium
-    /// applies `form-action` to redirects too. Otherwise the last step of a sign-in would fail.
+    /// The form of the page can be sent only to this server. The server's answer can redirect only
+    /// to the server itself or to the origin `then`. The policy must name the client's origin,
+    /// because Chromium applies `form-action` to redirects too. Otherwise the last step of a
+    /// sign-in would fail.
     pub fn page(status: StatusCode, html: String, then: Option<&str>) -> Self {
         let then = then.map(|origin| format!(" {origin}")).unwrap_or_default();
         Self::html(status, html, Some(&format!("'self'{then}")))
     }
 
-    /// Creates a page whose forms can be sent only to `form_action`, or to any URL if it is `None`.
+    /// Creates a page whose forms can be sent only to `form_action`. If `form_action` is `None`,
+    /// the forms can be sent to any URL.
     pub fn html(status: StatusCode, html: String, form_action: Option<&str>) -> Self {
         let form_action = form_action.map(|places| format!("; form-action {places}")).unwrap_or_default();
         Self::empty(status)

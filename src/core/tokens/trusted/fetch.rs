@@ -24,7 +24,7 @@ const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
 pub(super) struct Fetched {
     pub(super) jwks: Vec<TrustedJwk>,
-    /// Time for which the response may be cached, if the response states one.
+    /// Time for which the response may be cached, according to the response.
     pub(super) max_age: Option<Duration>,
 }
 

@@ -3,9 +3,10 @@
 //! `source` holds the key set of one issuer, and `fetch` fetches it. This module verifies tokens
 //! and runs the tasks that refresh key sets. It does not depend on HTTP requests or applications.
 //!
-//! Requests do not wait for the network, with one exception: a token with an unknown key triggers a
-//! fetch and waits briefly for it, so that a new key is usable at once. Tokens of other issuers
-//! cannot be revoked here. They are valid until their `exp` claim, or until their key is withdrawn.
+//! Requests do not wait for the network, with one exception. A request with a token of an unknown
+//! key triggers a fetch and waits briefly for the result, so that a new key is usable at once.
+//! Tokens of other issuers cannot be revoked here. They are valid until their `exp` claim, or until
+//! their key is withdrawn.
 //!
 //! Fetching blocks, so it uses blocking threads, a few at a time.
 

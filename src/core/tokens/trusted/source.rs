@@ -84,7 +84,7 @@ impl Keys {
 }
 
 impl Source {
-    /// Prepares an issuer. Reads a key file at once; other keys are fetched later.
+    /// Prepares an issuer. Reads a key file immediately. Keys from other sources are fetched later.
     pub(super) fn open(settings: &TrustedIssuer) -> Result<Self, String> {
         let source = Self {
             settings: settings.clone(),
@@ -106,8 +106,8 @@ impl Source {
         &self.settings
     }
 
-    /// Returns the keys. Returns `None` before the first successful fetch, and when the last
-    /// successful fetch exceeds the maximum age.
+    /// Returns the keys. Returns `None` before the first successful fetch, and after the keys have
+    /// exceeded their maximum age.
     ///
     /// Keys in a file do not expire.
     pub(super) fn keys(&self, now: UnixTime) -> Option<Arc<Keys>> {
@@ -125,11 +125,11 @@ impl Source {
         }
     }
 
-    /// Requests a fetch before the next one is due, and waits briefly for it. Returns whether a
-    /// fetch has completed.
+    /// Requests a fetch before the next fetch is due, and waits briefly for the result. Returns
+    /// whether a fetch has completed.
     ///
-    /// Returns false at once if the last fetch is recent. Tokens with invented key ids therefore
-    /// cause at most one fetch per throttle interval.
+    /// Returns false immediately if the last fetch is recent. Tokens with invented key ids
+    /// therefore cause at most one fetch per throttle interval.
     pub(super) async fn request_fetch(&self) -> bool {
         if self.file().is_some() {
             return false;
@@ -183,7 +183,7 @@ impl Source {
                     tracing::warn!(
                         issuer = name,
                         fault,
-                        "cannot read the keys of a trusted issuer; the last known ones stay in use"
+                        "cannot read the keys of a trusted issuer; the last known keys stay in use"
                     );
                 }
                 let eager = FIRST_PAUSE.saturating_mul(1 << pace.failures.min(16));
@@ -205,7 +205,7 @@ impl Source {
         Some(format!("cannot read the keys of trusted_issuer {}: {fault}", self.settings.terms.name))
     }
 
-    /// Replaces the keys with fetched ones, and returns the number of usable keys.
+    /// Replaces the keys with the fetched keys, and returns the number of usable keys.
     fn replace(&self, jwks: Vec<TrustedJwk>, now: UnixTime) -> Result<usize, String> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.read_at.is_some() && keys.jwks == jwks {
@@ -220,7 +220,7 @@ impl Source {
         if verifying.is_empty() {
             // Keep the previous keys, because an issuer may briefly publish an empty set during a
             // deployment.
-            return Err("the key set has no key for its algorithms".to_owned());
+            return Err("the key set has no key for the configured algorithms".to_owned());
         }
         let count = verifying.len();
         *keys = Arc::new(Keys { generation: keys.generation + 1, read_at: Some(now), jwks, verifying });
@@ -248,8 +248,8 @@ impl VerifyingKey {
         (!verifiers.is_empty()).then(|| Self { kid: jwk.kid.clone(), verifiers })
     }
 
-    /// Returns whether the key may have signed the token: the algorithm matches, and the key id too
-    /// if the token has one.
+    /// Returns whether the key may have signed the token: the algorithm matches. If the token has a
+    /// key id, the key id matches too.
     pub(super) fn may_have_signed(&self, signed: &Signed<'_>) -> bool {
         let named = signed.kid.is_none() || signed.kid == self.kid;
         named && self.verifier(signed.algorithm).is_some()
