@@ -58,7 +58,7 @@ impl Web {
         Self::with_authorities(timeout, max_bytes, None)
     }
 
-    /// Creates a client as [`Web::new`] does, which also trusts the certificate authorities in a
+    /// Creates a client like [`Web::new`]. The client also trusts the certificate authorities in a
     /// PEM file.
     ///
     /// # Errors
@@ -123,8 +123,8 @@ impl Web {
         Ok(Response::from_parts(parts, body))
     }
 
-    /// Sends a request with secrets, without a proxy of the environment, and returns the response,
-    /// whatever its status.
+    /// Sends a request that contains secrets, and returns the response, whatever its status.
+    /// Ignores the proxy settings of the environment.
     ///
     /// # Errors
     /// One line without the URL.

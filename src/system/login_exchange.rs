@@ -9,7 +9,7 @@ use sealgate_app_login::{LoginExchange, LoginRequest, MAX_PAGE_BYTES};
 
 use crate::fetch::Web;
 
-/// Maximum time for a request that states no other.
+/// Maximum time for a request without its own timeout.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Client whose requests run on threads that may block.

@@ -53,13 +53,13 @@ pub struct Metrics {
     upstream_requests: IntCounterVec,
     app_sign_ins: IntCounterVec,
     upstream_seconds: HistogramVec,
-    /// Seconds that the token took for a signature.
+    /// Seconds that the PKCS#11 token took for a signature.
     pub sign_seconds: Histogram,
     pub sign_queue: IntGauge,
     sign_errors: IntCounterVec,
     /// Sum of `sign_errors` for [`Measurements`]; not exported.
     signatures_failed: IntCounter,
-    /// 1 while the token signs, 0 during a repair.
+    /// 1 while the PKCS#11 token signs, 0 during a repair.
     pub sign_ready: IntGauge,
     /// Number of resets of the PKCS#11 module.
     pub sign_resets: IntCounter,
@@ -288,11 +288,14 @@ impl Metrics {
                 &["app", "outcome"],
             )?,
             upstream_seconds: histograms("sealgate_upstream_seconds", "Time of a proxied request.", "app")?,
-            sign_seconds: histogram("sealgate_sign_seconds", "Duration of one signature in the token.")?,
-            sign_queue: gauge("sealgate_sign_queue_length", "Signatures waiting for a token session.")?,
+            sign_seconds: histogram("sealgate_sign_seconds", "Duration of one signature in the PKCS#11 token.")?,
+            sign_queue: gauge(
+                "sealgate_sign_queue_length",
+                "Signatures that wait for a session of the PKCS#11 token.",
+            )?,
             sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
             signatures_failed: IntCounter::new("signatures_failed", "Not exported.")?,
-            sign_ready: gauge("sealgate_sign_ready", "1 while the token signs, 0 during a repair.")?,
+            sign_ready: gauge("sealgate_sign_ready", "1 while the PKCS#11 token signs, 0 during a repair.")?,
             sign_resets: counter("sealgate_sign_resets_total", "Resets of the PKCS#11 module.")?,
             key_rotations: counter(
                 "sealgate_key_rotations_total",
@@ -300,7 +303,7 @@ impl Metrics {
             )?,
             keys_unendorsed: gauge(
                 "sealgate_keys_unendorsed",
-                "Keys of other nodes that no key in this node's token has endorsed; this node refuses tokens signed with them.",
+                "Keys of other nodes that this node has not endorsed. This node refuses tokens signed with such a key.",
             )?,
             key_rotation_failing: gauge(
                 "sealgate_key_rotation_failing",
@@ -311,7 +314,7 @@ impl Metrics {
                 "Log lines dropped because the log buffer was full.",
             )?,
             store_batches: counter("sealgate_store_batches_total", "Batches made durable, one disk barrier each.")?,
-            store_commits: counter("sealgate_store_commits_total", "Commits in those batches.")?,
+            store_commits: counter("sealgate_store_commits_total", "Commits in all batches.")?,
             store_batch_seconds: histogram("sealgate_store_batch_seconds", "Time of one batch.")?,
             store_queue: gauge("sealgate_store_queue_length", "Commits in the queue.")?,
             connections: gauge("sealgate_connections", "Open client connections.")?,
@@ -397,8 +400,9 @@ impl Metrics {
 
     /// Records a heartbeat of this node.
     ///
-    /// The heartbeat took `seconds`. The database confirmed it at `at` by its own clock, in seconds
-    /// since 1970. That clock is ahead of the local clock by `clock_offset` seconds.
+    /// The heartbeat took `seconds`. The database confirmed it at `at` by the database's clock, in
+    /// seconds since 1970. The database's clock is ahead of the local clock by `clock_offset`
+    /// seconds.
     pub fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
         self.cluster.beat(seconds, at, nodes, clock_offset);
     }
@@ -419,7 +423,8 @@ impl Metrics {
         self.cluster.connected(timeline);
     }
 
-    /// Records when the last backup was made, in seconds since 1970. Zero means that there is none.
+    /// Records when the last backup was made, in seconds since 1970. Zero means that there is no
+    /// backup.
     pub fn backed_up(&self, at: u64) {
         self.last_backup.with_label_values::<&str>(&[]).set(i64::try_from(at).unwrap_or(i64::MAX));
     }
@@ -580,8 +585,8 @@ impl Metrics {
         self.gate.with_label_values(&[app, decision]).inc();
     }
 
-    /// Counts an attempt of the gateway to sign a user in to an application. `outcome` is a word from a
-    /// fixed set.
+    /// Counts an attempt of the gateway to sign a user in to an application. `outcome` is a word
+    /// from a fixed set.
     pub fn signed_in_to_app(&self, app: &str, outcome: &'static str) {
         self.app_sign_ins.with_label_values(&[app, outcome]).inc();
     }
@@ -605,8 +610,7 @@ impl Metrics {
     }
 
     /// Records a fetch of another issuer's keys: the number of usable keys and the time in seconds
-    /// since
-    /// 1970. `None` records a failed fetch.
+    /// since 1970. `None` records a failed fetch.
     pub fn foreign_keys_read(&self, issuer: &str, read: Option<(usize, u64)>) {
         let outcome = if read.is_some() { "read" } else { "failed" };
         self.foreign.reads.with_label_values(&[issuer, outcome]).inc();

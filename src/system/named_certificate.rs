@@ -1,8 +1,8 @@
-//! Verification of server certificates that the configuration contains itself.
+//! Verification of server certificates that are themselves in the configuration.
 //!
-//! A self-signed certificate, as `openssl req -x509` makes it, is its own authority. webpki rejects
-//! it, because it does not accept an authority's certificate for a server. Other TLS clients accept
-//! it.
+//! A self-signed certificate, as `openssl req -x509` makes it, is its own authority. webpki does
+//! not accept an authority's certificate for a server, so it rejects such a certificate. Other TLS
+//! clients accept it.
 
 use std::sync::Arc;
 

@@ -92,7 +92,7 @@ impl ServerCertVerifier for Recorder {
             Ok(_) => BrowserVerdict::Accepted,
             // webpki reports an unknown issuer before a wrong name, so the name is checked here.
             Err(_) if !is_for_name(end_entity, name) => {
-                BrowserVerdict::Refused(format!("it is not for {}", name.to_str()))
+                BrowserVerdict::Refused(format!("the certificate is not for {}", name.to_str()))
             }
             Err(Error::InvalidCertificate(
                 error @ (CertificateError::ExpiredContext { .. }

@@ -226,7 +226,7 @@ pub async fn span<F: Future>(
     result
 }
 
-/// Returns a future that belongs to the current trace when another task runs it.
+/// Returns a future that belongs to the current trace even if another task runs it.
 pub fn inherit<F: Future>(step: F) -> impl Future<Output = F::Output> {
     let current = CURRENT.try_with(Clone::clone).ok();
     async move {

@@ -16,8 +16,8 @@ impl UniqueNumbers {
 
     /// Returns a number that this generator has not returned before.
     ///
-    /// The finalizer of `SplitMix64` is a bijection, so the numbers are as distinct as the values
-    /// of the counter.
+    /// The finalizer of `SplitMix64` is a bijection, so different values of the counter give
+    /// different numbers.
     pub fn next(&self) -> u64 {
         let mut mixed = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

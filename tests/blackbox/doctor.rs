@@ -226,7 +226,11 @@ fn each_fault_of_a_running_installation_is_named_with_a_remedy() {
     }
     // No authority of this machine knows the test's certificate.
     report.has("certificate", "warning", "no authority that this machine trusts");
-    report.has("certificate", "problem", "browsers reject the certificate (it is not for dead.localhost): correct");
+    report.has(
+        "certificate",
+        "problem",
+        "browsers reject the certificate (the certificate is not for dead.localhost): correct",
+    );
     assert!(report.of("issuer").is_empty(), "{}", report.found);
 
     // A check can be left out. If only warnings remain, the exit status differs.

@@ -1,8 +1,8 @@
 //! Formatter for lines of the access log.
 //!
 //! The output equals that of `tracing_subscriber`, at a tenth of the cost. Each request writes one
-//! line, and the general formatter, which supports colours, spans and any type, took more time than
-//! the access decision.
+//! line. The general formatter supports colours, spans and any type, and took more time than the
+//! access decision.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug, Write};

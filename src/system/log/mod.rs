@@ -1,10 +1,10 @@
 //! The program's log: lines on standard error, written by a separate thread.
 //!
 //! A caller appends a line to a buffer of fixed size and continues. The thread writes the buffer
-//! with few system calls: if it contains only lines of the access log, the thread waits a few
-//! milliseconds for more. If the reader blocks, for instance journald on a full disk, lines are
-//! lost, but no request waits. Lines that do not fit are dropped, counted ([`take_dropped`]), and
-//! reported in one line when writing resumes.
+//! with few system calls: if the buffer contains only lines of the access log, the thread waits a
+//! few milliseconds for more lines. If the reader blocks, for instance journald on a full disk,
+//! lines are lost, but no request waits. Lines that do not fit are dropped, counted
+//! ([`take_dropped`]), and reported in one line when writing resumes.
 //!
 //! If the journal reads standard error, each line starts with its severity (`<4>` for a warning;
 //! see sd-daemon(3)), so that `journalctl -p warning` finds warnings.
@@ -76,10 +76,10 @@ pub fn start(log: &Log) -> Result<SetFilter, String> {
     Ok(set_filter)
 }
 
-/// Returns a filter for lines that are never written, whatever filter is configured.
+/// Returns a filter that applies in addition to the configured filter.
 ///
-/// Below INFO, the libraries log heads and bodies, which contain cookies, tokens and codes. Only
-/// the program's own lines are written at these levels.
+/// Below INFO, the libraries log heads and bodies of HTTP messages, which contain cookies, tokens
+/// and codes. Only the program's own lines are written at these levels.
 ///
 /// TLS warnings of the libraries are excluded too. A client that sends an IP address as host name,
 /// or disconnects early, would cause a line for each connection. The code that opens outgoing
@@ -120,8 +120,8 @@ pub fn flush() {
 
 /// Flushes standard output and ends the process with this status.
 ///
-/// Runs no exit handlers: those of a PKCS#11 module with live threads have crashed with SIGSEGV,
-/// after failures and after orderly stops. The crash hid the status.
+/// Runs no exit handlers. The exit handlers of a PKCS#11 module with live threads have crashed with
+/// SIGSEGV, after failures and after orderly stops. The crash hid the exit status.
 pub fn exit(status: i32) -> ! {
     // An error means that standard output is closed; the process ends anyway.
     let _ = io::stdout().flush();

@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Fraction of the buffer (1 / `RESERVED_FRACTION`) that only warnings and errors may use, so that the
-/// access log cannot displace them.
+/// Fraction of the buffer (1 / `RESERVED_FRACTION`) that only warnings and errors may use, so that
+/// the access log cannot displace them.
 const RESERVED_FRACTION: usize = 8;
 /// Time for which the writer collects lines of the access log into one write. A system call and a
 /// wake-up for each line would cost as much as the line itself.
@@ -118,7 +118,8 @@ impl LogQueue {
             taken.clear();
             let mut state = self.state();
             if written.is_err() {
-                // The sink is closed, so no log line can report the loss. Only the metric can.
+                // The sink is closed, so no log line can report the loss. Only the metric can
+                // report it.
                 state.dropped += 1;
                 continue;
             }

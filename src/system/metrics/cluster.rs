@@ -37,7 +37,7 @@ impl ClusterSeries {
             registry.register("counter", &counters)?;
             Ok(counters)
         };
-        let help = "PostgreSQL timeline of the server that receives commits. It grows with each failover; nodes with different values write to two servers.";
+        let help = "PostgreSQL timeline of the server that receives commits. It grows with each failover. Nodes with different values write to different servers.";
         let timeline = IntGauge::new("sealgate_store_timeline", help)?;
         registry.register("gauge", &timeline)?;
         Ok(Self {
@@ -49,7 +49,7 @@ impl ClusterSeries {
             )?,
             connects: counters(
                 "sealgate_store_connects_total",
-                "Searches for a database server that accepts commits; `failed`: none was found.",
+                "Searches for a database server that accepts commits; `failed`: no such server was found.",
                 "result",
             )?,
             timeline,
@@ -57,7 +57,7 @@ impl ClusterSeries {
             nodes,
             last_beat: gauge(
                 "sealgate_cluster_last_heartbeat_timestamp_seconds",
-                "Time of the last confirmed heartbeat, by the database's clock; gated requests are answered with 503 when it is more than one second old.",
+                "Time of the last confirmed heartbeat, by the database's clock; gated requests are answered with 503 when the heartbeat is more than one second old.",
             )?,
             clock_offset: gauge(
                 "sealgate_cluster_clock_offset_seconds",

@@ -46,9 +46,9 @@ impl LimitSeries {
             )?,
             blocks: counters(
                 "sealgate_limit_blocks_total",
-                "Requests of this node for a share of a cluster-wide limit. `short`: it received less than \
-                 it requested; `local`: it received no answer and counted the request against this node's \
-                 own share.",
+                "Requests of this node for a share of a cluster-wide limit. `short`: the node received \
+                 less than it requested; `local`: the node received no answer and counted the request \
+                 against its own share.",
                 &["result"],
             )?,
         })

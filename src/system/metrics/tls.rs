@@ -7,7 +7,8 @@ use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec,
 use super::registry::SeriesRegistry;
 use crate::tls::take_key_exchanges;
 
-/// Upper bounds of the buckets of signature times, in seconds: from a token in memory to a failing one.
+/// Upper bounds of the buckets of signature times, in seconds. The range covers PKCS#11 tokens in
+/// memory and failing tokens.
 const SIGN_BUCKETS: [f64; 12] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.25, 1.0, 5.0];
 
 pub(super) struct TlsSeries {
@@ -64,13 +65,13 @@ impl TlsSeries {
         registry.register("counter", &key_exchanges)?;
         let sign_seconds = HistogramOpts::new(
             "sealgate_tls_sign_seconds",
-            "Time of one signature of a TLS handshake with a key in the token, including the wait for a session.",
+            "Time of one signature of a TLS handshake with a key in the PKCS#11 token, including the wait for a session.",
         );
         let sign_seconds = Histogram::with_opts(sign_seconds.buckets(SIGN_BUCKETS.to_vec()))?;
         registry.register("histogram", &sign_seconds)?;
         let sign_errors = Opts::new(
             "sealgate_tls_sign_errors_total",
-            "TLS handshakes that failed because the token did not sign, by class.",
+            "TLS handshakes that failed because the PKCS#11 token did not sign, by class.",
         );
         let sign_errors = IntCounterVec::new(sign_errors, &["class"])?;
         registry.register("counter", &sign_errors)?;
@@ -79,7 +80,7 @@ impl TlsSeries {
         registry.register("counter", &acme_orders)?;
         let acme_failing = IntGauge::new(
             "sealgate_acme_failing_hosts",
-            "Hosts whose last certificate order failed. The certificate in use stays.",
+            "Hosts whose last certificate order failed. Their current certificates stay in use.",
         )?;
         registry.register("gauge", &acme_failing)?;
         Ok(Self { certificates, key_exchanges, sign_seconds, sign_errors, acme_orders, acme_failing })

@@ -80,8 +80,8 @@ pub struct EnrolmentShare {
     /// Users who have a security key and no passkey.
     pub security_key: u64,
     pub passkey: u64,
-    /// Users whose factors were reset and who have not enrolled one since. They are also counted
-    /// above.
+    /// Users whose factors were reset and who have not enrolled a factor since. The other numbers
+    /// include these users too.
     pub reset: u64,
 }
 
@@ -134,7 +134,7 @@ impl FactorSeries {
             )?,
             attempts: counters(
                 "sealgate_factor_attempts_total",
-                "Attempts with second factors and passkeys; throttled and blocked ones were not verified.",
+                "Attempts with second factors and passkeys; throttled and blocked attempts were not verified.",
                 &["factor", "outcome"],
             )?,
             users,
