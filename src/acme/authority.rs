@@ -33,14 +33,15 @@ const VALIDATION_TIMEOUT: Duration = Duration::from_secs(90);
 const NONCE_ATTEMPTS: u32 = 8;
 /// Minimum time between two requests for the renewal window (RFC 9773 §4.3).
 const MIN_WINDOW_PAUSE: Duration = Duration::from_mins(1);
-/// Maximum time between two such requests.
+/// Maximum time between two requests for the renewal window.
 const MAX_WINDOW_PAUSE: Duration = Duration::from_hours(24);
 
 /// Order of a certificate for one host.
 #[derive(Debug, Clone, Copy)]
 pub struct CertificateOrder<'a> {
     pub host: &'a str,
-    /// Validity of the certificate in use, which the order replaces; `None` if there is none.
+    /// Validity of the certificate in use, which the order replaces. `None` if the host has no
+    /// certificate.
     pub current: Option<CertificateValidity>,
 }
 
@@ -84,8 +85,8 @@ impl AcmeAuthority {
         &self.config
     }
 
-    /// Returns the remaining time for which the authority accepts no requests (`Retry-After`), or
-    /// `None`.
+    /// Returns the remaining time in which the authority accepts no requests (`Retry-After`).
+    /// Returns `None` if the authority accepts requests.
     pub fn pause(&self) -> Option<Duration> {
         self.transport.pause.remaining()
     }
@@ -101,10 +102,11 @@ impl AcmeAuthority {
         (is_of_configuration && !is_placeholder(&leaf)).then_some(validity)
     }
 
-    /// Opens the account that `state` contains, or registers one and records it in `state`.
+    /// Opens the account that `state` contains. If `state` contains no account, registers an
+    /// account and records it in `state`.
     ///
     /// # Errors
-    /// As [`AcmeAuthority::obtain`].
+    /// The errors of [`AcmeAuthority::obtain`].
     pub async fn account(&self, state: &mut AcmeState) -> Result<Account, AcmeFault> {
         let builder = Account::builder_with_http(Box::new(self.transport.clone()));
         let kept = state.account.as_ref().filter(|kept| kept.directory == self.config.directory);
@@ -152,7 +154,8 @@ impl AcmeAuthority {
     /// Obtains a certificate. Returns the private key and the chain in PEM.
     ///
     /// Calls `present` before the authority validates a challenge. The server must respond to the
-    /// challenge until this function returns. An order whose nonces are rejected is repeated.
+    /// challenge until this function returns. If the authority rejects the nonces of an order, the
+    /// order is repeated.
     ///
     /// # Errors
     /// If the authority cannot be reached, rejects the order, or issues an unusable certificate.
@@ -218,7 +221,8 @@ impl AcmeAuthority {
         request.with_chain(host, &chain, now)
     }
 
-    /// Places the order. It replaces the current certificate if the authority supports that.
+    /// Places the order. If the authority supports replacements, the order names the certificate
+    /// that it replaces.
     async fn order(
         &self,
         account: &Account,
@@ -236,7 +240,8 @@ impl AcmeAuthority {
         if let Some(replaced) = replaced {
             match account.new_order(&new().replaces(replaced)).await.map_err(AcmeFault::from) {
                 // The authority does not support replacements, does not know the certificate, or
-                // regards it as replaced already. The order is placed without the reference to it.
+                // regards it as replaced already. Place the order without a reference to the
+                // certificate.
                 Err(fault) if fault.kind == AcmeFaultKind::Rejected => {}
                 placed => return placed,
             }

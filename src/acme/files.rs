@@ -56,8 +56,8 @@ impl AcmeFiles {
     /// Reads the state. Returns an empty state if the file does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read or parsed. An empty state would register a new account at each
-    /// start.
+    /// If the file cannot be read or parsed. With an empty state instead of the error, each start
+    /// would register a new account.
     pub fn load(&self) -> Result<AcmeState, AcmeFault> {
         let file = self.directory.join(STATE);
         let fault = |error: &dyn std::fmt::Display| AcmeFault::local(format_args!("{}: {error}", file.display()));
@@ -109,7 +109,7 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = file.with_file_name(name);
-    // A process that was killed may have left the file.
+    // A process that was killed may have left the new file.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -83,8 +83,8 @@ pub(crate) fn placeholder(host: &str) -> Result<Zeroizing<String>, AcmeFault> {
     Ok(Zeroizing::new(key.serialize_pem() + &certificate.pem()))
 }
 
-/// Returns whether a certificate is a placeholder. A certificate that cannot be parsed counts as
-/// one.
+/// Returns whether a certificate is a placeholder. A certificate that cannot be parsed counts as a
+/// placeholder.
 pub(crate) fn is_placeholder(leaf: &[u8]) -> bool {
     let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return true };
     leaf.issuer().iter_common_name().any(|name| name.as_str() == Ok(PLACEHOLDER))
@@ -118,7 +118,7 @@ impl CertificateRequest {
         let name = ServerName::try_from(host).map_err(|error| unusable(&error))?;
         let is_valid = validity(&leaf).is_some_and(|validity| validity.ends > now);
         if !is_for_name(&leaf, &name) || !is_valid {
-            return Err(unusable(&"it is for another host, or has expired"));
+            return Err(unusable(&"the certificate is for another host, or has expired"));
         }
         Ok(Zeroizing::new(self.key.serialize_pem() + chain))
     }

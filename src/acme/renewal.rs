@@ -7,8 +7,8 @@ use crate::fault::AcmeFaultKind;
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-/// Longest lifetime, in seconds, of a certificate that is renewed after half of its lifetime.
-/// Others are renewed after two thirds.
+/// Longest lifetime, in seconds, of a certificate that is renewed after half of its lifetime. A
+/// certificate with a longer lifetime is renewed after two thirds of it.
 const SHORT_LIFETIME: i64 = 10 * DAY;
 
 /// Minimum time in seconds between the start of a certificate and its renewal, even if the
@@ -31,7 +31,9 @@ impl CertificateValidity {
 /// Returns when to renew a certificate, in seconds since 1970.
 ///
 /// Without a suggestion, the time is after two thirds of the lifetime, or after half of a lifetime
-/// of at most ten days: 30 days before the end of 90 days, or 80 hours before the end of 160 hours.
+/// of at most ten days. A certificate of 90 days is renewed 30 days before its end, and a
+/// certificate of 160 hours is renewed 80 hours before its end.
+///
 /// The authority may suggest a `window` (RFC 9773); `permille` selects a time within the window.
 /// The suggestion never delays the renewal into the last sixth of the lifetime.
 pub fn renew_at(validity: CertificateValidity, window: Option<(i64, i64)>, permille: u16) -> i64 {
@@ -46,8 +48,8 @@ pub fn renew_at(validity: CertificateValidity, window: Option<(i64, i64)>, permi
 
 /// Returns how long to wait after this number of consecutive failures.
 ///
-/// `requested` is the pause that the authority requested with its answer (`Retry-After`). It
-/// replaces the pause of one hour after a rate limit was exceeded, and never shortens other pauses.
+/// `requested` is the pause that the authority requested with its answer (`Retry-After`). After a
+/// rate limit was exceeded, it replaces the pause of one hour. It never shortens other pauses.
 ///
 /// Let's Encrypt allows five failed validations of a host per hour. With these pauses there are
 /// four attempts in the first hour. An unreachable authority counts no attempts, so the pauses
