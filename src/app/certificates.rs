@@ -1,8 +1,8 @@
 //! Certificates from an ACME authority: orders due certificates, one host after another.
 //!
-//! The certificate in use stays until the next one is written. A failure is logged, counted and
-//! retried later; it has no effect on requests. In a cluster, one node orders certificates and all
-//! nodes serve them.
+//! The certificate in use stays until the next one is written. A failed order is logged, counted
+//! and retried later. The failure has no effect on requests. In a cluster, one node orders the
+//! certificates, and all nodes use them.
 
 mod keeping;
 
@@ -60,7 +60,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mu
 struct CertificateService {
     sealgate: Arc<Sealgate>,
     challenges: Arc<Challenges>,
-    /// Lease of the node that orders for all. `None` outside a cluster.
+    /// Lease of the node that orders certificates for the whole cluster. `None` outside a cluster.
     duty: Option<Arc<Mutex<LeasedTask>>>,
     /// Work under the current configuration.
     current: Option<Ordering>,
@@ -75,7 +75,7 @@ impl CertificateService {
         if let Err(fault) = &checked
             && !self.is_failing
         {
-            tracing::error!(%fault, "certificates are neither ordered nor copied from other nodes");
+            tracing::error!(%fault, "cannot order certificates or copy them from other nodes");
         }
         self.is_failing = checked.is_err();
     }
@@ -126,7 +126,7 @@ struct Ordering {
     keeping: Keeping,
     state: AcmeState,
     account: Option<AuthorityAccount>,
-    /// Validity of each host's certificate; `None` for a host without one.
+    /// Validity of each host's certificate. `None` for a host without a certificate.
     validities: BTreeMap<String, Option<CertificateValidity>>,
     /// Suggested renewal window of each host, and when to request it again.
     windows: BTreeMap<String, (Option<RenewalWindow>, Instant)>,
@@ -176,7 +176,7 @@ impl Ordering {
             () = renewing => return,
         };
         if let Err(fault) = self.keeping.present(None).await {
-            tracing::warn!(%fault, "a challenge is still answered");
+            tracing::warn!(%fault, "cannot withdraw the challenge of a finished order; nodes still answer it");
         }
         self.windows.remove(host);
         let outcome = match &ended {
@@ -259,7 +259,7 @@ impl Ordering {
         let (window, pause) = match suggestion {
             Ok(window) => (Some(window), window.again_after),
             Err(fault) => {
-                tracing::debug!(host, %fault, "the certificate authority suggests no time for the renewal");
+                tracing::debug!(host, %fault, "cannot read the renewal window that the certificate authority suggests");
                 (None, WINDOW_PAUSE)
             }
         };

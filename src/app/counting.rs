@@ -1,7 +1,7 @@
-//! Counting of records that unauthenticated clients can create and whose number is bounded, for all
-//! nodes of a cluster.
+//! Counts, for all nodes of a cluster, the records that unauthenticated clients can create. Their
+//! number is limited.
 //!
-//! A process without a cluster counts its records itself, so this task does nothing there.
+//! Without a cluster, the process counts its records itself, and this task does nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

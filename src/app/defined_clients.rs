@@ -45,10 +45,11 @@ pub(crate) fn taken(id: &ClientId) -> String {
 
 /// Stores the clients of the file, and records the changes in the audit log.
 ///
-/// Returns the removed clients, whose grants are to be ended.
+/// Returns the removed clients. The caller must end their grants.
 ///
 /// # Errors
-/// Either all changes were made or none.
+/// [`ClientsFault::Taken`]: nothing was changed. [`ClientsFault::Store`]: the changes are one
+/// commit, so either all were made or none.
 pub(crate) async fn store(sealgate: &Sealgate, clients: &[DefinedClient]) -> Result<Vec<ClientId>, ClientsFault> {
     let definitions: Vec<_> =
         clients.iter().map(|DefinedClient { client, adopt }| ClientDefinition { client, adopt: *adopt }).collect();
@@ -81,8 +82,8 @@ pub(crate) async fn store(sealgate: &Sealgate, clients: &[DefinedClient]) -> Res
     Ok(removed)
 }
 
-/// Ends the grants of removed clients. Their tokens are already refused, because no such client
-/// exists.
+/// Ends the grants of removed clients. The tokens of these grants are already refused, because
+/// their client no longer exists.
 pub(crate) async fn end_grants(sealgate: &Sealgate, removed: &[ClientId]) {
     for id in removed {
         let ended = sealgate.store.end_grants_of_client(id, EndReason::Administrator, sealgate.clock.now()).await;

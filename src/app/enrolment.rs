@@ -19,7 +19,7 @@ const COUNT_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Number of records per read.
 const RECORDS_PER_READ: usize = 256;
-/// Pause between two reads, which leaves the store to other work.
+/// Pause between two reads, in which the store can do other work.
 const READ_PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs until `stop`. The node that holds the lease counts users at startup and every few minutes.
@@ -98,7 +98,7 @@ impl Counting {
 
 /// Counts the users who can sign in, by their strongest factor.
 ///
-/// Excludes disabled users and those with a pending invitation. Users and factors are merged in
+/// Excludes disabled users and users with a pending invitation. Users and factors are merged in
 /// order of `sub`. Returns `None` if another node holds the lease.
 async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentShare>, StoreError> {
     let mut enrolment = EnrolmentShare::default();
@@ -142,7 +142,8 @@ struct FactorCursor<'a> {
 }
 
 impl FactorCursor<'_> {
-    /// Returns the factors of this user, who must sort after all previous ones.
+    /// Returns the factors of this user. Each call must have a greater `subject` than the previous
+    /// call.
     async fn find(&mut self, subject: Subject) -> Result<Option<Factors>, StoreError> {
         loop {
             match self.read.front() {

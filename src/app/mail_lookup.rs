@@ -1,4 +1,4 @@
-//! Mails whose recipient is determined when they are sent: for a password reset, and for the
+//! E-mails whose recipient is determined only when they are sent: for a password reset, and for the
 //! confirmation of an address.
 //!
 //! A request queues a mail in the same way for every name and address, so that its response does not
@@ -18,8 +18,8 @@ use sealgate_system::clock::random;
 /// Maximum random delay of an e-mail.
 ///
 /// E-mails are sent one after another. Without the delay, an attacker could request a link for
-/// another user and then one for themselves. The delivery time of their own e-mail would reveal
-/// whether the other one was sent.
+/// another user and then a link for their own account. The delivery time of their own e-mail would
+/// reveal whether an e-mail was sent to the other user.
 pub const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// Reply to a request for a password reset.
@@ -32,14 +32,15 @@ enum ResetReply {
     Nothing(&'static str),
 }
 
-/// Replaces the reset request `wanted` with the e-mail for its user, or removes it. The caller
-/// holds the lease of `wanted`.
+/// Replaces the reset request `wanted` with the e-mail for its user, or removes the request. The
+/// caller holds the lease of `wanted`.
 ///
 /// The new e-mail goes to the account's address, after a random delay. One commit replaces `wanted`
 /// and stores the link, so a crash neither loses the request nor creates a second link. Returns
 /// [`Committed::Conflict`] if another process has changed `wanted`.
 ///
-/// # Errors When the store fails or there is no data key. `wanted` is still queued then.
+/// # Errors
+/// If the store fails or there is no data key. `wanted` is then still queued.
 pub async fn reset(
     sealgate: &Sealgate,
     now: UnixTime,
@@ -97,8 +98,8 @@ async fn reply_for(sealgate: &Sealgate, user: &User) -> Result<ResetReply, Store
     Ok(if has_passkey { ResetReply::PasskeysOnly } else { ResetReply::Nothing("no password") })
 }
 
-/// Creates an e-mail for the user, in the language and with the origin of the request, due after a
-/// random delay.
+/// Creates an e-mail for the user, with the language and the origin of the request. The e-mail is
+/// due after a random delay.
 fn new_mail(
     sealgate: &Sealgate,
     now: UnixTime,
@@ -122,7 +123,8 @@ fn new_mail(
 /// A disabled account gets no e-mail. An account that changes only the spelling of its own address
 /// gets the code. Returns [`Committed::Conflict`] if another process has changed `wanted`.
 ///
-/// # Errors When the store fails or there is no data key. `wanted` is still queued then.
+/// # Errors
+/// If the store fails or there is no data key. `wanted` is then still queued.
 pub async fn address(
     sealgate: &Sealgate,
     now: UnixTime,

@@ -22,11 +22,12 @@ fn is_natural(size: usize, align: usize) -> bool {
     align <= NATURAL_ALIGNMENT && align <= size
 }
 
-// SAFETY: mimalloc's blocks have the requested size and are exclusive until they are freed. Blocks
-// of a page are adjacent from a multiple of 16 on, and have 8 bytes each or a multiple of 16,
-// rounded up. So each is aligned to 8, and to 16 if it has more than 8 bytes; `is_natural` requires
-// no more. Otherwise the alignment is passed. mimalloc frees a block by its pointer alone,
-// whichever function returned it.
+// SAFETY: mimalloc's blocks have at least the requested size and are exclusive until they are
+// freed. The first block of a mimalloc page is at a multiple of 16, and the others follow without
+// gaps. All blocks of a page have the same size: 8 bytes, or a multiple of 16. So a block of 8
+// bytes is aligned to 8, and every larger block to 16. If `is_natural` is true, this alignment
+// suffices; otherwise the required alignment is passed to mimalloc. mimalloc frees a block by its
+// pointer alone, so a block may come from either function.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -62,8 +63,8 @@ unsafe impl GlobalAlloc for Allocator {
 
 /// Disables huge pages for this process. Call it before anything else.
 ///
-/// The allocator requests huge pages, and each is resident as a whole after the first access. They
-/// cost an idle process 25 MiB.
+/// The allocator requests huge pages. A huge page is completely resident after its first access.
+/// Huge pages cost an idle process 25 MiB.
 pub(crate) fn use_small_pages() {
     const NONE: libc::c_ulong = 0;
     // SAFETY: the call takes only numbers and accesses no memory. A kernel without huge pages

@@ -1,7 +1,7 @@
 //! E-mail notifications to users about security-relevant changes of their accounts.
 //!
-//! Notifications are derived from audit events, so that no code path can omit one. The e-mail is
-//! queued at the server's next periodic run, at most two seconds later.
+//! Notifications are derived from audit events, so no code path can omit a notification. The e-mail
+//! is queued at the server's next periodic run, at most two seconds later.
 
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::{AuditEvent, NoticeContext};

@@ -4,8 +4,8 @@
 //! affects only this task. If several nodes share a store, only one of them sends. The node also
 //! leases each e-mail, so that a second sender, after a failover, does not send it again.
 //!
-//! An e-mail is *awaited* if a user waits for it in front of the browser, such as a reset link.
-//! Awaited e-mails are sent first.
+//! An e-mail is *awaited* if a user waits for it, such as an e-mail with a reset link. Awaited
+//! e-mails are sent first.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,11 +38,12 @@ const BATCH: usize = 32;
 /// due e-mails.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// While awaited e-mails are due, one of this many e-mails is not awaited.
+/// While awaited e-mails are due, every n-th sent e-mail is an e-mail that is not awaited. This
+/// constant is n.
 const AWAITED_PERIOD: usize = 4;
 
-/// Number of different users with an ambiguous response after which sending pauses. An accepted
-/// e-mail resets the count.
+/// Sending pauses after the mail server's response was ambiguous for this many different users. An
+/// accepted e-mail resets the count.
 const MAX_UNCLEAR_IN_A_ROW: usize = 5;
 
 /// First pause after the mail server was unusable. It doubles up to [`MAX_PAUSE`] while the failure
@@ -75,7 +76,7 @@ impl Relay {
 
     /// Composes and sends an e-mail. Returns the mail server's response.
     async fn send(&self, id: MailId, message: &MailMessage) -> Result<String, SendError> {
-        let to = message.to.as_ref().ok_or(SendError::Unsendable("it has no recipient"))?;
+        let to = message.to.as_ref().ok_or(SendError::Unsendable("the message has no recipient"))?;
         let pages = &self.config.pages;
         let sender = Sender { issuer: &self.config.issuer, operator: &pages.operator, accent: pages.accent };
         // A panic for one e-mail must not stop all others.
@@ -88,7 +89,8 @@ impl Relay {
 /// State of the task.
 pub(crate) struct OutboxWorker {
     sealgate: Arc<Sealgate>,
-    /// Lease of the sending node. One node sends for all, because the rate limit applies to all.
+    /// Lease of the sending node. Only one node sends, because the rate limit applies to all nodes
+    /// together.
     duty: LeasedTask,
     /// Mail server of the current configuration.
     relay: Option<Arc<Relay>>,
@@ -100,7 +102,7 @@ pub(crate) struct OutboxWorker {
     ///
     /// Several such users pause the outbox, because the mail server then seems to refuse all
     /// e-mails. E-mails without a user do not count: unauthenticated requests cause them, and must
-    /// not stop the e-mails of others.
+    /// not stop the e-mails of users.
     unclear: HashSet<Subject>,
     /// Length of the last pause after ambiguous responses. Reset when an e-mail is accepted.
     unclear_pause: Option<Duration>,
@@ -111,7 +113,7 @@ pub(crate) struct OutboxWorker {
     counted: Option<Instant>,
     /// Time of the last search for awaited e-mails behind other due e-mails.
     searched_at: Option<Instant>,
-    /// Last e-mail that [`Self::settle_backlog`] has read, where its next page starts.
+    /// Last e-mail that [`Self::settle_backlog`] has read. The next page starts after this e-mail.
     backlog_cursor: Option<WaitingMail>,
 }
 
@@ -165,7 +167,7 @@ impl OutboxWorker {
             return Ok(());
         };
         if self.duty.hold().await.is_none() {
-            // The node that sends reports these numbers.
+            // The sending node reports these numbers.
             self.sealgate.metrics.outbox(0, 0, 0);
             return Ok(());
         }
@@ -185,7 +187,7 @@ impl OutboxWorker {
                 }
                 if !is_usable {
                     if self.is_paused() || !self.is_usable(&relay).await {
-                        // Skip this e-mail, and process the ones that need no mail server.
+                        // Skip this e-mail, and continue with e-mails that need no mail server.
                         continue;
                     }
                     is_usable = true;
@@ -246,8 +248,8 @@ impl OutboxWorker {
         self.pause.is_some_and(|(until, _)| Instant::now() < until)
     }
 
-    /// Does the steps that need no mail server: records an e-mail that was sent, looks up its user, or
-    /// gives up if it has expired.
+    /// Does the steps that need no mail server: records that the e-mail was sent, looks up its
+    /// user, or gives up an expired e-mail.
     ///
     /// Returns false if the e-mail must still be sent.
     async fn settle(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
@@ -294,8 +296,8 @@ impl OutboxWorker {
     /// Processes the e-mails behind the first page as [`Self::settle`] does, one page per
     /// check, while the mail server is unusable.
     ///
-    /// Otherwise requests of unauthenticated clients could fill the outbox until no notification
-    /// fits.
+    /// Otherwise unauthenticated clients could fill the outbox with requests, and no notification
+    /// would fit.
     async fn settle_backlog(&mut self) -> Result<(), StoreError> {
         if !self.is_paused() {
             self.backlog_cursor = None;
@@ -346,15 +348,15 @@ impl OutboxWorker {
     async fn send(&mut self, relay: &Relay, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let store = Arc::clone(&self.sealgate.store);
         let now = self.sealgate.clock.now();
-        // Lease it for twice the deadline, so that no other process sends it while the response is
-        // recorded.
+        // Lease the e-mail for twice the deadline, so that no other process sends it while the
+        // response is recorded.
         let Some(mail) = store.take_mail(mail, now, relay.deadline * 2).await? else { return Ok(true) };
         let (id, kind) = (mail.value.id, mail.value.kind);
         let outcome = match store.open_mail(&mail.value) {
             Ok(message) => relay.send(id, &message).await,
             Err(error) => {
                 tracing::error!(%id, %error, "cannot decrypt a message");
-                Err(SendError::Unsendable("it does not decrypt: the token does not belong to this store"))
+                Err(SendError::Unsendable("the message does not decrypt: the token does not belong to this store"))
             }
         };
         let now = self.sealgate.clock.now();
@@ -406,7 +408,8 @@ impl OutboxWorker {
         Ok(true)
     }
 
-    /// Records an ambiguous response. Returns whether sending pauses because there were too many.
+    /// Records an ambiguous response. Returns whether sending pauses because there were too many
+    /// such responses.
     ///
     /// The count restarts after the pause, so that other e-mails are tried between two pauses.
     fn count_unclear(&mut self, subject: Option<Subject>, answer: &str) -> bool {
@@ -448,8 +451,8 @@ impl OutboxWorker {
             return Ok(());
         }
         let counts = self.sealgate.store.count_outbox().await?;
-        // Counted here too, because each pending registration has an e-mail, and other processes
-        // also remove registrations.
+        // Count pending registrations here too: each has an e-mail in the outbox, and other
+        // processes also remove registrations.
         self.sealgate.store.count_pending_registrations().await?;
         let now = self.sealgate.clock.now();
         let oldest = counts.oldest.map_or(0, |oldest| now.since(oldest).as_secs());

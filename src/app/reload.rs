@@ -1,7 +1,7 @@
 //! Reload of the configuration of a running server, by command or SIGHUP, as a whole or not at all.
 //!
-//! Everything that can fail happens before any change. A file with an error, or with a change that
-//! needs a restart, leaves everything unchanged.
+//! Everything that can fail happens before any change. If the file has an error, or a change that
+//! needs a restart, nothing is changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use sealgate_domain::client::ClientId;
 use sealgate_edge::{Change, Changer, Front};
 use sealgate_system::log::SetFilter;
 
-/// Maximum number of changes that an audit record names. The log names all.
+/// Maximum number of changes that an audit record names. The log names all changes.
 const MAX_NAMED: usize = 20;
 
 pub(crate) struct Reloader {
@@ -41,16 +41,16 @@ struct Prepared {
     changed: Vec<String>,
 }
 
-/// Installs a handler for SIGHUP, which would otherwise end the process until [`Reloader::listen`]
-/// runs. Call it inside a runtime.
+/// Installs a handler for SIGHUP. Without the handler, a SIGHUP before [`Reloader::listen`] runs
+/// would end the process. Call it inside a runtime.
 pub(crate) fn handle_hangup() -> Result<(), String> {
     // The handler remains when the listener is dropped.
     signal(SignalKind::hangup()).map(drop).map_err(|error| format!("cannot listen for SIGHUP: {error}"))
 }
 
 impl Reloader {
-    /// Creates a reloader of `file`, an absolute path, for the server of `changer`, which serves
-    /// `site` now.
+    /// Creates a reloader of `file`, an absolute path, for the server of `changer`. The server now
+    /// serves `site`.
     pub(crate) fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, site: Arc<Site>) -> Self {
         Self { file, changer: Arc::new(changer), set_filter, site: Mutex::new(site) }
     }
@@ -83,8 +83,8 @@ impl Reloader {
         prepared.unwrap_or_else(|error| Err(vec![format!("the reload failed: {error}")]))
     }
 
-    /// Prepares a reload and stores the clients of the file, as its last step that can fail. Returns
-    /// the removed clients.
+    /// Prepares a reload, and then stores the clients of the file. Storing them is the last step
+    /// that can fail. Returns the removed clients.
     async fn prepare_and_store(&self, site: &Arc<Site>) -> Result<(Prepared, Vec<ClientId>), Vec<String>> {
         let prepared = self.prepare(site).await?;
         let sealgate = prepared.site.sealgate();
@@ -153,7 +153,8 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
     let config = Config::load(file).map_err(|faults| lines(&faults))?;
     let difference = site.sealgate().config.difference(&config);
     if !difference.restart.is_empty() {
-        // Refuse the whole reload, so that the running configuration always equals one file.
+        // Refuse the whole reload, so that the running configuration always equals the content of
+        // one file.
         return Err(difference.restart.iter().map(|key| format!("{key}: a change requires a restart")).collect());
     }
     if !site.sealgate().store.seals()
@@ -184,7 +185,7 @@ fn named(changed: &[String]) -> String {
     if named.is_empty() { "no changes".to_owned() } else { named.join("; ") }
 }
 
-/// Reports a reload to systemd, and on drop that the server serves again.
+/// Reports the start of a reload to systemd. When dropped, reports that the server is ready again.
 struct Announced;
 
 impl Announced {

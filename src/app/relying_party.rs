@@ -43,7 +43,7 @@ pub(crate) async fn check(config: &Config, store: &Store) -> Result<(), RelyingP
     Ok(())
 }
 
-/// Performs the check of [`check`] with the host that a running server reports.
+/// Performs the same check as [`check`], but with the host that a running server reports.
 pub(crate) fn compare(
     config: &Config,
     keys_of: Option<String>,
@@ -63,8 +63,8 @@ pub(crate) fn compare(
 /// Call it before any request is served.
 ///
 /// # Errors
-/// [`RelyingPartyFault::OtherHost`]; nothing has changed then. When the store fails; the call can
-/// then be repeated.
+/// [`RelyingPartyFault::OtherHost`]: nothing was changed. [`RelyingPartyFault::Store`]: the call
+/// can be repeated.
 pub(crate) async fn apply(
     config: &Config,
     store: &Store,

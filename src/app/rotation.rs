@@ -1,8 +1,8 @@
 //! Automatic rotation of the signing key.
 //!
 //! When the active key has signed for the configured time, this server generates the next key in
-//! the token and schedules it. If several servers share a store, one of them does this. A failure
-//! is logged and reported in metrics and `/readyz`. The active key continues to sign.
+//! the token and schedules it. If several servers share a store, one of them rotates the key. A
+//! failure is logged and reported in metrics and `/readyz`. The active key continues to sign.
 //!
 //! [`sealgate_domain::key_ring`] decides the times, and the signer generates the keys in the token.
 
@@ -26,8 +26,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Lifetime of a server's claim to a rotation: longer than a token may take to generate a key.
 const CLAIM_LIFETIME: Duration = Duration::from_mins(10);
 
-/// A failed rotation is retried after the rotation interval divided by this number, within
-/// [`MIN_PAUSE`] and [`MAX_PAUSE`].
+/// Pause before a failed rotation is retried: the rotation interval divided by this number, but at
+/// least [`MIN_PAUSE`] and at most [`MAX_PAUSE`].
 const RETRIES_PER_INTERVAL: u32 = 16;
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_hours(1);
@@ -124,7 +124,8 @@ async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: U
     let live = store.live_nodes().await.map_err(|error| error.to_string())?;
     let untaken = ring.untaken(kid, &live, now);
     if !untaken.is_empty() {
-        // Other nodes may need the whole publication time, so it is no error before its end.
+        // Other nodes may need the whole publication time to trust the key. Before the end of that
+        // time, this is no error.
         let is_late = waiting.published_at.plus(times.publish) <= ring.at(now);
         return if is_late { Err(KeyFault::untaken(kid, &untaken).to_string()) } else { Ok(()) };
     }
@@ -135,7 +136,7 @@ async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: U
     sealgate.metrics.key_rotations.inc();
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;
-    tracing::info!(kid, activate_at, "all nodes trust the next signing key; it signs from activate_at");
+    tracing::info!(kid, activate_at, "all nodes trust the next signing key; the key becomes active at activate_at");
     Ok(())
 }
 
@@ -185,13 +186,13 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let activate_at = ring.find(&kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
     sealgate.set_key_ring(ring.clone());
     if sealgate.config.token_holder().is_some() {
-        tracing::info!(kid, "the next signing key is published; it signs once all nodes trust it");
+        tracing::info!(kid, "published the next signing key; the key becomes active when all nodes trust it");
         return Ok(());
     }
     sealgate.metrics.key_rotations.inc();
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;
-    tracing::info!(kid, activate_at, "the next signing key is published; it signs from activate_at");
+    tracing::info!(kid, activate_at, "published the next signing key; the key becomes active at activate_at");
     for removed in ring.keys().iter().filter(|key| ring.state(key, now) == KeyState::Removed && kids.contains(&key.kid))
     {
         tracing::warn!(kid = removed.kid, "this key was removed, but is still in the token; delete it there");
@@ -201,8 +202,11 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
 
 /// Returns the kid of the next signing key, and the `CKA_ID` under which its generation began.
 ///
-/// The key is a prepared one, a generated one that is not announced yet, or a new one of the active
-/// key's size.
+/// It is one of these keys, in this order:
+///
+/// - a key that the operator has prepared,
+/// - a key that was generated but is not announced yet,
+/// - a new key of the active key's size.
 async fn next_key(sealgate: &Sealgate, ring: &KeyRing, own: &str, now: UnixTime) -> Result<(String, String), String> {
     let signer = sealgate.issuer.signer();
     let found = signer.found();

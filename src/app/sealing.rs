@@ -1,8 +1,9 @@
-//! Loading of the data key from the store through the token at startup, and receiving it on a new
-//! node.
+//! Loads the data key at startup: reads the wrapped key from the store and unwraps it with the
+//! token. A new node first receives the data key from another node.
 //!
-//! On a new node, all inputs come from the database. The node authenticates its own request by its
-//! own signature, and accepts the data key only from the key that its operator has named.
+//! A new node reads its own request and the data key from the database, which an attacker may have
+//! changed. So the node verifies its own signature of the request. It accepts the data key only
+//! with a signature by the key that the operator has named.
 
 use zeroize::Zeroizing;
 
@@ -80,13 +81,14 @@ pub async fn open(
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
     match try_to_open(hsm, store, entropy).await {
-        // Another node has stored a data key concurrently. Load that one.
+        // Another node has stored a data key at the same time. Load that data key.
         Err(NotSealing::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
         opened => opened,
     }
 }
 
-/// Loads the data key on a node with its own token. Receives it first if another node has sent it.
+/// Loads the data key on a node with its own token. If another node has sent the data key, receives
+/// it first.
 ///
 /// # Errors
 /// Those of [`open`], and [`NotSealing::Envelope`].
@@ -109,7 +111,8 @@ async fn try_to_open(
     store: &Store,
     entropy: &dyn Entropy,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
-    // Read the recorded id before the wrapped keys, so that these include the key with that id.
+    // Read the recorded id before the wrapped keys. Otherwise the wrapped keys might not include
+    // the key with that id.
     let noted = store.cluster_data_key().await?;
     let wrapped_keys = wrapped_data_keys(store).await?;
     if store.is_shared() && (noted.is_some() || !wrapped_keys.is_empty()) {
@@ -144,8 +147,8 @@ async fn try_to_open(
 
 /// Unwraps the cluster's data key.
 ///
-/// Never generates a data key: the other nodes could not decrypt records that are encrypted with
-/// it.
+/// Never generates a data key: the other nodes could not decrypt records that are encrypted with a
+/// new data key.
 fn open_of_cluster(
     hsm: &config::Hsm,
     kept: &[WrappedKey],
@@ -180,8 +183,8 @@ pub enum NotSealing {
     /// The store fails.
     #[error("store: {0}")]
     Store(#[from] StoreError),
-    /// The token has another wrapping key, although it is configured as having the keys of all
-    /// nodes.
+    /// The token has another wrapping key, although the configuration says that all nodes have the
+    /// same keys (`hsm.shared`).
     #[error(
         "token \"{token}\": this token cannot decrypt the data key of this store's nodes: it was wrapped by \
          the wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token \
@@ -217,11 +220,11 @@ impl From<NotSealing> for NotServing {
 
 /// Receives the data key that another node has sent, and stores it wrapped by the node's own token.
 ///
-/// Returns false if none was sent. Blocks on the token. Call it before the signer is opened.
+/// Returns false if no node has sent it. Blocks on the token. Call it before the signer is opened.
 ///
 /// # Errors
-/// [`NotSealing::Envelope`] if it does not match this node's request; when the token or the store
-/// fails.
+/// [`NotSealing::Envelope`] if the data key does not match this node's request. Other errors if the
+/// token or the store fails.
 pub(crate) async fn receive(
     hsm: &config::Hsm,
     store: &Store,

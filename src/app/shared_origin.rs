@@ -1,8 +1,9 @@
 //! Protection of the provider's pages from an application on the issuer's host.
 //!
-//! Browsers separate origins, not paths. Some response fields apply to the whole origin, and a
-//! service worker to all pages below its scope. With them, an application could receive the
-//! addresses of the sign-in pages, with their codes, or replace the pages.
+//! Browsers separate origins, not paths. Some response fields apply to the whole origin. A service
+//! worker controls all pages below its scope. With such a field or worker, an application on the
+//! issuer's host could receive the URLs of the sign-in pages, which contain codes, or replace these
+//! pages.
 
 use http::header::{ALT_SVC, HeaderName, VARY};
 use http::{HeaderValue, StatusCode, request};
@@ -28,11 +29,11 @@ const OF_ORIGIN: [HeaderName; 7] = [
     HeaderName::from_static("service-worker-allowed"),
     // Deletes cookies and stored data.
     HeaderName::from_static("clear-site-data"),
-    // Reports the addresses of requests to a server that the application names (Network Error
-    // Logging).
+    // Lets the application choose a server that receives reports with the URLs of requests (Network
+    // Error Logging).
     HeaderName::from_static("nel"),
     HeaderName::from_static("report-to"),
-    // Names another server (RFC 7838).
+    // Makes browsers send requests to another server (RFC 7838).
     ALT_SVC,
     // Makes requests wait for the application (Device Bound Session Credentials, old and new name).
     HeaderName::from_static("sec-session-registration"),
@@ -42,7 +43,7 @@ const OF_ORIGIN: [HeaderName; 7] = [
 /// Returns the refusal of a request for the script of a service worker that would control pages of
 /// the provider.
 ///
-/// A script controls the pages below its directory, also without `Service-Worker-Allowed`.
+/// A script controls the pages below its directory, even without `Service-Worker-Allowed`.
 pub(super) fn refuse_worker(config: &Config, head: &request::Parts) -> Option<Response> {
     let is_worker = head.headers.contains_key(SERVICE_WORKER);
     (is_worker && provider::is_below(config, directory(head))).then(|| error(StatusCode::FORBIDDEN, &WORKER))

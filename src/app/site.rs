@@ -32,11 +32,12 @@ use sealgate_provider as provider;
 
 /// Interval of checks whether the store accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// Interval of reports about responses to refreshes, if there are new ones.
+/// Interval of reports about responses to refresh requests. Without new responses, there is no
+/// report.
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Local route of a form to an application whose user must sign in first. The gateway stores the
-/// form.
+/// Local route of a form that a user submitted to an application, if the user must sign in first.
+/// The gateway stores the form.
 struct Form;
 
 /// Provider and gateway under one configuration. A reload builds another site: see [`Site::with`].
@@ -57,7 +58,8 @@ impl Site {
         Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)), expiry: Arc::default() }
     }
 
-    /// Returns the site under another configuration. It shares all long-lived state with this one.
+    /// Returns the site under another configuration. The new site shares all long-lived state with
+    /// this site.
     #[must_use]
     pub fn with(&self, config: Config) -> Self {
         let sealgate = Arc::new(self.sealgate.with(config));
@@ -137,7 +139,7 @@ impl Site {
         self.sealgate.answers.rest();
     }
 
-    /// Records in the store which responses to refreshes were ready in time, until `stop`.
+    /// Records in the store which responses to refresh requests were ready in time, until `stop`.
     pub async fn report_answers(self: Arc<Self>, mut stop: Stop) {
         loop {
             tokio::select! {
@@ -151,7 +153,7 @@ impl Site {
         }
     }
 
-    /// Reports the last responses to refreshes, before the store is closed.
+    /// Reports the last responses to refresh requests, before the store is closed.
     pub async fn report_last_answers(&self) {
         let Sealgate { answers, store, clock, .. } = self.sealgate.as_ref();
         if let Err(error) = answers.report_last(store, clock.now()).await {
@@ -356,7 +358,7 @@ impl Health for Site {
         if !self.sealgate.issuer.signer().ready() {
             return Err("the PKCS#11 token does not sign".to_owned());
         }
-        // The error names the cause: no heartbeat, a wrong clock, a removed node.
+        // The error names the cause, such as a missing heartbeat, a wrong clock or a removed node.
         self.sealgate.store.basis().map(drop).map_err(|error| error.to_string())?;
         if !self.store_writable.load(Ordering::Relaxed) {
             return Err("the store accepts no writes".to_owned());

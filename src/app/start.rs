@@ -1,7 +1,7 @@
 //! Assembly of the program, from a checked configuration to a running server.
 //!
-//! All start errors occur here, before a socket accepts connections, and have a line that says what
-//! to do.
+//! All errors of a start occur here, before a socket accepts connections. Each error has a line
+//! that says what to do.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,9 +51,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     metrics.init_reruns(RerunCause::ALL.map(RerunCause::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
-    // Bind the socket before a shared store is opened: joining a cluster evicts a running process
-    // with the same node name, which must not happen by mistake. A local store has a lock of its
-    // own.
+    // Bind the socket before a shared store is opened. Binding fails if another process with this
+    // configuration is running. If this process joined the cluster first, it would evict that
+    // process, because both have the same node name. A local store has a lock of its own.
     let socket = match &config.store {
         StoreConfig::Postgres(_) => Some(bind(&config.admin.socket)?),
         StoreConfig::Sled(_) => None,
@@ -125,7 +125,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             })
         }),
     })?;
-    // The last step that may fail, so that a refused start changes no client.
+    // This is the last step that can fail. So no client is changed if the start fails.
     let removed = block_on(async {
         defined_clients::store(&sealgate, &sealgate.config.clients).await.map_err(NotServing::from)
     })?;

@@ -14,14 +14,15 @@ use sealgate_store::{Fence, LeaseName, StoreError, SweepPlace};
 const RUN_INTERVAL: Duration = Duration::from_secs(30);
 /// Records per step on a local store: one commit, for which requests wait a few milliseconds.
 const STEP: usize = 64;
-/// Records per step over a network. The number of round trips does not depend on the number of
-/// records.
+/// Records per step on a shared store. A step takes the same number of round trips for any number
+/// of records.
 const STEP_OF_CLUSTER: usize = 512;
 /// Pause after a step, as a multiple of the step's duration.
 ///
-/// Without it, other commits took 1.7 times as long during garbage collection of a million records.
+/// Without the pause, other commits took 1.7 times as long during garbage collection of a million
+/// records.
 const PAUSE_FACTOR: u32 = 4;
-/// [`PAUSE_FACTOR`] over a network, where a step mostly waits for round trips.
+/// [`PAUSE_FACTOR`] on a shared store, where a step mostly waits for round trips.
 const PAUSE_FACTOR_OF_CLUSTER: u32 = 1;
 /// Maximum pause after a step.
 const MAX_PAUSE: Duration = Duration::from_secs(1);

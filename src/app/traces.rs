@@ -19,7 +19,7 @@ use sealgate_system::trace::{AttributeValue, EndedTrace, Span, SpanKind, Tracer}
 
 /// Maximum number of traces in one export.
 const MAX_BATCH: usize = 128;
-/// Maximum time for which a trace waits for further ones.
+/// Maximum time for which a trace waits for further traces.
 const MAX_DELAY: Duration = Duration::from_secs(1);
 /// Timeout of one export.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -54,7 +54,7 @@ struct Collector {
 
 /// Reason why the collector did not accept a batch.
 enum ExportError {
-    /// A later attempt may succeed, after this pause if the collector names one.
+    /// A later attempt may succeed. Contains the pause that the collector demands, if any.
     Later(String, Option<Duration>),
     Refused(String),
 }
@@ -62,7 +62,7 @@ enum ExportError {
 /// Recorder and exporter of traces.
 pub(crate) type Telemetry = (Arc<Tracer>, Arc<Exporter>);
 
-/// Creates the recorder and the exporter that `[telemetry]` configures; `None` without that
+/// Creates the recorder and the exporter that `[telemetry]` configures. Returns `None` without that
 /// section.
 ///
 /// # Errors
@@ -97,7 +97,8 @@ impl Exporter {
         }
     }
 
-    /// Exports the remaining traces, once and within a deadline. The requests have ended.
+    /// Exports the remaining traces within a deadline, without retries. Call it after all requests
+    /// have ended.
     pub(crate) async fn flush(&self) {
         let flushed = timeout(FLUSH_TIMEOUT, async {
             let mut state = self.0.lock().await;
@@ -143,7 +144,8 @@ impl State {
         !self.batch.is_empty()
     }
 
-    /// Exports the batch. Keeps it, and sets a pause, if a later attempt may succeed.
+    /// Exports the batch. If that fails but a later attempt may succeed, keeps the batch and sets a
+    /// pause.
     async fn export(&mut self) {
         let spans: usize = self.batch.iter().map(|ended| ended.spans.len()).sum();
         let body = self.collector.body(&self.batch);

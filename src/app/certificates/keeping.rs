@@ -18,7 +18,7 @@ use sealgate_system::clock::random;
 
 use crate::app::duty::{CHECK_INTERVAL, LeasedTask};
 
-/// Time in which all nodes read a new challenge: several times their read interval.
+/// Time within which every node has read a new challenge. Nodes read several times in that time.
 const CHALLENGE_PROPAGATION: Duration = Duration::from_secs(4);
 
 /// State of certificate orders that the nodes of a cluster share.
@@ -58,8 +58,8 @@ impl Keeping {
         Self { sealgate: Arc::clone(sealgate), challenges: Arc::clone(challenges), files, shared }
     }
 
-    /// Reads the cluster's orders, writes its new certificates to this node's files, and answers
-    /// its challenge.
+    /// Reads the cluster's orders, writes the cluster's new certificates to this node's files, and
+    /// answers the cluster's challenge.
     ///
     /// A process without a cluster reads nothing.
     pub(super) async fn follow(&mut self, authority: &AcmeAuthority) -> Result<Followed, AcmeFault> {
@@ -81,8 +81,8 @@ impl Keeping {
             }
             let part = self.sealgate.store.certificate_part(CertificatePart::Host(host)).await;
             let Some(pem) = part.map_err(AcmeFault::local)? else { continue };
-            // The certificate has been replaced since its digest was read. The next read returns
-            // both.
+            // The certificate was replaced after its digest was read. The next call reads the new
+            // digest and the new certificate.
             if Sha256::digest(&pem).as_slice() != digest.as_slice() {
                 continue;
             }

@@ -42,8 +42,8 @@ pub(super) struct Startup {
 /// Starts and stops the program in order.
 ///
 /// Pingora's own graceful stop always sleeps for its whole grace period. So the services watch
-/// [`Self::stop`] instead of Pingora's signal, this type waits for them, and then lets Pingora shut
-/// down at once.
+/// [`Self::stop`] instead of Pingora's signal. This type waits for the services, and then makes
+/// Pingora shut down immediately.
 pub(super) struct Lifecycle {
     pub(super) startup: Mutex<Option<Startup>>,
     pub(super) stop: watch::Sender<bool>,

@@ -35,8 +35,8 @@ pub(crate) use self::process::{log_panics, needed_descriptors, notify};
 
 /// Maximum number of attempts per request, including the first.
 const UPSTREAM_TRIES: usize = 2;
-/// Maximum number of blocking threads of each runtime, in addition to threads that wait for TLS
-/// signatures of the token. They only read certificate files.
+/// Maximum number of blocking threads of each runtime. These threads read certificate files.
+/// Threads that wait for TLS signatures of the token are added to this number.
 const BLOCKING_THREADS: usize = 16;
 /// Maximum number of connections to the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -141,7 +141,8 @@ impl Server {
         Ok(Self { parts, public, redirecting, admin, snapshots: Snapshots::new(snapshot), tls })
     }
 
-    /// Returns the changer of applications, front and certificates of the running server.
+    /// Returns a changer, which replaces the applications, the front and the certificates of the
+    /// running server.
     pub fn changer(&self) -> Changer {
         Changer::new(Arc::clone(&self.snapshots), self.parts.resolver.clone(), self.tls.clone())
     }
@@ -167,9 +168,14 @@ impl Server {
 
     /// Serves until stopped, then stops in order.
     ///
-    /// A stop has these steps: accept no new connections; wait up to `shutdown_timeout` for
-    /// requests in progress; end the background tasks; run the stop hook. Blocking. Must not be
-    /// called inside a runtime.
+    /// A stop has these steps:
+    ///
+    /// - accept no new connections,
+    /// - wait up to `shutdown_timeout` for requests in progress,
+    /// - end the background tasks,
+    /// - run the stop hook.
+    ///
+    /// Blocking. Must not be called inside a runtime.
     ///
     /// # Errors
     /// One line with the reason why serving could not start.
@@ -313,8 +319,8 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();
     options.h2_idle_timeout = Some(server.idle_timeout);
-    // Lets CONNECT reach the proxy, which refuses it with an error page over HTTP/2. Over HTTP/1.1,
-    // the listener has refused it before.
+    // Over HTTP/2, lets CONNECT reach the proxy, which refuses it with an error page. Over
+    // HTTP/1.1, the listener has already refused it.
     options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
     app.h2_options = Some(h2_options(server));
@@ -327,9 +333,9 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
 fn h2_options(server: &ServerConfig) -> H2Options {
     let mut h2 = default_h2_options();
     h2.max_concurrent_streams(H2_STREAMS);
-    // Up to this size, the proxy refuses a head that is too long with an error page. The library
-    // refuses longer heads without a page and stores nothing of them. The limit on CONTINUATION
-    // frames follows from this size.
+    // If a head exceeds the configured length, the proxy refuses it with an error page. If a head
+    // exceeds this size, the library discards it and refuses it without a page. The limit on
+    // CONTINUATION frames follows from this size.
     h2.max_header_list_size(u32::try_from(server.header_bytes + server.header_bytes / 4).unwrap_or(u32::MAX));
     h2.header_table_size(4096);
     h2.max_frame_size(16 * 1024);

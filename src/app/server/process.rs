@@ -64,8 +64,8 @@ pub(crate) fn notify(state: &[NotifyState<'_>]) {
 
 /// Logs panics. Call it once at startup, because the hook applies to the whole process.
 ///
-/// A panic of the main thread, which assembles the program, ends the process, because unwinding
-/// would wait for the existing runtimes forever.
+/// A panic of the main thread ends the process. This thread assembles the program, and unwinding
+/// would wait forever for the existing runtimes.
 pub(crate) fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
