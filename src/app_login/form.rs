@@ -76,7 +76,7 @@ impl PageForms {
     /// One line, if the page has too many fields.
     pub(crate) fn parse(html: &str) -> Result<Self, String> {
         let mut emitter = DefaultEmitter::default();
-        // Scripts and text areas contain text, in which tags are not parsed.
+        // Scripts and text areas contain only text: do not parse tags inside them.
         emitter.naively_switch_states(true);
         let mut parser = Parser::default();
         for token in Tokenizer::new_with_emitter(html, emitter) {
@@ -118,7 +118,10 @@ impl PageForms {
                 FormChoice::Name(name) => format!("with the name {name:?}"),
                 _ => format!("with the password field {password_field:?}"),
             };
-            format!("the login page has no form {wanted}; it has {} forms, password fields: {found}", self.forms.len())
+            format!(
+                "the login page has no form {wanted}. Its {} forms have these password fields: {found}",
+                self.forms.len()
+            )
         })
     }
 }
@@ -176,8 +179,8 @@ impl HtmlForm {
 
 /// Encodes fields as `application/x-www-form-urlencoded`.
 pub(crate) fn encode(fields: &FormFields) -> Zeroizing<Vec<u8>> {
-    // Percent-encoding at most triples the length. The capacity suffices, because a growing buffer
-    // would leave a copy of the password in memory.
+    // Percent-encoding at most triples the length. Reserve that length now, because a buffer that
+    // grows leaves a copy of the password in memory.
     let bytes: usize = fields.iter().map(|(name, value)| 3 * (name.len() + value.len()) + 2).sum();
     let mut body = Zeroizing::new(Vec::with_capacity(bytes));
     for (name, value) in fields {
@@ -312,7 +315,8 @@ impl Parser {
         }
     }
 
-    /// Returns the form of a control: the one of its attribute `form`, or the open one.
+    /// Returns the form of a control: the form that its attribute `form` names, or else the open
+    /// form.
     fn owner(&self, tag: &Tag) -> Option<usize> {
         match tag.get("form") {
             Some(id) => self.page.forms.iter().position(|form| form.id == id),
@@ -334,7 +338,7 @@ impl Parser {
         let mut selected: Vec<&SelectOption> =
             options.iter().filter(|option| option.is_selected && !option.is_disabled).collect();
         if !element.is_multiple {
-            // The last selected option counts, and without one the first.
+            // The last selected option is sent. If no option is selected, the first one is sent.
             let default = options.iter().find(|option| !option.is_disabled);
             selected = selected.last().copied().or(default).into_iter().collect();
         }
@@ -419,7 +423,7 @@ mod tests {
         let error = action(FormChoice::Password).unwrap_err();
         assert_eq!(
             error,
-            "the login page has no form with the password field \"pw\"; it has 2 forms, password fields: none"
+            "the login page has no form with the password field \"pw\". Its 2 forms have these password fields: none"
         );
     }
 

@@ -18,8 +18,8 @@ const MAX_JAR_BYTES: usize = 16 * 1024;
 
 /// Cookies that one application set in one session of one user (RFC 6265).
 ///
-/// The jar serves one origin. So it ignores `Domain`, and sends cookies with `Secure` although the
-/// connection to the upstream may be without TLS.
+/// The jar serves one origin, so it ignores `Domain`. It sends cookies with `Secure` even if the
+/// connection to the upstream has no TLS.
 #[derive(Clone, Default)]
 pub struct CookieJar {
     /// Oldest first.
@@ -43,8 +43,8 @@ impl StoredCookie {
 impl CookieJar {
     /// Stores the cookie of a `Set-Cookie` field in the response to a request for `request_path`.
     ///
-    /// A cookie replaces the one with the same name and path. Invalid and too long cookies are
-    /// ignored. Returns the name of a stored or removed cookie.
+    /// A cookie replaces the cookie with the same name and path. Invalid cookies and too long
+    /// cookies are ignored. Returns the name of a stored or removed cookie.
     pub fn store(&mut self, set_cookie: &str, request_path: &str, now: UnixTime) -> Option<String> {
         let cookie = Cookie::parse(set_cookie).ok()?;
         let (name, value) = (cookie.name(), cookie.value());
@@ -76,7 +76,8 @@ impl CookieJar {
         Some(name.to_owned())
     }
 
-    /// Returns the `Cookie` header for a request of this path, without its query.
+    /// Returns the `Cookie` header for a request. `path` is the path of the request without the
+    /// query.
     ///
     /// Cookies with longer paths come first (RFC 6265 §5.4).
     pub fn header(&self, path: &str, now: UnixTime) -> Option<Zeroizing<String>> {
@@ -100,7 +101,8 @@ impl CookieJar {
         named.map(|cookie| (cookie.value.as_str(), cookie.path.as_str()))
     }
 
-    /// Stores the cookies in which `after` differs from `before`, from which it was copied.
+    /// Stores the cookies of `after` that differ from those of `before`. `after` is a changed copy
+    /// of `before`.
     pub fn merge(&mut self, before: &Self, after: Self, now: UnixTime) {
         for cookie in after.cookies.into_iter().filter(|cookie| !before.cookies.contains(cookie)) {
             self.cookies.retain(|other| (&other.name, &other.path) != (&cookie.name, &cookie.path));

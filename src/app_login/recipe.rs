@@ -66,7 +66,7 @@ pub(crate) enum FormChoice {
     Has(String),
     Id(String),
     Name(String),
-    /// No form of the page. The fields of the recipe are sent to this path.
+    /// Ignores the forms of the page, and sends the fields of the recipe to this path.
     Action(String),
 }
 
@@ -110,7 +110,7 @@ impl ResponseMatcher {
 /// How to sign out of the application.
 #[derive(Debug, Clone)]
 pub(crate) struct LogoutRecipe {
-    /// Page that contains the token, with a pattern whose group is the token.
+    /// Path of the page that contains the token, and a pattern whose group is the token.
     pub token: Option<(String, Regex)>,
     /// Path with the placeholder `{token}`.
     pub path: String,
@@ -186,7 +186,7 @@ impl LoginRecipe {
             format!("{place}{}", one_line(error.message()))
         })?;
         let mut headers = headers(&raw.headers)?;
-        // Text markers depend on the language.
+        // Patterns for the text of a page depend on the language of the page.
         headers.entry(header::ACCEPT_LANGUAGE).or_insert(HeaderValue::from_static("en"));
         Ok(Self {
             page: path("page", raw.page)?,
@@ -210,24 +210,28 @@ impl LoginRecipe {
         &self.page
     }
 
-    /// Returns whether the head of a response suggests that the session has ended: `None` if not,
-    /// otherwise whether the head is typical of an ended session.
+    /// Returns whether the head of a response suggests that the session has ended.
     ///
-    /// `location` is the header's value. `is_page` is true if the body may be HTML or JSON, which
-    /// the patterns for bodies describe. A matcher with such a pattern is not typical, because its
-    /// body is not compared here. The status 403 is not typical either, because users without
-    /// permission receive it too.
+    /// - `None`: the head fits no matcher of `expired`.
+    /// - `Some(true)`: the head is typical of an ended session.
+    /// - `Some(false)`: the head fits a matcher, but is not typical. Either the matcher also has a
+    ///   pattern for the body, which is not read here, or the status is 403, which users without
+    ///   permission receive too.
+    ///
+    /// `location` is the header's value. `is_page` is true if the body may be HTML or JSON. Only
+    /// such a body can match a pattern.
     pub fn may_be_expired(&self, status: u16, location: Option<&str>, is_page: bool) -> Option<bool> {
         let matching = self.expired.iter().filter(|matcher| matcher.matches_head(status, location, is_page));
         matching.map(|matcher| matcher.body.is_none() && status != 403).max()
     }
 
-    /// Returns whether a request with this method, path and query signs out of the application: it
-    /// has the path of `logout` and all its constant parameters. If the sign-out is a form, the
-    /// request must be a POST.
+    /// Returns whether a request with this method, path and query signs out of the application.
     ///
-    /// A sign-out at the path of the login page or of the probe is not recognized, because
-    /// signed-out users are redirected to the login page, and the probe is an ordinary page.
+    /// The request must have the path of `logout` and all constant parameters of that path. If the
+    /// recipe signs out with a form, the request must be a POST.
+    ///
+    /// Returns false if `logout` has the path of the login page or of the probe: applications
+    /// redirect signed-out users to the login page, and the probe is an ordinary page.
     pub fn is_sign_out(&self, method: &Method, path: &str, query: Option<&str>) -> bool {
         let Some(logout) = self.logout.as_ref().filter(|logout| logout.post.is_none() || *method == Method::POST)
         else {
@@ -259,7 +263,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Parses the value of a key. The recipe's type has this key as any TOML value, so that an error
+/// Parses the value of a key. [`RecipeText`] contains the value as unparsed TOML, so that an error
 /// can name the key.
 fn typed<T: for<'de> Deserialize<'de>>(key: &str, value: Value) -> Result<T, String> {
     value.try_into().map_err(|error: toml::de::Error| format!("{key}: {}", one_line(error.message())))
@@ -408,7 +412,7 @@ fn logout(value: Value) -> Result<LogoutRecipe, String> {
     path("logout.path", to.replace("{token}", "t"))?;
     let used = to.contains("{token}") || data.values().any(|value| value.contains("{token}"));
     if used != token.is_some() {
-        return Err("logout: write {token} in path or data if and only if the key token is there".to_owned());
+        return Err("logout: write both the key token and {token} in path or data, or neither".to_owned());
     }
     for (name, value) in &data {
         text(&format!("logout.data.{name}"), name)?;

@@ -19,8 +19,7 @@ use crate::target::{LoginTarget, shown_path};
 /// Maximum length of a page, in bytes.
 pub const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// Maximum number of redirects that are followed, counted separately for the first request and for
-/// the form.
+/// Maximum number of redirects that are followed after the first request, and again after the form.
 const MAX_REDIRECTS: usize = 6;
 
 /// Timeout of one request.
@@ -50,8 +49,9 @@ impl fmt::Debug for LoginRequest {
 
 /// HTTP client of a sign-in.
 pub trait LoginExchange {
-    /// Sends a request and returns the response with its whole body, whatever its status. Must not
-    /// follow redirects, use a cache or a proxy, or read more than [`MAX_PAGE_BYTES`].
+    /// Sends a request and returns the response with its whole body, whatever its status. An
+    /// implementation must not follow redirects, and must not use a cache or a proxy. It must not
+    /// read more than [`MAX_PAGE_BYTES`].
     ///
     /// # Errors
     /// One line without the URL, which may contain secrets.
@@ -101,7 +101,8 @@ pub enum LoginStepKind {
     Logout,
 }
 
-/// A request and its response, for the operator. It contains names, and no values.
+/// A request and its response, for the operator. Contains names of fields and cookies, but not
+/// their values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginStep {
     pub kind: LoginStepKind,
@@ -228,7 +229,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
             Some((from, pattern)) => {
                 let page = self.get(LoginStepKind::Page, self.url(from)?).await?;
                 let token = pattern.captures(&page.body).and_then(|found| found.get(1));
-                let token = token.ok_or_else(|| self.fault(format!("logout.token: {from} has no such text")))?;
+                let token = token.ok_or_else(|| self.fault(format!("logout.token: no text of {from} matches")))?;
                 // The token may be escaped for HTML.
                 Some(Zeroizing::new(unescape(token.as_str())))
             }
@@ -278,7 +279,8 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         Ok(())
     }
 
-    /// Creates a fault. Once the password was sent, the application may have counted the attempt.
+    /// Creates a fault. It permits no retry after the password was sent, because the application
+    /// may have counted the attempt.
     fn fault(&self, line: impl Into<String>) -> LoginFault {
         LoginFault { line: line.into(), may_retry: !self.is_sent, is_password_sent: self.is_sent }
     }
@@ -291,7 +293,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         self.send(kind, Method::GET, url, Zeroizing::default(), Vec::new()).await
     }
 
-    /// Follows redirects at the upstream's origin, until a page or the failure marker.
+    /// Follows redirects to the upstream's origin, until a response is a page or matches `failure`.
     async fn follow(&mut self, mut page: Page) -> Result<Page, Stop> {
         let mut is_post = self.is_sent;
         for _ in 0..=MAX_REDIRECTS {
@@ -326,7 +328,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
             let off =
                 |to: String| fault(format!("the form would send the password to {to}, which is not at the upstream"));
             let base = forms.base.as_deref().map_or(Ok(page.url.clone()), |base| target.resolve(&page.url, base));
-            // An empty action is the page itself, whatever its base.
+            // An empty action is the page itself, even if the page has a `<base>`.
             let action = match form.action.as_str() {
                 "" => page.url.clone(),
                 action => target.resolve(&base.map_err(off)?, action).map_err(off)?,
@@ -335,7 +337,8 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         };
         for (name, pattern) in &recipe.extract {
             let token = pattern.captures(&page.body).and_then(|found| found.get(1));
-            let token = token.ok_or_else(|| self.fault(format!("extract.{name}: the login page has no such text")))?;
+            let token =
+                token.ok_or_else(|| self.fault(format!("extract.{name}: no text of the login page matches")))?;
             set(&mut fields, name, Zeroizing::new(token.as_str().to_owned()));
         }
         for (name, value) in &recipe.fields {
@@ -345,7 +348,8 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
             };
             set(&mut fields, name, Zeroizing::new(value));
         }
-        // The fields are encoded in UTF-8, which is the page's encoding or a superset of it.
+        // The fields are sent in UTF-8. In other encodings of the page, only ASCII texts have the
+        // same bytes.
         let is_utf8 = page.charset.as_deref().is_none_or(|charset| ["utf-8", "utf8", "us-ascii"].contains(&charset));
         if !is_utf8 && fields.iter().any(|(name, value)| !name.is_ascii() || !value.is_ascii()) {
             let charset = page.charset.as_deref().unwrap_or_default();
@@ -426,14 +430,14 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         }
         if *method == Method::POST {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-            // Django compares it with its own host.
+            // Django compares `Origin` with its own host.
             headers.insert(ORIGIN, value(target.origin().as_bytes())?);
         }
         Ok(headers)
     }
 }
 
-/// Replaces the fields of a name, or adds one.
+/// Replaces all fields of this name with one field, or adds the field.
 fn set(fields: &mut FormFields, name: &str, value: Zeroizing<String>) {
     match fields.iter().position(|(other, _)| other == name) {
         Some(first) => {
@@ -458,7 +462,8 @@ fn charset(content_type: &str) -> Option<String> {
 }
 
 impl LoginRecipe {
-    /// Returns whether the body of the probe's response contains the user name, or need not.
+    /// Returns true if the body of the probe's response contains the user name, or if the recipe
+    /// does not require that.
     fn names(&self, user: &str, body: &str) -> bool {
         !self.is_user_in_body || contains_name(body, user)
     }

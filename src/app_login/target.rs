@@ -1,4 +1,4 @@
-//! The server that a sign-in may reach, and no other.
+//! The only server that may receive the requests of a sign-in.
 
 use http::header::USER_AGENT;
 use http::{HeaderName, HeaderValue};
@@ -10,13 +10,13 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 
 /// Upstream of an application, and the public address of the application.
 ///
-/// All requests of a sign-in go to the upstream. A redirect or a form action is followed if it
-/// names the upstream or the public host; the request then still goes to the upstream.
+/// All requests of a sign-in go to the upstream. Redirects and form actions may name the upstream
+/// or the public host. In both cases, the request goes to the upstream.
 #[derive(Debug, Clone)]
 pub struct LoginTarget {
     upstream: Url,
     public: Option<PublicAddress>,
-    /// Headers of the user's browser for which the requests are sent.
+    /// Headers that describe the browser of the user who signs in.
     client: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -50,9 +50,10 @@ impl LoginTarget {
         Ok(Self { upstream: url, public: None, client: Vec::new() })
     }
 
-    /// Sets the public address: a host with an optional port, and an optional scheme, https by
-    /// default. The application receives it in `X-Forwarded-Host` and `X-Forwarded-Proto`, as with
-    /// the requests of browsers, and in `Host` if `is_in_host_header` is true.
+    /// Sets the public address: an optional scheme (by default https), a host and an optional port.
+    /// As in the requests of browsers, the application receives the address in `X-Forwarded-Host`
+    /// and `X-Forwarded-Proto`. If `is_in_host_header` is true, it also receives the host in
+    /// `Host`.
     ///
     /// # Errors
     /// One line, if the address has other parts.
@@ -131,8 +132,8 @@ impl LoginTarget {
     }
 }
 
-/// Returns both URLs of a public host. TLS may end in front of the application, which then writes
-/// either scheme.
+/// Returns both URLs of a public host. If TLS ends in front of the application, the application may
+/// write either scheme.
 fn public_origins(host: &str) -> Option<[Url; 2]> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._:[]".contains(letter);
     if host.is_empty() || !host.chars().all(is_plain) {

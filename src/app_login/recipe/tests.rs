@@ -106,7 +106,7 @@ fn an_error_is_one_line_with_the_key() {
         ("profile-page", "(\\\\w{100}){100}", "success.body: the pattern is too large"),
         ("{ status = [302], location = 'wp-login\\.php' }", "[]", "expired: write at least one"),
         ("token = '_wpnonce=([0-9a-f]+)'", "", "logout: write both"),
-        ("&_wpnonce={token}", "", "logout: write {token}"),
+        ("&_wpnonce={token}", "", "logout: write both the key token and {token}"),
         ("path = \"/wp-login.php?action", "path = \"http://e.test/?action", "logout.path: "),
         ("[logout]", "[logout]\nmethod = \"PUT\"", "logout.method: write"),
         ("[logout]", "max_concurrent_sign_ins = 0\n[logout]", "max_concurrent_sign_ins: write a number from 1"),

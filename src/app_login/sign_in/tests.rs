@@ -199,7 +199,7 @@ async fn errors_of_the_application_may_be_tried_again() {
     let (line, may_retry) = fault("/login", || reply(200, &[], "Maintenance")).await;
     assert!(line.starts_with("/login (status 200): the login page has no form") && may_retry, "{line}");
     let (line, _) = fault("/login", || reply(200, &[], &FORM.replace("token", "x"))).await;
-    assert_eq!(line, "extract.js: the login page has no such text");
+    assert_eq!(line, "extract.js: no text of the login page matches");
     let (line, _) = fault("/login", || reply(200, &[], &"x".repeat(MAX_PAGE_BYTES + 1))).await;
     assert!(line.contains("more than 1048576 bytes"), "{line}");
 }
