@@ -79,12 +79,12 @@ pub struct FirstKeys {
 
 /// Creates the wrapping key, if there is none, and then the first signing key as [`generate`] does.
 ///
-/// `wrapping` is the `CKA_ID` of the new wrapping key; with `None`, no wrapping key is created. If
-/// creating the wrapping key fails, no signing key is generated.
+/// `wrapping` is the `CKA_ID` of the new wrapping key. If it is `None`, no wrapping key is created.
+/// If creating the wrapping key fails, no signing key is generated.
 ///
 /// # Errors
-/// As [`generate`]; [`SignerOpenError::WrappingKey`] if the token cannot create a usable wrapping
-/// key.
+/// The errors of [`generate`], and [`SignerOpenError::WrappingKey`] if the token cannot create a
+/// usable wrapping key.
 pub fn generate_first(
     hsm: &config::Hsm,
     size: KeySize,
@@ -104,13 +104,15 @@ pub fn generate_first(
 
 /// Generates a non-extractable signing key pair in the token.
 ///
-/// `id` becomes its `CKA_ID`; 16 random bytes are enough. `further` allows other keys with the
-/// configured label.
+/// `id` becomes its `CKA_ID`; 16 random bytes are enough. Set `further` to generate a key although
+/// the token already has a key with the configured label.
 ///
 /// # Errors
-/// [`SignerOpenError::KeyExists`] if a key with the id exists, or a key with the label unless
-/// `further` is set. [`SignerOpenError::UnfitKey`] if the token ignored a requested property; the
-/// key is then removed. All others as for opening a signer.
+/// - [`SignerOpenError::KeyExists`] if a key with the id exists. Also if a key with the label
+///   exists and `further` is not set.
+/// - [`SignerOpenError::UnfitKey`] if the token ignored a requested property. The new key is then
+///   removed.
+/// - The errors of opening a signer.
 pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, SignerOpenError> {
     with_session(hsm, |session| {
         refuse_existing(session, hsm, id, further)?;
@@ -125,7 +127,7 @@ pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> R
 /// security officer's PIN. Returns whether the token was changed.
 ///
 /// # Errors
-/// The errors of opening a signer that concern the token; `NoToken` if no slot is free.
+/// The errors of opening a signer that concern the token. Also `NoToken` if no slot is free.
 pub fn init_token(hsm: &config::Hsm, so_pin: &Path) -> Result<bool, SignerOpenError> {
     let (pin, so_pin) = (pkcs11::read(&hsm.pin_file)?, pkcs11::read(so_pin)?);
     let module = Module::load(&hsm.module)?;
@@ -228,7 +230,7 @@ pub fn removed_label(hsm: &config::Hsm) -> String {
 /// Returns whether the key existed.
 ///
 /// # Errors
-/// The errors of opening a signer that concern the token; `Device` if the token cannot change
+/// The errors of opening a signer that concern the token. Also `Device` if the token cannot change
 /// labels.
 pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
     with_session(hsm, |session| {
@@ -242,8 +244,8 @@ pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenErro
     })
 }
 
-/// Changes the labels of a key's objects. The private object is last: if the operation is
-/// interrupted, the next one still finds the key and completes the change.
+/// Changes the labels of a key's objects. The private object is last. If the operation is
+/// interrupted, the next call therefore still finds the key and completes the change.
 fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), TokenFault> {
     for class in [ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY] {
         let template =

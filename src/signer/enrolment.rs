@@ -1,8 +1,8 @@
 //! Key pair in a new node's token that receives the cluster's data key.
 //!
 //! The RSA pair only decrypts, is separate from the signing keys and has its own label. A serving
-//! node encrypts the data key to it in software. This exposes nothing more, because the serving
-//! nodes have the data key in memory anyway.
+//! node encrypts the data key to the pair in software. That does not expose the data key further,
+//! because serving nodes have it in memory anyway.
 
 use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource};
 use cryptoki::mechanism::{Mechanism, MechanismType};
@@ -47,25 +47,25 @@ fn label(hsm: &config::Hsm) -> String {
 /// not exist.
 ///
 /// # Errors
-/// [`SignerOpenError::Enrolment`] with the remedy; others as for opening a signer.
+/// [`SignerOpenError::Enrolment`] with the remedy. Other errors as for opening a signer.
 pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
         let [signing] = &keys[..] else {
-            return Err(refused(hsm, "a new node has one signing key; delete the others from the token"));
+            return Err(refused(hsm, "the token of a new node must have only one signing key; delete the others"));
         };
         let (modulus, exponent) = (signing.public.modulus(), signing.public.exponent());
         let signing = PublicJwk::rsa(&base64url(modulus), &base64url(exponent));
         if wrapping::ids(session, hsm)?.len() != 1 {
-            let what = "it has no wrapping key, which protects the data key; run: sealgate key generate-wrapping-key";
+            let what = "the token has no wrapping key for the data key; run: sealgate key generate-wrapping-key";
             return Err(refused(hsm, what));
         }
         if find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)?.is_empty() {
             make(session, hsm, id)?;
         }
         let [private] = find(session, hsm, ObjectClass::PRIVATE_KEY).map_err(device)?[..] else {
-            return Err(refused(hsm, "it has several enrolment keys; delete all of them"));
+            return Err(refused(hsm, "the token has several enrolment keys; delete all of them"));
         };
         let enrolment = public_part(session, private).map_err(device)?;
         let try_out = |hash: &OaepHash| {
@@ -76,7 +76,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
         let Some(hash) = HASHES.iter().find_map(try_out) else {
             return Err(refused(
                 hsm,
-                "its enrolment key does not decrypt by CKM_RSA_PKCS_OAEP; the token must offer it",
+                "the token's enrolment key does not decrypt with CKM_RSA_PKCS_OAEP; use a token that supports it",
             ));
         };
         Ok(EnrolmentKeys { signing, enrolment, hash })
@@ -86,13 +86,14 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
 /// Signs each message with the key `kid` in the token, on a node that is not serving.
 ///
 /// # Errors
-/// [`SignerOpenError::Enrolment`] if the token has no such key; others as for opening a signer.
+/// [`SignerOpenError::Enrolment`] if the token has no such key. Other errors as for opening a
+/// signer.
 pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
         let key = keys.iter().find(|key| key.public.kid().as_str() == kid);
-        let key = key.ok_or_else(|| refused(hsm, "its signing key was removed during the operation"))?;
+        let key = key.ok_or_else(|| refused(hsm, "the signing key was removed from the token during the operation"))?;
         let handle = key::find_again(session, key).map_err(device)?;
         let sign = |message: &Vec<u8>| Ok(key::sign(session, handle, key, &key.message(message))?.as_bytes().to_vec());
         messages.iter().map(sign).collect::<Result<_, TokenFault>>().map_err(device)
@@ -126,7 +127,7 @@ pub fn open_envelope(
 /// Destroys the enrolment pair after its use.
 ///
 /// # Errors
-/// As for opening a signer.
+/// The errors of opening a signer.
 pub fn destroy_enrolment(hsm: &config::Hsm) -> Result<(), SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);

@@ -1,5 +1,5 @@
-//! Errors of the signer. [`SignerOpenError`] says why it cannot start, [`SignError`] why a request
-//! was not signed.
+//! Errors of the signer. [`SignerOpenError`] says why the signer cannot start. [`SignError`] says
+//! why a request was not signed.
 
 use std::path::PathBuf;
 
@@ -91,7 +91,7 @@ pub enum SignerOpenError {
     )]
     SameId { token: String, label: String, id: Vec<u8> },
     #[error(
-        "token \"{token}\" has the key {kid} several times (CKA_ID {}); a copy signs as well: delete all but one",
+        "token \"{token}\" has the key {kid} several times (CKA_ID {}); each copy can sign: delete all but one",
         ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", ")
     )]
     SameKey {
@@ -106,7 +106,7 @@ pub enum SignerOpenError {
         hex(id), faults.join(", ")
     )]
     UnfitKey { label: String, id: Vec<u8>, faults: Vec<String> },
-    /// A key with the label already exists, so none was generated.
+    /// A key with the label already exists, so no key was generated.
     #[error("token \"{token}\" already has a private key labelled \"{label}\" (CKA_ID {}); nothing was generated. For a further key: sealgate key generate --next", ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", "))]
     KeyExists {
         token: String,
@@ -171,9 +171,9 @@ pub enum PinProblem {
     #[error("the user PIN is locked; unlock it with the security officer's PIN")]
     Locked,
     /// The next wrong PIN would lock the token, so the signer did not try the PIN.
-    #[error("one more wrong PIN locks the token, so it was not tried; log in once by hand with the right PIN")]
+    #[error("one more wrong PIN locks the token, so the PIN was not tried; log in once by hand with the right PIN")]
     FinalTry,
-    /// The token has no user PIN, requires a new one, or rejects its form.
+    /// The token has no user PIN, requires a new PIN, or rejects the form of the PIN.
     #[error("the token rejects the PIN in hsm.pin_file ({0}); set a new user PIN")]
     Unusable(String),
 }

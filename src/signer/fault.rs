@@ -1,7 +1,7 @@
 //! Classification of token failures.
 //!
-//! Tokens return different codes for the same event; three tokens have three codes for a lost
-//! login. The signer therefore decides by class, never by a single code.
+//! Tokens return different codes for the same event. For a lost login, three tokens return three
+//! different codes. The signer therefore decides by class, never by a single code.
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ pub enum ErrorClass {
     Session,
     /// The login or the key handles were lost. A new login may work.
     Login,
-    /// The device or its module failed. The module must be finalized and initialized, which
-    /// succeeds when the device is available again.
+    /// The device or its module failed. The module must be finalized and initialized. That succeeds
+    /// when the device is available again.
     Device,
     /// The token has no session left for this thread. Other threads continue.
     Capacity,

@@ -18,8 +18,8 @@ use crate::pool::Observer;
 /// grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
-    /// Incremented by each finalize, which ends all sessions. New sessions may have the same
-    /// handles.
+    /// Incremented by each finalize. A finalize ends all sessions, and new sessions may have the
+    /// same handles.
     pub(super) incarnation: u64,
     /// Incremented by each login. Key handles of earlier logins are invalid.
     pub(super) login: u64,
@@ -171,8 +171,8 @@ impl Gate {
 
     /// Requests a repair of a failure that occurred in `epoch`.
     ///
-    /// Does nothing if a repair is pending, or was completed after `epoch`. So many workers that
-    /// report the same failure cause one repair.
+    /// Does nothing if a repair is pending, or was completed after `epoch`. Therefore a failure
+    /// that several workers report causes only one repair.
     pub(super) fn report(&self, epoch: Epoch, class: ErrorClass) {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Up) && state.epoch == epoch {
@@ -230,8 +230,8 @@ impl Gate {
     /// signer is closed.
     ///
     /// If there is only one worker, the supervisor and the worker exclude each other: operators
-    /// configure one session for modules that do not support two calls at a time. (The client of
-    /// p11-kit blocks a thread forever if its server dies during two calls.)
+    /// configure one session for modules that do not support two calls at a time. (One such module
+    /// is the client of p11-kit: it blocks a thread forever if its server dies during two calls.)
     pub(super) fn supervise(&self) -> Option<Supervising<'_>> {
         self.supervise_long(Duration::ZERO)
     }
@@ -335,7 +335,8 @@ impl Gate {
         HungCalls { workers, all_workers: workers == state.inside.len(), supervisor: longer(&state.supervisor) }
     }
 
-    /// Records the watchdog's result. Returns whether it is the first one with a hung call.
+    /// Records the watchdog's result. Returns true if this result has a hung call and the previous
+    /// result had none.
     pub(super) fn mark_hung(&self, hung: HungCalls) -> bool {
         let mut state = self.lock();
         let new = state.hung == HungCalls::default() && hung != HungCalls::default();

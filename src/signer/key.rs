@@ -15,9 +15,10 @@ use sealgate_config as config;
 /// Accepted modulus sizes of a signing key, in bits.
 const SIZES: [usize; 3] = [2048, 3072, 4096];
 
-/// Attributes of a private key as the token reports them. `None` means that it does not report one.
+/// Attributes of a private key as the token reports them. `None` means that the token does not
+/// report the attribute.
 ///
-/// Only an attestation of the vendor proves them.
+/// A report is not proof: only an attestation by the vendor proves the attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyReport {
     /// Thumbprint of the public key (RFC 7638).
@@ -58,7 +59,7 @@ impl KeyReport {
             // RSA signing and decryption are the same operation. A key with both uses would let a
             // client that may decrypt also sign.
             ("CKA_DECRYPT", self.can_decrypt, false),
-            // This attribute is optional. A token that does not report it cannot unwrap.
+            // This attribute is optional. A token that does not report the attribute cannot unwrap.
             ("CKA_UNWRAP", self.can_unwrap.or(Some(false)), false),
         ]));
         if self.id.is_empty() {
@@ -84,7 +85,8 @@ impl KeyReport {
     }
 }
 
-/// Returns every reason why a private key must not sign, whatever it signs: tokens or TLS handshakes.
+/// Returns every reason why a private key must not sign. The reasons apply to tokens and to TLS
+/// handshakes.
 ///
 /// `stated` returns an attribute as the token reports it. With `require_local`, the token must
 /// report `CKA_LOCAL`.
@@ -97,7 +99,8 @@ pub(super) fn protection_faults(stated: impl Fn(AttributeType) -> Option<bool>, 
         ("CKA_EXTRACTABLE", stated(AttributeType::Extractable), false),
         ("CKA_NEVER_EXTRACTABLE", stated(AttributeType::NeverExtractable), true),
         ("CKA_LOCAL", local, true),
-        // With this attribute, each signature would require a login. A token need not report it.
+        // With this attribute, each signature would require a login. A token need not report the
+        // attribute.
         ("CKA_ALWAYS_AUTHENTICATE", stated(AttributeType::AlwaysAuthenticate).or(Some(false)), false),
     ])
 }
@@ -140,7 +143,7 @@ impl KeyTerms {
 
 /// A usable signing key in the token.
 ///
-/// It contains no handle, because handles become invalid at logout. [`find_again`] returns one.
+/// Contains no handle, because handles become invalid at logout. [`find_again`] returns a handle.
 #[derive(Debug, Clone)]
 pub(super) struct SigningKey {
     pub(super) public: PublicKey,
@@ -209,8 +212,8 @@ pub(super) fn signing_keys(
     keys.into_iter().map(|key| key.into_signing_key(terms)).collect()
 }
 
-/// Checks that the keys with this label are not empty and that no two share a `CKA_ID` or a public
-/// key.
+/// Checks that at least one key has this label, and that no two of these keys have the same
+/// `CKA_ID` or public key.
 ///
 /// # Errors
 /// `NoKey`, `SameId` or `SameKey`.
@@ -234,7 +237,7 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
     Ok(())
 }
 
-/// Returns the private RSA keys in the token: all, or those with `label`.
+/// Returns the private RSA keys in the token. With a `label`, only the keys with this label.
 ///
 /// The session must be logged in. Without a login, tokens return an empty list and no error.
 pub(super) fn token_keys(session: &Session, label: Option<&str>) -> Result<Vec<TokenKey>, TokenFault> {
@@ -271,8 +274,8 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
 
 /// Signs a message and verifies the signature with the published key.
 ///
-/// The verification rejects signatures by another key (a stale handle after a reset) and wrong
-/// results of the token, which could reveal the private key.
+/// The verification rejects signatures by another key, which a stale handle after a reset could
+/// make. It also rejects wrong results of the token, because they could reveal the private key.
 pub(super) fn sign(
     session: &Session,
     handle: ObjectHandle,
@@ -338,8 +341,8 @@ pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, 
 
 /// Returns the modulus and the public exponent of a private key, without leading zeros.
 ///
-/// A number that the token does not report is empty. Tokens need not keep the public exponent with
-/// the private key; the public key object with the same `CKA_ID` then has it.
+/// A number that the token does not report is empty. If the token does not keep the public exponent
+/// with the private key, it is read from the public key object with the same `CKA_ID`.
 pub(super) fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TokenFault> {
     const WANTED: [AttributeType; 2] = [AttributeType::Modulus, AttributeType::PublicExponent];
     let number = |attributes: &[Attribute], kind| {

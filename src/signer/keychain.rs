@@ -102,7 +102,8 @@ impl Keychain {
         self.find(self.key_set().active().kid())
     }
 
-    /// Returns the published keys and the active one. Computes them if the cached set has expired.
+    /// Returns the published keys and the active key. Computes the set if the cached one has
+    /// expired.
     pub(super) fn key_set(&self) -> Arc<KeySet> {
         let (set, stale) = self.read(|inner| {
             let now = inner.plan.as_ref().map(|plan| plan.clock.now());
@@ -126,7 +127,7 @@ impl Keychain {
         self.read(|inner| Some(endorsement_plan(ring, inner.holder.as_ref()?, &inner.public(), now)))
     }
 
-    /// Changes to this key ring. The keychain publishes and signs according to it.
+    /// Sets the key ring, which determines the published keys and the signing key.
     pub(super) fn set_key_ring(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.plan = Some(Plan { ring, clock });
@@ -134,7 +135,7 @@ impl Keychain {
     }
 
     /// Registers `reply` for the outcome of the next scan. Returns `false` if too many callers
-    /// wait.
+    /// already wait.
     pub(super) fn await_scan(&self, reply: ScanReply) -> bool {
         let mut waiting = self.waiting();
         waiting.retain(|reply| !reply.is_closed());
@@ -214,9 +215,9 @@ impl Inner {
             published.retain(|key| key.kid() != active.kid());
             KeySet::new(active, published)
         } else {
-            // The active key is not in the token, because it was removed by other means, or because
-            // the clock is behind. The previous key continues to sign. If the ring has removed the
-            // previous key, it must not be published either, and signing stops.
+            // The active key is not in the token: either other software removed it, or the clock is
+            // behind. The previous key continues to sign. If the ring has removed the previous key,
+            // it must not be published either, and signing stops.
             let due = ring.active(now, |_| true).map(|life| life.kid.as_str());
             if let Some((next, at)) = ring.next_to_sign(now, |kid| public(kid).is_some()) {
                 tracing::error!(
@@ -224,10 +225,10 @@ impl Inner {
                     active_from = %at,
                     clock = %now,
                     missing = due,
-                    "no key in the token is due to sign; the next one becomes active later. Check the clock"
+                    "no key in the token is active yet; the next key becomes active later. Check the clock"
                 );
             } else {
-                tracing::error!(kid = due, "the due signing key is not in the token");
+                tracing::error!(kid = due, "the active signing key is not in the token");
             }
             let last = shown.active().clone();
             let removed = ring.find(last.kid().as_str());
@@ -251,7 +252,7 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Creates a set: `active` signs, and `others` are published for verification only.
+    /// Creates a set. `active` signs. The keys in `others` are published only for verification.
     pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
         Self { active, others, withdrawn: false, generation: 0 }
     }

@@ -6,9 +6,9 @@
 //! and the supervisor thread repairs the connection to the token. A watchdog thread detects calls
 //! that do not return (both in `supervisor`).
 //!
-//! `pkcs11` contains the module and its token, `key` the private keys in it, and `public_key` the
-//! public keys. `keychain` decides which keys are published and which one signs. `ceremony`
-//! contains the commands on keys in the token.
+//! `pkcs11` contains the module and its token, `key` the private keys in the token, and
+//! `public_key` the public keys. `keychain` decides which keys are published and which one signs.
+//! `ceremony` contains the commands on keys in the token.
 //!
 //! `tls_key` contains the private keys of TLS certificates. The same workers sign handshakes with
 //! them.
@@ -67,15 +67,16 @@ pub trait Signer: Send + Sync {
     /// an error.
     ///
     /// An input is the unhashed JWS signing input (RFC 7515 §5.1). Idle sessions sign in parallel.
-    /// A JWS header names its key: read `key_set().active().kid()` once, write the header and pass
-    /// the same kid here. The active key may change in between.
+    /// A JWS header names its key, and the active key may change at any time. So read
+    /// `key_set().active().kid()` only once, write this kid into the header, and pass the same kid
+    /// here.
     ///
     /// # Errors
     /// [`SignError`]. Returns within `hsm.sign_timeout` even if the token does not respond.
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError>;
 
-    /// Returns the published keys and the active one. Before [`Signer::set_key_ring`], the set contains
-    /// one key of the token.
+    /// Returns the published keys and the active key. Before [`Signer::set_key_ring`], the set
+    /// contains one key of the token.
     fn key_set(&self) -> Arc<KeySet>;
 
     /// Returns the attributes of the keys with the configured label, as of the last scan.
@@ -84,25 +85,26 @@ pub trait Signer: Send + Sync {
     /// Scans the keys in the token and tests that each of them signs.
     ///
     /// # Errors
-    /// One line; the known keys then stay unchanged. Returns within half a minute even if the token
+    /// One line. The known keys then stay unchanged. Returns within half a minute even if the token
     /// does not respond.
     async fn scan(&self) -> Result<(), String>;
 
-    /// Generates a key with this `CKA_ID` and scans the token. Returns the existing key if one has
-    /// this id.
+    /// Generates a key with this `CKA_ID` and scans the token. If a key with this id exists,
+    /// returns that key.
     ///
     /// The key is published when the key ring lists it. Signing continues during the generation if
     /// there are several sessions.
     ///
     /// # Errors
-    /// One line. Returns within five minutes, because small tokens search for primes that long.
+    /// One line. May take up to five minutes, because small tokens need that time to find primes.
     async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String>;
 
-    /// Changes to this key ring. The signer publishes and signs according to it, at the times of
-    /// this clock.
+    /// Sets the key ring. The key ring and this clock determine the published keys and the signing
+    /// key.
     fn set_key_ring(&self, ring: KeyRing, clock: Arc<dyn Clock>);
 
-    /// Returns this node's entries for the key ring, about its own keys and those of other nodes.
+    /// Returns this node's entries for the key ring, about its own keys and the keys of other
+    /// nodes.
     ///
     /// Returns `None` if all nodes share one token.
     fn endorsement_plan(&self, ring: &KeyRing, now: UnixTime) -> Option<EndorsementPlan>;

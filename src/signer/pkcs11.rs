@@ -118,7 +118,7 @@ impl Module {
                     matching.push(Token { slot, serial: found.serial_number().to_owned() });
                 }
                 Ok(found) => others.push(format!("\"{}\"", found.label())),
-                // The requested token may work although another one does not.
+                // The requested token may work although another token does not.
                 Err(error) => others.push(format!("slot {slot} unreadable: {}", describe(&error))),
             }
         }
@@ -140,7 +140,8 @@ impl Module {
 
     /// Opens a read-only session that stays open when it is dropped.
     ///
-    /// After a reset, the module reuses handles. Closing an old session late could close a new one.
+    /// After a reset, the module reuses handles. Closing an old session late could close a new
+    /// session with the same handle.
     pub(super) fn open_session(&self, slot: Slot) -> Result<Session, TokenFault> {
         Ok(self.context.open_ro_session_no_drop(slot)?)
     }

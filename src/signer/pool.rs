@@ -180,7 +180,8 @@ impl Pkcs11Signer {
         outcome
     }
 
-    /// Records that a handshake is not signed because too many wait, and returns the error for it.
+    /// Records that a TLS handshake is not signed because too many handshakes wait. Returns the
+    /// error.
     pub fn refuse_tls(&self) -> SignError {
         self.observer.tls_failed(ErrorClass::Busy);
         SignError::Busy
@@ -345,13 +346,13 @@ impl fmt::Debug for Pkcs11Signer {
     }
 }
 
-/// Pauses and limits of repairs. Tests use shorter ones than the defaults.
+/// Pauses and limits of repairs. Tests use shorter times than the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Pause before the second consecutive reset. Doubles with each further reset.
     pub first_pause: Duration,
-    /// Maximum pause between two resets. A device that has become available is used after at most
-    /// this time.
+    /// Maximum pause between two resets. When the device becomes available again, the signer uses
+    /// it after at most this time.
     pub max_pause: Duration,
     /// Interval between test signatures while nothing fails.
     pub probe_interval: Duration,
@@ -359,7 +360,8 @@ pub struct Timing {
     pub hang_detection: Duration,
     /// Time inside a call after which the process aborts.
     ///
-    /// A call into a module cannot be cancelled; the service manager starts a new process.
+    /// A call into a module cannot be cancelled. After the abort, the service manager starts a new
+    /// process.
     pub hang_abort: Duration,
 }
 
@@ -377,8 +379,8 @@ impl Default for Timing {
 
 /// Receiver of the signer's events.
 ///
-/// The signer's threads call it for each signature, so an implementation must be fast and must not
-/// block.
+/// The signer's threads call these methods for each signature, so an implementation must be fast
+/// and must not block.
 pub trait Observer: Send + Sync {
     /// Called when a signature was made and verified. `waited` is its time in the queue, `took` the
     /// time in the token.
@@ -406,7 +408,8 @@ pub trait Observer: Send + Sync {
         let _ = class;
     }
 
-    /// Called when the module was finalized and initialized again, and signs.
+    /// Called after the module was finalized and initialized again, and the token has signed a test
+    /// message.
     fn reset(&self) {}
 
     /// Called when the signer becomes ready (`true`) or unavailable (`false`).

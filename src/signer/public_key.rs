@@ -54,7 +54,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// Bytes of an RS256 signature, as many as the modulus has.
+/// RS256 signature. It has as many bytes as the modulus.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Signature(Vec<u8>);
 
@@ -77,8 +77,8 @@ impl AsRef<[u8]> for Signature {
 
 impl fmt::Debug for Signature {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A signature completes a token whose other parts may be known, so it is kept out of the
-        // log.
+        // Do not log signatures: an attacker who knows the other parts of a token could complete
+        // it.
         write!(formatter, "Signature({} bytes)", self.0.len())
     }
 }

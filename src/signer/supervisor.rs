@@ -24,8 +24,8 @@ use crate::pool::{Observer, Timing};
 use crate::{ceremony, key};
 use sealgate_system::log;
 
-/// Time that a closing supervisor waits for calls in progress. If they do not return, it leaves the
-/// module initialized.
+/// Time that a closing supervisor waits for calls in progress. If the calls do not return, the
+/// supervisor leaves the module initialized.
 const LAST_CALLS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time without a failure after which the next repair starts without a pause.
@@ -73,8 +73,8 @@ impl Supervisor {
 
     /// Signs a test message.
     ///
-    /// This detects a lost device before a request does, and keeps sessions alive on devices that
-    /// close idle ones.
+    /// This detects a lost device before a request does, and keeps sessions open on devices that
+    /// close idle sessions.
     fn probe(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
@@ -88,7 +88,7 @@ impl Supervisor {
         }
     }
 
-    /// Reads the keys in the token and tests each of them. If one is unsuitable, the known keys
+    /// Reads the keys in the token and tests each of them. If a key is unsuitable, the known keys
     /// stay unchanged.
     fn scan(&self) {
         let epoch = self.gate.epoch();
@@ -112,8 +112,8 @@ impl Supervisor {
 
     /// Generates a key, then reads the keys again. No repair runs at the same time.
     ///
-    /// The workers continue to sign, unless there is only one. A device with one session would
-    /// block the worker's call, and the watchdog would take that for a hang.
+    /// The workers continue to sign, unless there is only one worker. With only one session, the
+    /// device would block the worker's call, and the watchdog would report a hung call.
     fn make(&self, request: KeyGenerationRequest) {
         let made = {
             let Some(_supervising) = self.gate.supervise_long(GENERATION_TIMEOUT) else { return };
@@ -125,7 +125,8 @@ impl Supervisor {
             let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
             if seen { Ok(report) } else { Err("the token generated the key but does not list it; try again".into()) }
         });
-        // The caller may have given up. Its next request with the same id returns this key.
+        // The caller may have given up. The next request of the caller with the same id returns
+        // this key.
         let _ = request.reply.send(seen);
     }
 
@@ -248,8 +249,8 @@ impl Supervisor {
 struct Latched;
 
 impl Backoff {
-    /// Returns whether the last repair is at least `CALM_PERIOD` ago, so that a failure counts as a new
-    /// one.
+    /// Returns whether the last repair is at least `CALM_PERIOD` ago. The next failure then counts
+    /// as a new failure.
     fn is_calm(&self) -> bool {
         self.last_repair.is_none_or(|last| last.elapsed() >= CALM_PERIOD)
     }

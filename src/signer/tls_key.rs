@@ -1,7 +1,7 @@
 //! Private keys of TLS certificates in the token: EC P-256 keys that sign handshakes.
 //!
-//! They are separate from the signing keys: selected by another label and another key type, and
-//! used with another mechanism.
+//! These keys are separate from the signing keys: they have other labels, another key type and
+//! another mechanism.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -165,7 +165,8 @@ pub(super) fn sign(
     })
 }
 
-/// Converts a raw P-256 signature (r and s, 32 bytes each) to DER. Returns `None` for another length or a zero.
+/// Converts a raw P-256 signature (r and s, 32 bytes each) to DER. Returns `None` if the length is
+/// different, or if r or s is zero.
 fn der_signature(raw: &[u8]) -> Option<Vec<u8>> {
     let (r, s) = raw.split_at_checked(32).filter(|(_, s)| s.len() == 32)?;
     let mut integers = Vec::with_capacity(70);
@@ -254,8 +255,8 @@ struct EncodedPublicKey {
 }
 
 impl EncodedPublicKey {
-    /// Reads the public key of a private key. Most tokens keep the point only with the public key
-    /// object with the same `CKA_ID`.
+    /// Reads the public key of a private key. Most tokens keep the point only in the public key
+    /// object that has the same `CKA_ID`.
     fn read(session: &Session, private: ObjectHandle, id: &[u8]) -> Result<Self, TokenFault> {
         let own = Self::of_object(session, private)?;
         if (own.parameters.is_some() && own.point.is_some()) || id.is_empty() {
@@ -292,8 +293,8 @@ fn point(encoded: &[u8]) -> Option<[u8; POINT_BYTES]> {
 /// `id` becomes its `CKA_ID`; 16 random bytes are enough.
 ///
 /// # Errors
-/// [`SignerOpenError::TlsKey`] if the label is reserved or in use, or the token ignored a requested
-/// property; the key is then removed. Others as for opening a signer.
+/// [`SignerOpenError::TlsKey`] if the label is reserved or in use, or if the token ignored a
+/// requested property. The new key is then removed. Other errors as for opening a signer.
 pub fn generate_tls_key(hsm: &config::Hsm, label: &str, id: &[u8]) -> Result<TlsKey, SignerOpenError> {
     hsm.allow_tls_key_label(label).map_err(|reason| refused(hsm, label, reason))?;
     with_session(hsm, |session| {
@@ -355,8 +356,9 @@ impl TlsKeyReport {
     }
 }
 
-/// Describes every EC key in the token whose label a TLS key may have, and the keys with the labels in
-/// `expected`, in the order of their labels. Checks their attributes, but does not sign.
+/// Describes TLS keys in the token, in the order of their labels: every EC key with a label that
+/// TLS keys may have, and the keys with the labels in `expected`. Checks their attributes, but does
+/// not sign.
 ///
 /// # Errors
 /// The errors of opening a signer that concern the token.
@@ -413,7 +415,7 @@ impl OpenTlsKey<'_> {
 /// a [`crate::Signer`].
 ///
 /// # Errors
-/// [`SignerOpenError::TlsKey`] if the key is unsuitable. Others as for opening a signer.
+/// [`SignerOpenError::TlsKey`] if the key is unsuitable. Other errors as for opening a signer.
 pub fn with_tls_key<T>(
     hsm: &config::Hsm,
     label: &str,

@@ -24,7 +24,7 @@ use crate::tls_key::{TlsKey, UnfitTlsKey};
 use crate::{key, pkcs11, tls_key};
 use sealgate_config as config;
 
-/// Time that a worker without a session waits before it tries to open one again.
+/// Time that a worker without a session waits before it tries again to open a session.
 const PARK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum time that a starting worker waits for its first session.
@@ -139,7 +139,7 @@ enum Failure {
 /// Reason why this worker did not perform a job.
 enum Unserved {
     Answer(SignError),
-    /// The token has no session for this worker. Other workers may have one.
+    /// The token has no session for this worker. Other workers may have a session.
     NoSession(Epoch),
 }
 
@@ -155,7 +155,7 @@ impl Worker {
 
     /// Opens the session before the first job arrives, so that the first request is faster.
     ///
-    /// A failure here recurs with the first job, where it is handled.
+    /// Only logs a failure: the failure recurs with the first job, which handles it.
     fn open_first_session(&mut self) {
         let gate = Arc::clone(&self.gate);
         let Ok(pass) = gate.enter(self.number, Instant::now() + FIRST_SESSION_TIMEOUT) else { return };
@@ -230,7 +230,7 @@ impl Worker {
         }
     }
 
-    /// Returns the session of the current epoch. Opens one if necessary.
+    /// Returns the session of the current epoch. Opens a session if necessary.
     fn current_session(&mut self, pass: &CallPermit<'_>) -> Result<&mut WorkerSession, TokenFault> {
         let session = match self.session.take() {
             Some(session) if session.epoch == pass.epoch => session,

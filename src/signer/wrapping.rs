@@ -1,9 +1,9 @@
 //! The wrapping key in the token, which encrypts the store's data key.
 //!
-//! It is a non-extractable AES-256 key, separate from the signing keys and with its own label. The
-//! token encrypts with AES-GCM: if an attacker who can write to the store replaces the data key,
-//! the token refuses to decrypt it. The wrapping key is used once at start, so its speed does not
-//! matter.
+//! The wrapping key is a non-extractable AES-256 key, separate from the signing keys and with its
+//! own label. The token encrypts with AES-GCM: if an attacker who can write to the store replaces
+//! the data key, the token refuses to decrypt it. The wrapping key is used once at start, so its
+//! speed does not matter.
 
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::aead::GcmParams;
@@ -121,8 +121,9 @@ fn label(hsm: &config::Hsm) -> String {
 /// `id` becomes the `CKA_ID`; 16 random bytes are enough.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] if a wrapping key exists, the token has no AES-GCM, or the
-/// token ignored a requested property; the key is then removed. Others as for opening a signer.
+/// [`SignerOpenError::WrappingKey`] if a wrapping key exists, if the token has no AES-GCM, or if
+/// the token ignored a requested property. In the last case, the new key is removed. Other errors
+/// as for opening a signer.
 pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
@@ -133,8 +134,8 @@ pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError
     })
 }
 
-/// Generates the wrapping key and tests it. Returns its id, or removes the key if the token ignored
-/// a requested property.
+/// Generates the wrapping key and tests it. Returns its id. Removes the key if the token ignored a
+/// requested property.
 pub(super) fn make_tested(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     let handle = make(session, hsm, id)?;
     let faults =
@@ -154,14 +155,14 @@ pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, S
     Ok(keys.into_iter().map(|(_, id)| id).collect())
 }
 
-/// Decrypts the stored data key that belongs to a wrapping key in the token. If there is none,
-/// encrypts `fresh` as a new data key.
+/// Decrypts the stored data key that belongs to a wrapping key in the token. If there is no such
+/// data key, encrypts `fresh` as a new data key.
 ///
 /// Returns `None` if the token has no wrapping key.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] if the stored key cannot be decrypted, or a new one is required
-/// and the token has several wrapping keys. Others as for opening a signer.
+/// [`SignerOpenError::WrappingKey`] if the stored data key cannot be decrypted, or if a new data
+/// key is required and the token has several wrapping keys. Other errors as for opening a signer.
 pub fn data_key(
     hsm: &config::Hsm,
     kept: &[WrappedKey],
@@ -184,7 +185,8 @@ pub fn data_key(
     })
 }
 
-/// Decrypts the stored data key that belongs to a wrapping key in the token. Never creates one.
+/// Decrypts the stored data key that belongs to a wrapping key in the token. Never creates a data
+/// key.
 ///
 /// # Errors
 /// As [`data_key`].
@@ -199,8 +201,8 @@ pub fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, 
 /// Encrypts a data key, received from another node, with the only wrapping key in the token.
 ///
 /// # Errors
-/// [`SignerOpenError::WrappingKey`] if the token has none or several. Others as for opening a
-/// signer.
+/// [`SignerOpenError::WrappingKey`] if the token has no wrapping key or several. Other errors as
+/// for opening a signer.
 pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<WrappedKey, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -208,7 +210,7 @@ pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<Wrapped
             return Err(refused(hsm, format!("it exists {} times; exactly one is required", keys.len())));
         };
         let wrapped = wrap(session, hsm, *handle, id, received)?.to_keep;
-        wrapped.ok_or_else(|| refused(hsm, "it returned no wrapped data key".to_owned()))
+        wrapped.ok_or_else(|| refused(hsm, "the token returned no wrapped data key".to_owned()))
     })
 }
 
@@ -251,7 +253,7 @@ fn wrap(
     // decrypt it.
     let back = unwrap(session, hsm, handle, &wrapped)?;
     if back.key != fresh.key {
-        return Err(refused(hsm, "a data key that it wraps does not unwrap to the same value".to_owned()));
+        return Err(refused(hsm, "a data key that this key wraps does not unwrap to the same value".to_owned()));
     }
     Ok(DataKey { key: fresh.key, to_keep: Some(wrapped) })
 }
@@ -363,7 +365,7 @@ fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Fail
     }
     Err(Failed::Refused(TokenFault::new(
         ErrorClass::Device,
-        "data that it encrypts does not decrypt to the same value",
+        "data that the key encrypts does not decrypt to the same value",
     )))
 }
 
@@ -389,7 +391,7 @@ fn encrypt(
 fn decrypt(session: &Session, handle: ObjectHandle, id: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failed> {
     let (nonce, sealed) = sealed
         .split_first_chunk::<NONCE_BYTES>()
-        .ok_or_else(|| Failed::Other(TokenFault::new(ErrorClass::Bug, "a wrapped key that is too short")))?;
+        .ok_or_else(|| Failed::Other(TokenFault::new(ErrorClass::Bug, "the wrapped key is too short")))?;
     let (mut iv, aad) = (*nonce, associated(id));
     let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
     Ok(Zeroizing::new(session.decrypt(&Mechanism::AesGcm(parameters), handle, sealed)?))

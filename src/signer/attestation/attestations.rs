@@ -1,6 +1,6 @@
 //! Attestation files that the operator installed: one file `KID.pem` for each signing key.
 //!
-//! They are read at start and when a file changes, never during a request.
+//! The files are read at start and when they change, never during a request.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -38,7 +38,7 @@ struct Entry {
 type Stamp = (u64, u64, i64, i64);
 
 impl Attestations {
-    /// Creates an empty set of chains. If no directory is configured, it stays empty.
+    /// Creates an empty set of chains. Without a configured directory, the set stays empty.
     pub fn new(directory: Option<PathBuf>) -> Self {
         Self { directory, files: RwLock::default() }
     }

@@ -81,10 +81,10 @@ pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: U
     }
     let jwks_uri = metadata["jwks_uri"].as_str().ok_or_else(|| format!("{name} has no jwks_uri"))?;
     if !jwks_uri.starts_with(&format!("{}://", issuer.scheme())) {
-        return Err(format!("the key set is at {jwks_uri}, which is not read over {}", issuer.scheme()));
+        return Err(format!("the key set is at {jwks_uri}, but must be at a URL with the scheme {}", issuer.scheme()));
     }
-    // Fetch the key set last. If a key is published between the two requests, an error is then
-    // reported, which a retry resolves. In the other order, the key would be overlooked.
+    // Fetch the key set last. If a key is published between the two requests, the audit reports an
+    // error, and a retry succeeds. In the other order, the audit would overlook the key.
     let document = web.json(&format!("{name}{STATEMENTS}"))?;
     judge(&document, &web.json(jwks_uri)?, name, roots, now)
 }

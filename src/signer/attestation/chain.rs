@@ -1,7 +1,7 @@
 //! Verification of the certificate chain that attests a key (RFC 5280).
 //!
 //! webpki verifies the path to a root. This module also checks each certificate itself, to report
-//! which one is wrong.
+//! which certificate is wrong.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const MAX_CHAIN_LENGTH: usize = 8;
 pub(super) enum End {
     /// A root that the auditor trusts. Contains its subject.
     Named(String),
-    /// Another certificate: the last one of the chain. Contains its subject.
+    /// The last certificate of the chain, which is not such a root. Contains its subject.
     Elsewhere(String),
 }
 
@@ -75,7 +75,7 @@ pub(super) fn verify(
     }
     let ([between @ .., last_der], Some(last)) = (issuers, parsed.last()) else {
         return Err(vec![format!(
-            "the chain ends with its first certificate: name the root or the certificate that issued it, {}",
+            "the chain ends with its first certificate: name the root, or the certificate of the issuer, {}",
             leaf.issuer()
         )]);
     };
@@ -137,7 +137,7 @@ fn path(
 ) -> Result<(), String> {
     let refused = |error: webpki::Error| match error {
         webpki::Error::InvalidSignatureForPublicKey => "a signature in the chain does not verify".to_owned(),
-        webpki::Error::CaUsedAsEndEntity => "the first certificate is a CA certificate, not a key's".to_owned(),
+        webpki::Error::CaUsedAsEndEntity => "the first certificate is a CA certificate, not an attestation".to_owned(),
         webpki::Error::UnknownIssuer => "the chain does not link up to its last certificate".to_owned(),
         other => format!("the chain does not verify ({other:?})"),
     };

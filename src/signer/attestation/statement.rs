@@ -32,7 +32,7 @@ pub(super) enum Attested {
     By(Vec<CertificateDer<'static>>),
     /// The provider publishes `not attested`.
     Not,
-    /// Any other value. Contains the beginning of the value.
+    /// Any other value. Only its beginning is stored.
     Unreadable(String),
 }
 
@@ -113,7 +113,7 @@ fn statement(value: &Value, key: PublicKey) -> Statement {
             faults.push(format!("the token's statement is about another key, {}", stated["kid"]));
         }
     } else {
-        faults.push("the token has no statement about it".into());
+        faults.push("the token has no statement about the key".into());
     }
     let chain = match &value["attestation"] {
         Value::String(word) if word == "not attested" => Attested::Not,
