@@ -1,11 +1,12 @@
 //! Determines the access counters that a commit increments, from the records that it writes and
 //! deletes.
 //!
-//! Only this module does so. Therefore no caller can revoke access without incrementing a counter.
+//! Only this module determines the counters. Therefore no caller can revoke access without
+//! incrementing a counter.
 //!
-//! A new record revokes no access, unless it is itself a revocation. It increments no counter, unless
-//! a cache also remembers that the record was absent. If the effect of a change is not known, more
-//! counters than necessary are incremented.
+//! A new record revokes no access, unless the record is itself a revocation. Other new records
+//! increment no counter, unless a cache can also contain the absence of the record. If the effect
+//! of a change is not known, more counters than necessary are incremented.
 
 use std::collections::HashSet;
 
@@ -28,8 +29,8 @@ pub(super) fn counter_of_user(subject: Subject) -> u8 {
 /// Returns the counters that these changes increment.
 pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     let mut moves = Vec::new();
-    // An import has tens of thousands of changes. Searching the expectations for each would take
-    // seconds.
+    // An import has tens of thousands of changes. Searching the expectations for each change would
+    // take seconds.
     let absent: HashSet<&Key> = changes
         .expect
         .iter()
@@ -51,10 +52,11 @@ pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     moves
 }
 
-/// Returns whether the commit creates this record, and no cached decision can depend on its absence.
+/// Returns true if the commit creates this record and no cached decision can depend on the record's
+/// absence.
 ///
-/// The gateway caches signed-in sessions at applications, and also that a user has no credential for
-/// an application. Therefore the first credential of a user increments the counter, too.
+/// The gateway also caches that a user has no credential for an application. Therefore the first
+/// credential of a user increments the counter.
 fn is_new(absent: &HashSet<&Key>, key: &Key) -> bool {
     let matters = matches!(table_of(key), Some(Table::RevokedToken | Table::AppCredentials));
     !matters && absent.contains(key)
@@ -119,9 +121,9 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
-        // No cached decision depends on the other tables. Codes, forms and consents are read each
-        // time, and access under a consent ends with its grant. Deleting the revocation of a token
-        // restores no access, because the token has expired.
+        // No cached decision depends on the other tables. Codes, forms and consents are not cached.
+        // Access under a consent ends with its grant. Deleting the revocation of a token restores
+        // no access, because the token has expired.
         Some(
             Table::RevokedToken
             | Table::Code
@@ -151,8 +153,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
     }
 }
 
-/// Increments the user's counter if an application password was removed. Adding or using one
-/// revokes nothing.
+/// Increments the user's counter if an application password was removed. Adding or using an
+/// application password revokes nothing.
 fn of_app_passwords(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Counter>) {
     let before = before.and_then(|bytes| read::<AppPasswords>(key, bytes));
     let after = read::<AppPasswords>(key, after);
@@ -162,8 +164,8 @@ fn of_app_passwords(key: &Key, before: Option<&Value>, after: &Value, moves: &mu
     }
 }
 
-/// Increments counters unless only the time of last use has changed, which happens every minute.
-/// Other changes may concern the selected user or the cookie.
+/// Increments counters if more than the time of last use has changed, for instance the selected
+/// user or the cookie. The time of last use changes every minute and revokes nothing.
 fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &mut Vec<Counter>) {
     let before = before.and_then(|bytes| read::<Session>(key, bytes));
     let after = after.and_then(|bytes| read::<Session>(key, bytes));

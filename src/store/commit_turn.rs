@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 use crate::engine::{EngineError, Outcome};
 
-/// Decision about a queued commit, made once: the writer starts it, or the caller withdraws it.
+/// Final decision about a queued commit: either the writer starts the commit, or the caller
+/// withdraws it.
 ///
 /// A caller that stops waiting therefore knows whether the commit may still take place.
 #[derive(Debug, Clone, Default)]
@@ -31,8 +32,9 @@ impl CommitTurn {
     /// `to_end`.
     ///
     /// # Errors
-    /// - [`EngineError::Timeout`] if the commit did not start. It will not take place.
-    /// - [`EngineError::Unknown`] if it started but did not end. It may still take place.
+    /// - [`EngineError::Timeout`] if the commit did not start. The commit will not take place.
+    /// - [`EngineError::Unknown`] if the commit started but did not end. The commit may still take
+    ///   place.
     pub(super) async fn wait(
         &self,
         answer: Receiver<Result<Outcome, EngineError>>,

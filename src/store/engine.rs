@@ -30,7 +30,8 @@ const PAGE: usize = 256;
 /// Maximum length of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// Atomic change. If all expectations hold, all puts and deletes are applied, otherwise none.
+/// Atomic change. If all expectations hold, all puts and deletes are applied. Otherwise, nothing is
+/// applied.
 ///
 /// A key may occur at most once in `put` and `delete` together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,8 +42,8 @@ pub struct Changes {
     pub delete: Vec<Key>,
     /// Counters that the commit increments.
     ///
-    /// Callers of [`super::Store`] leave it empty. [`super::access`] derives it from the records,
-    /// so that no caller can forget a counter.
+    /// Callers of [`super::Store`] leave this list empty. [`super::access`] derives the counters
+    /// from the records, so that no caller can forget a counter.
     pub moves: Vec<Counter>,
 }
 
@@ -55,8 +56,8 @@ impl Changes {
         self.moves.extend(more.moves);
     }
 
-    /// Rejects keys longer than [`MAX_KEY_BYTES`] and values longer than [`MAX_VALUE_BYTES`]. For
-    /// all engines.
+    /// Rejects keys longer than [`MAX_KEY_BYTES`] and values longer than [`MAX_VALUE_BYTES`]. All
+    /// engines use this method.
     ///
     /// # Errors
     /// `Unwritable`, with the length.
@@ -80,8 +81,8 @@ impl Changes {
 
 /// Counter that a commit increments if it may revoke access.
 ///
-/// There are several, so that a change of one user does not invalidate the cached decisions about
-/// all users.
+/// There are several counters, so that a change to one user does not invalidate the cached
+/// decisions about all users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// Records of the users whose identifiers end in this byte.
@@ -118,7 +119,7 @@ impl Counter {
     }
 }
 
-/// Time until which the state that this process has read is current.
+/// Period in which the state that this process has read is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Current {
     until: Option<Instant>,
@@ -169,8 +170,8 @@ impl Counters {
         self.total.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the sum of the counters that concern a user. It changes whenever one of them
-    /// changes.
+    /// Returns the sum of the counters that concern a user. The sum changes whenever one of these
+    /// counters changes.
     pub fn sum(&self, user: u8) -> u64 {
         sum(user, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))
     }
@@ -185,7 +186,7 @@ impl Counters {
         self.slots.get(counter.slot()).map_or(0, |slot| slot.load(Ordering::Acquire))
     }
 
-    /// Returns a number that increases with every counter.
+    /// Returns a number that increases whenever a counter is incremented.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Acquire)
     }
@@ -196,7 +197,7 @@ impl Counters {
 pub struct CounterReading(Box<[u64]>);
 
 impl CounterReading {
-    /// Returns [`Counters::sum`] of that time.
+    /// Returns the sum of the user's counters at the time of this reading: see [`Counters::sum`].
     pub fn sum(&self, user: u8) -> u64 {
         sum(user, |slot| self.0.get(slot).copied().unwrap_or_default())
     }
@@ -269,14 +270,14 @@ pub enum EngineError {
 /// Storage engine: stores bytes, orders commits, and makes them durable.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// Returns the record with this key, which may not be durable yet.
+    /// Returns the record with this key. The record may not be durable yet.
     ///
     /// # Errors
     /// `Unavailable` if the engine does not respond, `Damaged` if the bytes cannot be read.
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError>;
 
-    /// Returns the records with these keys, in the same order. If the engine has snapshots, all are
-    /// from the same one.
+    /// Returns the records with these keys, in the same order. If the engine has snapshots, all
+    /// records are from the same snapshot.
     ///
     /// # Errors
     /// As [`Engine::get`].
@@ -329,8 +330,7 @@ pub trait Engine: Send + Sync {
     /// Returns the counters, as of this process's last read.
     fn counters(&self) -> &Counters;
 
-    /// Returns the time until which decisions may be based on the state that this process has read
-    /// and cached.
+    /// Returns how long decisions may be based on the state that this process has read and cached.
     ///
     /// One second after any node has acknowledged a change, no decision uses state from before the
     /// change. With a single writer, the state is always current.
@@ -351,7 +351,7 @@ pub trait Engine: Send + Sync {
         FormatRule::Own
     }
 
-    /// Sets the format of a new shared store to one that all its nodes can read.
+    /// Sets the format of a new shared store to a format that all its nodes can read.
     ///
     /// # Errors
     /// As [`Engine::commit`].
@@ -383,9 +383,9 @@ pub trait Engine: Send + Sync {
 
     /// Copies all records to a new directory on this machine, and returns their number.
     ///
-    /// The copy is consistent: it has the state between two commits. It is read back and compared.
-    /// Commits wait during the copy, reads do not. Engines on a database server return an error,
-    /// because the server has its own backup tools.
+    /// The copy is consistent: it has the state between two commits. The engine reads the copy back
+    /// and compares it. Commits wait during the copy. Reads do not wait. Engines on a database
+    /// server return an error, because the server has its own backup tools.
     ///
     /// # Errors
     /// `Busy`, `NoCopy`.
@@ -393,8 +393,8 @@ pub trait Engine: Send + Sync {
         Err(EngineError::NoCopy(format!("this store engine cannot copy to {}", directory.display())))
     }
 
-    /// Stops accepting commits, completes the accepted ones, and releases all resources. Blocks for
-    /// up to ten seconds.
+    /// Stops accepting commits, completes the accepted commits, and releases all resources. Blocks
+    /// for up to ten seconds.
     fn close(&self) {}
 }
 
@@ -418,7 +418,7 @@ pub trait CommitObserver: Send + Sync {
     fn connected(&self, _timeline: Option<u32>) {}
 
     /// Time of the last verified backup of a store in files, in seconds since 1970. Zero if there
-    /// is none.
+    /// is no backup.
     fn backed_up(&self, _at: u64) {}
 }
 

@@ -56,8 +56,8 @@ impl StoreError {
     }
 
     /// Returns whether clients alone caused the error, by reaching a limit or by changing the same
-    /// record at the same time. Such errors must not be logged as errors, because clients could
-    /// fill the log.
+    /// record at the same time. Such an error must not be logged at the level `error`, because
+    /// clients could fill the log.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::TooManyInteractions | Self::TooManyForms | Self::Contended)
     }

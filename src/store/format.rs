@@ -5,13 +5,15 @@
 //! not affect the duration of startup, and two versions of the program can read the same store.
 //!
 //! A step is added here only if an older program would misread or lose data. Opening a store raises
-//! its format, so that older programs refuse the store. A step changes one record and writes no
-//! other. So a new index starts empty, and older records must be added to it in another way.
+//! its format, so that older programs refuse the store. A step changes only the record itself, and
+//! cannot write other records. Therefore a new index starts empty, and other code must add the
+//! older records to the index.
 //!
-//! Nodes that share a store write its format, which may be older than their newest one, because
-//! nodes of the previous version must be able to read the records. Therefore each step from
-//! [`OLDEST_SERVED`] on can be reversed. Data that [`VersionStep::RefuseOlder`] protects is not
-//! written before the store has that format.
+//! Nodes that share a store write records in the store's format. It may be older than the newest
+//! format that the nodes support, because nodes of the previous version must be able to read the
+//! records. Therefore each step from [`OLDEST_SERVED`] on can be reversed. Data that
+//! [`VersionStep::RefuseOlder`] protects is not written before the store has the format of that
+//! step.
 
 pub(crate) mod intake;
 pub(crate) mod record;
@@ -95,7 +97,7 @@ impl Store {
     }
 }
 
-/// Converts a record from the previous version, or returns the reason why it cannot.
+/// Converts a record from the previous version, or returns the reason why that is impossible.
 ///
 /// The reason is logged, so it must not contain data of the record.
 pub type RecordChange = fn(&mut Json) -> Result<(), &'static str>;
@@ -112,22 +114,23 @@ pub enum VersionStep {
     RefuseOlder,
 }
 
-/// All differences, starting with the one from version 1 to version 2. May only be appended to.
+/// All differences between consecutive versions. The first difference is between version 1 and
+/// version 2. New differences must be appended.
 const STEPS: &[VersionStep] = &[
-    // Sign-ins at the gateway got required context classes. Older ones accept any.
+    // Sign-ins at the gateway got required context classes. Older sign-ins accept any class.
     VersionStep::Forth(&[Table::SignInAttempt], |record| {
         members(record)?.entry("acr").or_insert_with(|| Json::Array(Vec::new()));
         Ok(())
     }),
-    // Replaced cookies got the sign-in that they belong to. Older replaced cookies are dropped;
-    // they were valid for half a minute.
+    // Replaced cookies got the sign-in that they belong to. Older replaced cookies are dropped,
+    // because they were valid for only half a minute.
     VersionStep::Forth(&[Table::Session], |record| {
         members(record)?.remove("previous_cookie");
         Ok(())
     }),
     // Users got usernames, with an index that an older program would not maintain.
     VersionStep::RefuseOlder,
-    // Opening a store no longer converts older records, but an older program relies on that.
+    // Opening a store no longer converts older records, but older programs rely on that conversion.
     VersionStep::RefuseOlder,
     // Each step of a sign-in got its own time, and replaced cookies lost their sign-in. Users got
     // second factors, which an older program would not require.
@@ -161,8 +164,8 @@ const _: () = assert!(STEPS.len() < u8::MAX as usize - 1, "a record's version is
 
 /// Oldest format of a shared store that this program can write.
 ///
-/// Nodes are upgraded one after another, so it must be older than the newest format. 7 is the first
-/// format of shared stores.
+/// Nodes are upgraded one after another, so this format must be older than the newest format. 7 is
+/// the first format of shared stores.
 const OLDEST_SERVED: u8 = 7;
 const _: () = assert!(OLDEST_SERVED == 7 || OLDEST_SERVED < LAST, "nodes are upgraded one after another");
 
@@ -179,8 +182,8 @@ fn steps() -> impl Iterator<Item = &'static VersionStep> {
     STEPS.iter().chain(ADDED.get())
 }
 
-/// Returns the newest version of records that this program supports. It writes that version unless
-/// nodes share the store.
+/// Returns the newest version of records that this program supports. The program writes this
+/// version, unless nodes share the store.
 pub(super) fn newest() -> u8 {
     LAST + u8::from(ADDED.get().is_some())
 }
@@ -222,7 +225,7 @@ pub(super) fn newer(found: u32, known: u32) -> String {
     )
 }
 
-/// Version of the format record itself, which never changes, so that older programs can read the
+/// Version of the format record itself. It never changes, so that older programs can read the
 /// format.
 const VERSION_OF_FORMAT: u8 = 1;
 
@@ -252,7 +255,7 @@ pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'
     Ok(of_table.collect())
 }
 
-/// Returns the conversions of a table's records from [`newest`] to an older version, in order.
+/// Returns the conversions of a table's records from [`newest`] back to an older version, in order.
 ///
 /// # Errors
 /// Returns an error if the version is too old to be written.

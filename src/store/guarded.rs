@@ -1,15 +1,15 @@
 //! Conditions of commits that are made on behalf of a user.
 //!
 //! A request reads the session and the user before it decides. Before it commits, the session may
-//! end, or all access of the user may be revoked. Without a condition, records that the request
-//! adds would remain. Therefore Sealgate's own pages get a [`Store`] with a [`CommitGuard`]. Each
-//! commit through it expects the session and the user to be unchanged, whichever records the page
-//! changes.
+//! end, or all access of the user may be revoked. Without a condition, the request would still add
+//! its records, and they would remain. Therefore Sealgate's own pages get a [`Store`] with a
+//! [`CommitGuard`]. Each commit through this store expects the session and the user to be
+//! unchanged, whichever records the page changes.
 //!
-//! Revoking all access takes several commits. The first opens a [`Revocation`](super::Revocation),
-//! the next ones end the sessions, and the last ones delete the records that the sessions have
-//! added. From the first commit on, the guard of every page fails, because the revocation is open,
-//! or because the user or the session has changed.
+//! Revoking all access takes several commits. The first commit opens a
+//! [`Revocation`](super::Revocation). The next commits end the sessions, and the last commits
+//! delete the records that the sessions have added. After the first commit, the guard of every page
+//! fails, because the revocation is open, or because the user or the session has changed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

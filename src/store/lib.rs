@@ -2,9 +2,10 @@
 //!
 //! The crate hides the engine from its callers and does not depend on HTTP.
 //!
-//! A rule that must hold under concurrency, such as the single use of a code, is enforced by a
-//! single commit. It expects the bytes on which the decision was based. If another commit was
-//! first, it returns [`Committed::Conflict`], and the caller loads the records and decides again.
+//! A single commit enforces a rule that must hold under concurrency, such as the single use of a
+//! code. The commit expects the bytes on which the decision was based. If another commit has
+//! changed them, the result is [`Committed::Conflict`]. The caller then loads the records and
+//! decides again.
 
 mod access;
 pub mod barrier;
@@ -132,14 +133,14 @@ pub struct Store {
     trail: Arc<AuditCounts>,
     /// Name of this node, if each node has its own token. The key ring then has keys of all nodes.
     node: Option<String>,
-    /// Reason why this process must not decide, although the store responds.
+    /// Reason why this process must not make decisions, although the store responds.
     held_back: Arc<ArcSwapOption<String>>,
 }
 
 impl Store {
     /// Opens the store on this engine.
     ///
-    /// Afterwards older programs cannot open it, unless nodes share the store.
+    /// Older programs cannot open the store afterwards, unless nodes share it.
     ///
     /// # Errors
     /// [`StoreError::Newer`], or the engine's error.
@@ -218,8 +219,8 @@ impl Store {
 
     /// Returns a number that increases whenever access of this user may have been revoked.
     ///
-    /// A cache must read it before the records, and keep it with the decision. If the number has
-    /// changed, the records must be read again.
+    /// A cache must read the number before the records, and keep the number with the decision. If
+    /// the number has changed, the records must be read again.
     pub fn access_counter(&self, subject: Subject) -> u64 {
         self.engine.counters().sum(access::counter_of_user(subject))
     }
@@ -234,7 +235,7 @@ impl Store {
     /// Returns the state on which a decision is based. Must be called before cached or stored data
     /// is read.
     ///
-    /// The caller passes it to [`Store::ensure_current`] after the decision.
+    /// The caller passes the returned state to [`Store::ensure_current`] after the decision.
     ///
     /// # Errors
     /// [`EngineError::Stale`] if no decision can be made at present.
@@ -257,8 +258,8 @@ impl Store {
 
     /// Checks whether a decision on this basis may still be applied.
     ///
-    /// Must be called last. The process may have been suspended for minutes after it read the
-    /// records, and a later heartbeat proves nothing about them.
+    /// Must be called as the last step. The process may have been suspended for minutes after it
+    /// read the records, and a later heartbeat proves nothing about these records.
     ///
     /// # Errors
     /// [`EngineError::Stale`] if access may have been revoked in the meantime.

@@ -57,8 +57,8 @@ use super::engine::{Changes, CommitObserver, Counters, Current, Engine, EngineEr
 use crate::cluster::shared_counts::SharedCounts;
 use crate::format::FormatRange;
 
-/// Number of threads for connections. They are separate, so that commits complete even if the
-/// caller's runtime stops.
+/// Number of threads for connections. They have their own runtime, so that commits complete even if
+/// the caller's runtime stops.
 const THREADS: usize = 2;
 /// Maximum time that startup waits for a primary, because a failover may be in progress.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Authenticated encryption of records: AES-256-GCM with the data key, which the token wraps.
 //!
-//! Does not depend on the token or the content. A sealed record is bound to its key in the store,
-//! so it cannot be unsealed under another key.
+//! This module depends neither on the token nor on the content of the records. A sealed record is
+//! bound to its key in the store, so it cannot be unsealed under another key.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ pub enum SealError {
     /// The record was sealed with another data key.
     #[error("the record was sealed with another data key: the token does not belong to this store")]
     OtherKey,
-    /// The record was altered, or was sealed for another key in the store.
+    /// The record was altered, or it was sealed as another record.
     #[error("the sealed record does not decrypt: it was altered or moved")]
     Altered,
     #[error("the record cannot be sealed")]

@@ -6,7 +6,7 @@
 //! - sled's disk barrier is replaced ([`super::barrier`]).
 //! - Only the writer flushes.
 //! - Transactions of sled are not used, because each has its own disk barrier.
-//! - Each entry is so short that sled does not move it to a separate file, which it never syncs
+//! - All entries are short. sled moves long entries to separate files, and never syncs these files
 //!   ([`records`]).
 //! - Opening the store verifies that no data was lost ([`watermark`]).
 
@@ -47,8 +47,8 @@ const INLINE_SCAN: usize = 64;
 /// Maximum time that closing the engine waits for its writer. A hanging disk must not keep the
 /// process from ending.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Number of commit timeouts that a caller waits for a started commit, because its outcome would
-/// otherwise be unknown.
+/// A caller waits this many commit timeouts for a started commit. If the caller stops waiting, the
+/// outcome of the commit is unknown.
 const COMMIT_WAITS: u32 = 3;
 /// Timeout of copying the files, including the time in the queue.
 const COPY_TIMEOUT: Duration = Duration::from_secs(90);
@@ -124,7 +124,7 @@ impl SledEngine {
         Ok(engine)
     }
 
-    /// Reports the time of the last backup to the observer, or zero if there is none.
+    /// Reports the time of the last backup to the observer, or zero if there is no backup.
     fn report_last_backup(&self) {
         match last_backup(&self.path) {
             Ok(at) => {
@@ -135,8 +135,8 @@ impl SledEngine {
         }
     }
 
-    /// Returns whether opening the store has verified that no data was lost. This is not possible
-    /// for a store of an older program.
+    /// Returns whether opening the store has verified that no data was lost. A store of an older
+    /// program cannot be verified.
     pub fn is_proven(&self) -> bool {
         self.is_proven
     }
@@ -255,11 +255,12 @@ impl Engine for SledEngine {
 pub struct Options {
     /// Whether volatile and network file systems (tmpfs, NFS) are permitted. For tests.
     pub allow_volatile: bool,
-    /// Maximum time of a commit in the queue. The disk has three times as long.
+    /// Maximum time of a commit in the queue. After that, the disk has three times as long to
+    /// complete the commit.
     pub commit_timeout: Duration,
     /// Whether to open a store that has lost acknowledged changes.
     pub accept_loss: bool,
-    /// Whether the store is being built. It is then deleted if the disk fails.
+    /// Whether the store is being built. If so, it is deleted when the disk fails.
     pub discard: bool,
     pub verifier: CopyVerifier,
 }

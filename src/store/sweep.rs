@@ -38,8 +38,8 @@ const RESTART_INTERVAL: Duration = Duration::from_hours(1);
 pub struct Swept {
     /// Number of deleted records.
     pub removed: usize,
-    /// Number of records that expire later than their entry. They have a new entry in the expiry
-    /// index.
+    /// Number of records that now expire later than their entry in the expiry index. They got a new
+    /// entry.
     pub kept: usize,
     /// Deleted clients, which were self-registered and never used.
     pub clients: Vec<ClientId>,
@@ -62,8 +62,8 @@ fn due(now: UnixTime) -> u32 {
 
 /// Position in the expiry index between two passes. All entries before it were deleted.
 ///
-/// Without it, a database would read all deleted rows at the beginning of the index until they are
-/// vacuumed.
+/// Without the position, a database would read all deleted rows at the beginning of the index until
+/// they are vacuumed.
 #[derive(Debug, Default)]
 pub struct SweepPlace {
     after: Option<Key>,
@@ -110,8 +110,8 @@ struct Due<'e> {
 }
 
 impl Store {
-    /// Runs [`Store::sweep_on`] from the beginning of the index. For a process that is the only one
-    /// on the store.
+    /// Runs [`Store::sweep_on`] from the beginning of the index. Only for a process that uses the
+    /// store alone.
     pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
         self.sweep_on(&mut SweepPlace::default(), &Fence::default(), now, most).await
     }
@@ -132,8 +132,8 @@ impl Store {
         let due_before = due(now);
         let rows = self.engine.scan(&table::all(Table::Expiry), place.after(), most).await?;
         let mut swept = Swept { more: rows.len() == most, ..Swept::default() };
-        // A key may occur only once in a commit. If a record has two entries, leave the second to
-        // the next pass.
+        // A key may occur only once in a commit. If a record has two entries, leave the second
+        // entry to the next pass.
         let mut seen = HashSet::new();
         let mut due = Vec::new();
         // Whether each entry that was read has been deleted.
@@ -153,7 +153,7 @@ impl Store {
             done.push(false);
         }
         if seen.is_empty() {
-            // Nothing is due. If `more` were true, the caller would repeat this forever.
+            // Nothing is due. If `more` were true, the caller would repeat the call forever.
             return Ok(Swept::default());
         }
         let mut judged = Vec::new();
@@ -299,8 +299,8 @@ impl Store {
             swept.kept += 1;
             return Ok(self.commit(fence.around(entry_deletion(gone))).await? == Committed::Yes);
         }
-        // If the client redeems a code at the same time, that request first records the use, so one
-        // of the two commits conflicts.
+        // If the client redeems a code at the same time, its request first records the use of the
+        // client. So either that commit or this one conflicts.
         let changes = Changes {
             expect: vec![client.unchanged()],
             delete: vec![due.entry.clone(), client.key().clone()],
@@ -363,7 +363,7 @@ fn judge(due: Due<'_>, now: UnixTime) -> Result<SweepDecision, StoreError> {
             let (expect, removed) = (vec![Expect::Value(entry.clone(), Vec::new())], Some(Table::Expiry as u8));
             return Ok(SweepDecision { number, expect, put: Vec::new(), delete, removed });
         }
-        // Otherwise a damaged record would stop every pass at the same position.
+        // Skip a damaged record. Otherwise it would stop every pass at the same position.
         Err(error) if is_of_record(&error) => {
             log_skipped(record, &error);
             (Vec::new(), now.plus(RETRY_DELAY), Vec::new())

@@ -335,7 +335,7 @@ async fn a_node_refuses_requests_while_the_store_has_an_unreadable_format() {
     assert_eq!(gate(&cluster.first, token).await, 503);
     let refresh = [("grant_type", "refresh_token"), ("refresh_token", tokens["refresh_token"].as_str().unwrap())];
     assert_eq!(cluster.ask(&cluster.first, "/oauth/token", &refresh).await.0, 503);
-    cluster.first.tells(&format!("{newer}; this node answers gated requests with 503 until then"));
+    cluster.first.tells(&format!("{newer}; until then, this node answers gated requests with 503"));
     set("\\x0137").await;
     until("both serve again", || async {
         gate(&cluster.first, token).await == 200 && gate(&cluster.second, token).await == 200

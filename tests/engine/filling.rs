@@ -364,7 +364,7 @@ async fn an_import_with_an_unknown_result_reports_it() {
     relay.cut();
     let fault = ending.await.unwrap().unwrap_err();
     assert!(matches!(fault, NewStoreFault::Unknown), "{fault}");
-    assert!(fault.to_string().contains("repeat it once the database answers"), "{fault}");
+    assert!(fault.to_string().contains("repeat the import when the database answers"), "{fault}");
     locked.rollback().await.unwrap();
     // As the error states: if the store exists, the import is refused.
     assert!(matches!(NewPostgresStore::begin(&straight).await, Err(NewStoreFault::Occupied)));

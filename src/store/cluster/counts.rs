@@ -1,12 +1,12 @@
-//! Numbers of records whose creation is limited, and the number of users by factor, for all nodes
-//! of a cluster.
+//! Counts, for all nodes of a cluster: the records whose number is limited, and the users by
+//! factor.
 //!
 //! A request increments a total before it writes its record. Otherwise concurrent requests could
 //! all pass the limit at once.
 //!
-//! If only one process uses the store, it counts at startup and then tracks changes. In a
-//! cluster, one node counts every few seconds and publishes the totals. Each other node adds the
-//! records that it has created since. Therefore a limit is exceeded at most by the records that
+//! If only one process uses the store, it counts at startup and then tracks changes. In a cluster,
+//! one node counts every few seconds and publishes the totals. Each other node adds the records
+//! that it has created since that count. Therefore a limit can be exceeded only by the records that
 //! other nodes create between two counts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ impl Store {
 
     /// Counts the records and publishes the totals. Returns false if the lease was lost.
     ///
-    /// If `with_clients` is true, also counts self-registered clients, which requires reading all
+    /// If `with_clients` is true, also counts self-registered clients. That requires reading all
     /// clients.
     pub async fn publish_counts(&self, fence: &Fence, with_clients: bool) -> Result<bool, StoreError> {
         let key = table::counts();
@@ -91,8 +91,8 @@ impl Store {
         Ok(self.commit(fence.around(changes)).await? == Committed::Yes)
     }
 
-    /// Applies the last published totals, and adds the records that this process has begun to
-    /// create since.
+    /// Applies the last published totals, and adds the records of this process that the totals may
+    /// not include.
     pub async fn follow_counts(&self) -> Result<(), StoreError> {
         let ended = self.tallies().map(BoundedCount::ended_writes);
         let Some(published) = self.load::<PublishedCounts>(table::counts()).await? else { return Ok(()) };
@@ -122,9 +122,9 @@ impl Published {
 pub(crate) struct BoundedCount {
     /// Total, as compared with the limit.
     total: AtomicUsize,
-    /// Number of records that this process has started to write since its start, and the number of
-    /// those writes that have ended, successfully or not.
+    /// Number of writes of records that this process has started.
     started: AtomicUsize,
+    /// Number of these writes that have ended, successfully or not.
     ended: AtomicUsize,
     followed: Mutex<Followed>,
 }
@@ -132,15 +132,17 @@ pub(crate) struct BoundedCount {
 /// State between two calls of [`BoundedCount::follow`].
 #[derive(Debug, Default)]
 struct Followed {
+    /// Sequence number of the last applied total.
     number: u64,
-    /// Value of `ended` just before the last read, and just before the last read that returned a
-    /// new number.
+    /// Value of [`BoundedCount::ended`] just before the last read of the published total.
     ended_at_last: usize,
+    /// Value of [`BoundedCount::ended`] just before the last read that returned a total older than
+    /// `number`.
     ended_before: usize,
 }
 
-/// Records that were added to the total before they are written. If the caller stops waiting, they
-/// remain in the total.
+/// Records that were added to the total before they are written. If the caller stops waiting for
+/// the write, the records remain in the total.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Reservation<'t> {
@@ -180,11 +182,12 @@ impl BoundedCount {
     }
 
     fn subtract(&self, by: usize) {
-        // Saturate: a published total may not include a record that was just being created.
+        // Do not go below zero: a published total may lack a record that was being created during
+        // the count and is removed now.
         let _ = self.total.fetch_update(Ordering::AcqRel, Ordering::Acquire, |known| Some(known.saturating_sub(by)));
     }
 
-    /// Sets the total to a new count. For a process that is the only one on the store.
+    /// Sets the total to a new count. Only for a process that uses the store alone.
     pub(crate) fn set(&self, count: usize) {
         self.total.store(count, Ordering::Release);
     }
@@ -200,12 +203,14 @@ impl BoundedCount {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).number > 0
     }
 
-    /// Applies a published total. `ended` must be from before the total was read.
+    /// Applies a published total. `ended` is the result of [`Self::ended_writes`], from before the
+    /// total was read.
     ///
-    /// A count includes the records whose writes ended before the count began. The count began
-    /// after the previous total was published, so after every read that returned an earlier total.
-    /// Records whose writes had not ended at that read are added. They may be counted twice, which
-    /// is safer than not counting them.
+    /// The published count includes all records whose writes ended before the count began. The
+    /// count began after the previous total was published, and therefore after every read that
+    /// returned a total before the previous one. This process adds its own records whose writes had
+    /// not ended at the last such read. These records may be counted twice, which is safer than not
+    /// counting them.
     pub(crate) fn follow(&self, published: Published, ended: usize) {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         if published.number != followed.number {
@@ -214,7 +219,7 @@ impl BoundedCount {
             let known = self.total.load(Ordering::Acquire);
             let own = self.started.load(Ordering::Acquire).saturating_sub(counted);
             let right = published.count.saturating_add(own);
-            // Change it by the difference, so that concurrent additions are not lost.
+            // Change the total by the difference, so that concurrent additions are not lost.
             if right >= known {
                 self.total.fetch_add(right - known, Ordering::AcqRel);
             } else {
@@ -268,7 +273,7 @@ mod tests {
         (one, Store::open(engine, MOST).await.unwrap())
     }
 
-    /// Before the first count, each node alone accepts as many records as the limit permits.
+    /// Before the first count, each node applies the limit only to its own records.
     #[tokio::test]
     async fn a_node_uses_the_count_of_all_nodes_and_the_limit_applies_to_all() {
         let (here, there) = cluster().await;
@@ -281,8 +286,8 @@ mod tests {
             store.follow_counts().await.unwrap();
         }
         assert_eq!(there.open_interactions(), 8);
-        // A node's own records count at once. Above the limit, each new one replaces an existing
-        // one.
+        // A node counts its own records at once. At the limit, each new record replaces an existing
+        // record.
         begin(&there, 8..20).await;
         assert_eq!(there.count_interactions().await.unwrap(), MOST);
         // The totals are exact after each node has read the last counts of the other.

@@ -31,7 +31,7 @@ const RENEWED_AFTER: Duration = Duration::from_secs(3);
 pub enum LeaseName {
     /// Garbage collection of expired records.
     Sweeping,
-    /// Counting the records that unauthenticated clients can create, whose number is limited.
+    /// Counting the records that unauthenticated clients can create. Their number is limited.
     Counting,
     /// Counting users by factor.
     UserCounts,
@@ -92,8 +92,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Creates a lease that is not held. `holder` must be unique among all processes, also earlier
-    /// ones.
+    /// Creates a lease that is not held. `holder` must be unique among all processes, including
+    /// earlier ones.
     pub fn new(name: LeaseName, holder: &str) -> Self {
         Self { name, holder: holder.to_owned(), held: None, seen: None }
     }
@@ -121,7 +121,8 @@ impl Lease {
         self.held = None;
         let key = table::lease(self.name.as_str());
         let stored = store.engine.get(&key).await?;
-        // An unreadable record is a lease with an unknown holder, which is acquired like any other.
+        // Treat an unreadable record as a lease with an unknown holder. It is acquired like any
+        // other lease.
         let known = stored.clone().and_then(|bytes| record::decode::<LeaseRecord>(&key, bytes).ok());
         let known = known.map(|known| known.value);
         let is_own = known.as_ref().is_some_and(|known| known.holder.as_ref() == Some(&self.holder));

@@ -1,8 +1,8 @@
 //! Counts of rate limits and password guesses that the nodes of a cluster share, and their seed.
 //!
-//! The engine keeps these counts outside the records. Their keys are hashed with the seed of the
-//! store, so that a count does not reveal an address or a name. All nodes use the same seed, and
-//! therefore the same counts. The seed is never exported.
+//! The engine keeps these counts outside the records. The keys of the counts are hashed with the
+//! seed of the store, so that a count does not reveal an address or a name. All nodes use the same
+//! seed, and therefore the same counts. The seed is never exported.
 
 use async_trait::async_trait;
 
@@ -84,8 +84,8 @@ pub trait SharedCounts: Send + Sync {
 }
 
 impl Store {
-    /// Returns the seed of the store. If the store has none, sets it to `fresh`, which must be
-    /// random.
+    /// Returns the seed of the store. If the store has no seed, sets the seed to `fresh`, which
+    /// must be random.
     pub async fn limit_seed(&self, fresh: [u8; 16]) -> Result<[u8; 16], StoreError> {
         for _ in 0..MAX_CONFLICTS {
             if let Some(known) = self.load::<String>(table::limit_seed()).await? {

@@ -58,7 +58,8 @@ const HASHED: usize = 33;
 
 /// Accepted record, with its index entries.
 pub(crate) struct Entry {
-    /// Keys that must be unique: those of the record, the user's e-mail address and the username.
+    /// Keys that must be unique: the key of the record, and the index keys of the user's e-mail
+    /// address and username.
     pub(crate) claims: Vec<Key>,
     pub(crate) put: Vec<(Key, Value)>,
 }
@@ -267,8 +268,8 @@ impl Read {
         if is_contained(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
     }
 
-    /// Returns the entry of a record, if `own` is its key in the file. `own` is derived from the
-    /// content.
+    /// Returns the entry of a record if `own` equals the key in the file. `own` is the key that was
+    /// derived from the content.
     fn under(&self, own: Key, record: &impl record::Record) -> Result<Entry, &'static str> {
         if own != self.key {
             return Err(ANOTHERS_KEY);
@@ -276,7 +277,7 @@ impl Read {
         Ok(Entry { put: vec![(own.clone(), encoded(record)?)], claims: vec![own] })
     }
 
-    /// Returns the entry of a record, if its key in the file is this prefix and a hash.
+    /// Returns the entry of a record if its key in the file consists of this prefix and a hash.
     fn hashed(&self, prefix: &[u8], record: &impl record::Record) -> Result<Entry, &'static str> {
         if self.key.len() != HASHED || !self.key.starts_with(prefix) {
             return Err(ANOTHERS_KEY);
@@ -302,7 +303,8 @@ fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
     record::encode(record).map_err(|_| "it cannot be encoded")
 }
 
-/// Returns whether decoding and encoding has kept all content. Null members may be missing.
+/// Returns whether decoding and encoding has kept all content. Members with the value null may be
+/// missing.
 fn is_contained(original: &Json, encoded: &Json) -> bool {
     match (original, encoded) {
         (Json::Object(original), Json::Object(encoded)) => {

@@ -7,8 +7,8 @@
 //! passwords at applications are kept, because they give no access to Sealgate.
 //!
 //! Grants cannot be kept for clients that have newer refresh tokens, because the backup lacks the
-//! hashes of those tokens. Their generation number proves nothing: the holder of an older token can
-//! derive all parts of a newer token except its secret.
+//! hashes of those tokens. The generation number in such a token proves nothing: the holder of an
+//! older token can derive all parts of a newer token except its secret.
 
 use crate::engine::{Changes, Key};
 use crate::format::table::Table;
@@ -69,8 +69,8 @@ impl Store {
         Ok(Restored { codes, sessions, grants: self.end_all_grants(now).await? })
     }
 
-    /// Removes recovery codes, which may have been used since the backup, and unfinished
-    /// enrolments, which belong to removed sessions.
+    /// Removes recovery codes, because they may have been used since the backup. Also removes
+    /// unfinished enrolments, because they belong to removed sessions.
     async fn take_recovery_codes_back(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {

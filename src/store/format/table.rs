@@ -42,7 +42,7 @@ pub enum Table {
     /// of limits.
     Meta = b'm',
     Consent = b'n',
-    /// Items that can be used once, such as initial access tokens.
+    /// Items that can be used only once, such as initial access tokens.
     Once = b'o',
     /// Stored forms, sealed.
     Form = b'p',
@@ -239,8 +239,8 @@ pub(crate) fn app_credentials(subject: Subject) -> Key {
     key(Table::AppCredentials, &[subject.as_bytes()])
 }
 
-/// Context that a user's sealed password at an application is bound to. No record has this key. A
-/// name of an application has no zero byte.
+/// Context that a user's sealed password at an application is bound to. No record has this key. The
+/// name of an application contains no zero byte, so the parts are unambiguous.
 pub(crate) fn app_credential_secret(subject: Subject, app: AppSite<'_>) -> Key {
     key(Table::AppCredentials, &[subject.as_bytes(), app.name.as_bytes(), &[0], app.host.as_bytes()])
 }
@@ -299,12 +299,12 @@ pub(crate) fn user_counts() -> Key {
     key(Table::Meta, &[b"people_count"])
 }
 
-/// Prefix of the reports of all processes on their answers to refreshes.
+/// Prefix of the reports of all processes on their answers to refresh requests.
 pub(crate) fn all_answers() -> Key {
     key(Table::Meta, &[b"answers/"])
 }
 
-/// Key of a process's report on its answers to refreshes.
+/// Key of a process's report on its answers to refresh requests.
 pub(crate) fn answers(process: ProcessId) -> Key {
     key(Table::Meta, &[b"answers/", process.as_bytes()])
 }
@@ -328,7 +328,7 @@ pub(crate) fn limit_seed() -> Key {
     key(Table::Meta, &[b"limit_seed"])
 }
 
-/// Key of the id of the data key with which all nodes encrypt.
+/// Key of the record with the id of the data key that all nodes use.
 pub(crate) fn data_key_id() -> Key {
     key(Table::Meta, &[b"data_key_id"])
 }
@@ -346,7 +346,7 @@ pub(crate) fn node_request(node: &str) -> Key {
     key(Table::Meta, &[b"node_request/", node.as_bytes()])
 }
 
-/// Key of the data key, encrypted for a new node.
+/// Key of the record with the data key, encrypted for a new node.
 pub(crate) fn data_key_envelope(node: &str) -> Key {
     key(Table::Meta, &[b"node_data_key/", node.as_bytes()])
 }
@@ -355,7 +355,7 @@ pub(crate) fn data_keys() -> Key {
     key(Table::Meta, &[b"data_key/"])
 }
 
-/// Key of the data key as wrapped by this wrapping key.
+/// Key of the record with the data key, wrapped by this wrapping key.
 pub(crate) fn data_key(wrapping_id: &str) -> Key {
     key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
 }
@@ -366,8 +366,8 @@ pub(crate) fn data_key(wrapping_id: &str) -> Key {
 /// - Wrapped data keys. Without them, the same token cannot unseal the secrets of authenticator
 ///   apps.
 /// - The relying party: the host for which security keys are registered.
-/// - Reports on answers to refreshes. Without them, a rotated refresh token would be accepted for a
-///   while.
+/// - Reports on answers to refresh requests. Without them, a rotated refresh token would be
+///   accepted for a while.
 pub(crate) fn is_meta_that_travels(key: &[u8]) -> bool {
     key == key_ring()
         || key == relying_party()
@@ -507,9 +507,9 @@ pub(crate) fn entry_id(entry: &[u8]) -> Option<[u8; 16]> {
 /// Key in the expiry index: the minute after which the record may be deleted, and the key of the
 /// record.
 ///
-/// The entry is written once, together with the record. If the record's expiry is later when the
-/// entry is due, garbage collection adds a new entry. Therefore rotations need not change the
-/// index.
+/// The entry is written only when the record is created. If the record has got a later expiry when
+/// the entry is due, garbage collection adds a new entry. Therefore the rotation of a refresh token
+/// need not change the index.
 pub(crate) fn expiry(at: UnixTime, record: &[u8]) -> Key {
     let minute = u32::try_from(at.seconds() / 60 + grace_minutes(record)).unwrap_or(u32::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), record])
@@ -530,11 +530,11 @@ fn grace_minutes(record: &[u8]) -> u64 {
 }
 
 /// Returns where to continue a search of the expiry index for interactions and sign-in attempts.
-/// The previous entry had this minute and record.
+/// `minute` and `record` are from the previous entry.
 pub(crate) fn expiry_skip(minute: u32, record: &[u8]) -> Key {
     let here = record.first().copied().unwrap_or_default();
     let waiting = [Table::Interaction as u8, Table::SignInAttempt as u8];
-    // The table byte alone is no record's key, and sorts before all keys of the table.
+    // No record has only the table byte as its key. That byte sorts before all keys of the table.
     let next = waiting.into_iter().find(|table| *table > here).unwrap_or(u8::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), &[next]])
 }

@@ -12,7 +12,7 @@ use sealgate_domain::secret::base64url;
 /// Number of records per commit. The sled engine limits the size of a batch.
 const RECORDS_PER_COMMIT: usize = 64;
 
-/// Returns the newest format that [`Store::import`] accepts. It also accepts older formats.
+/// Returns the newest format that [`Store::import`] accepts. Older formats are also accepted.
 pub fn export_format() -> u32 {
     format::newest().into()
 }
@@ -41,8 +41,8 @@ impl Store {
     /// Ignores records that [`Self::export`] omits.
     ///
     /// # Errors
-    /// [`StoreError::Broken`] for a record that this program cannot have written, and for a
-    /// repeated key, e-mail address or username. Other errors if the store fails.
+    /// [`StoreError::Broken`] for a record that this program cannot have written, or whose key,
+    /// e-mail address or username is repeated. Other errors if the store fails.
     pub async fn import(&self, records: &[ExportRecord]) -> Result<(), StoreError> {
         for records in records.chunks(RECORDS_PER_COMMIT) {
             let (mut claims, mut claimants, mut changes) = (HashSet::new(), Vec::new(), Changes::default());

@@ -2,12 +2,13 @@
 //!
 //! The transaction locks keys, then reads, then writes. It locks hashes of the keys, all in one
 //! statement and in ascending order, so that two transactions cannot deadlock. The next statement
-//! has a newer snapshot, so it sees the writes of the previous lock holder. These locks also cover
-//! absent keys, which row locks do not.
+//! has a newer snapshot, so it sees the writes of the previous lock holder. Unlike row locks, these
+//! locks also cover absent keys.
 //!
 //! The transaction also inserts a row that identifies the batch. If the outcome is unknown, the
 //! batch is run again under the same number. Then either the row already exists, or the batch is
-//! applied now. If the first run was only delayed, it conflicts with the row and is rolled back.
+//! applied now. If the first run was only delayed, the server rolls it back later, because it
+//! conflicts with the row.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -15,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::{Changes, Counter, Expect, Key, Value};
 
-/// Maximum number of commits in a batch. Their locks are in the server's lock table, which all
-/// nodes share.
+/// Maximum number of commits in a batch. Each commit needs locks in the server's lock table, which
+/// all nodes share.
 pub(super) const BATCH_COMMITS: usize = 128;
 /// Number of keys at which no further commit is added to a batch.
 pub(super) const BATCH_KEYS: usize = 640;
@@ -40,8 +41,8 @@ pub(super) const LOCK: &str = "SELECT count(CASE \
 /// Applies a batch. Refuses each operation whose expectations do not hold. A null value is an
 /// absent record.
 ///
-/// The whole statement reads the tables as they were before it. It inserts the row of the batch if
-/// a record is written, and always if the run is a repetition.
+/// All parts of the statement read the tables as they were before the statement. The statement
+/// inserts the row of the batch if it writes a record, or if the run is a repetition.
 pub(super) const APPLY: &str = "WITH \
      refused AS (SELECT DISTINCT e.operation FROM unnest($1::smallint[], $2::bytea[], $3::bytea[]) \
          AS e(operation, key, value) LEFT JOIN record r ON r.key = e.key WHERE r.value IS DISTINCT FROM e.value), \
@@ -61,8 +62,8 @@ pub(super) const APPLY: &str = "WITH \
      SELECT coalesce(array_agg(operation), '{}') FROM refused";
 /// Reads the row of a batch. The statement is an update, so that its result waits for the standby.
 ///
-/// Otherwise it could report a commit that no standby has, after a restart of the primary or a
-/// cancelled wait.
+/// Otherwise, after a restart of the primary or a cancelled wait, the statement could report a
+/// commit that no standby has.
 pub(super) const LOOK_UP: &str =
     "UPDATE batch SET refused = refused WHERE writer = $1 AND number = $2 RETURNING refused";
 /// Deletes the last row of each writer that no longer exists.
@@ -105,7 +106,7 @@ impl Operation {
 /// A statement does not see its own writes. Therefore a commit is left for the next batch if it
 /// uses a key that the batch writes, or writes a key that the batch uses.
 pub(super) fn take<T>(waiting: &mut VecDeque<T>, operation: impl Fn(&T) -> &Operation) -> Vec<T> {
-    // Keys that the batch uses, with whether it writes them.
+    // Keys that the batch uses, and whether it writes them.
     let mut touched = HashMap::<Key, bool>::new();
     let (mut batch, mut left) = (Vec::new(), VecDeque::new());
     let (mut keys, mut bytes) = (0, 0);
@@ -145,7 +146,7 @@ fn counter_slot(counter: Counter) -> u16 {
     u16::try_from(counter.slot()).unwrap_or_default()
 }
 
-/// Returns the lock numbers of a batch in ascending order, with whether each lock is exclusive.
+/// Returns the lock numbers of a batch in ascending order, and whether each lock is exclusive.
 pub(super) fn locks<'o>(operations: impl Iterator<Item = &'o Operation>) -> (Vec<i32>, Vec<bool>) {
     let mut stripes = BTreeMap::<u16, bool>::new();
     for operation in operations {

@@ -1,5 +1,5 @@
-//! Heartbeat: a short statement that runs periodically. It writes, and it reads the access
-//! counters.
+//! Heartbeat: a short statement that runs periodically. The statement writes a row and reads the
+//! access counters.
 //!
 //! If a recent heartbeat was answered, this process may base access decisions on cached records.
 //!
@@ -7,8 +7,8 @@
 //! primary at that time. A replaced primary cannot complete a write, because its standby follows
 //! another server. Therefore, when a heartbeat is answered, this node has read every change that
 //! was acknowledged before the heartbeat started. No decision relies on a heartbeat that started
-//! more than [`PostgresSettings::staleness`] ago. This does not depend on the time of any clock,
-//! only on the length of a second in this process.
+//! more than [`PostgresSettings::staleness`] ago. This rule compares no clocks. It relies only on
+//! the length of a second in this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -98,7 +98,7 @@ impl LastBeat {
         }
     }
 
-    /// Returns the time until which decisions may be based on the state that this process has read.
+    /// Returns how long decisions may be based on the state that this process has read.
     ///
     /// # Errors
     /// `Stale`, with the cause.
@@ -177,7 +177,7 @@ impl LastBeat {
         let (before, fault) = (self.format.swap(format, Ordering::AcqRel), self.format_fault(format));
         if before != format {
             match &fault {
-                Some(fault) => tracing::error!("{fault}; this node answers gated requests with 503 until then"),
+                Some(fault) => tracing::error!("{fault}; until then, this node answers gated requests with 503"),
                 None if before == 0 => {}
                 None => tracing::info!(from = before, to = format, "the store's format has changed"),
             }

@@ -1,8 +1,8 @@
 //! Connections to the primary. All servers in the URL are tried at once, each with a timeout.
 //!
-//! If several servers are primaries, the one on the highest timeline is used. libpq and
-//! tokio-postgres try the servers one after another. They would wait for a server that hangs, and
-//! would use an old primary that comes first in the URL.
+//! If several servers are primaries, the server on the highest timeline is used. In contrast, libpq
+//! and tokio-postgres try the servers one after another. They would wait for a server that hangs,
+//! and would use an old primary if it comes first in the URL.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -31,8 +31,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Settings of each session.
 ///
-/// - No statement timeout. If it ended a commit's wait for the standby, the commit would be
-///   reported as successful.
+/// - No statement timeout. If a timeout ended a commit's wait for the standby, the server would
+///   report the commit as successful.
 /// - Lookups use the primary key, even if the planner's statistics are outdated.
 /// - Warnings are enabled, because the server reports a cancelled wait for the standby as a
 ///   warning.
@@ -201,7 +201,8 @@ impl Backoff {
         tokio::time::sleep(jittered(longest)).await;
     }
 
-    /// Pauses as [`Backoff::pause`] does, and logs the error unless it equals the last one.
+    /// Pauses as [`Backoff::pause`] does, and logs the error unless it equals the last logged
+    /// error.
     pub(super) async fn pause_for(&mut self, fault: &PostgresFault) {
         let fault = fault.to_string();
         if fault != self.last_fault {
@@ -226,7 +227,7 @@ fn unreachable(cause: &str) -> PostgresFault {
 pub(super) fn fault_of(error: &tokio_postgres::Error) -> PostgresFault {
     if let Some(database) = error.as_db_error() {
         if *database.code() == SqlState::LOCK_NOT_AVAILABLE {
-            return unreachable("its tables are locked, for example by a running import");
+            return unreachable("the store's tables are locked, for example by a running import");
         }
         let text = format!("{} ({})", database.message(), database.code().code());
         // The server is starting or stopping, or it has no free connection.

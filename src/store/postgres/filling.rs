@@ -64,8 +64,8 @@ pub enum NewStoreFault {
     NotKept(String),
     /// The outcome of the import is unknown.
     #[error(
-        "the database did not answer, so the result of the import is unknown; repeat it once the database \
-         answers: if it is refused because the store has records, the first import was complete"
+        "the database did not answer, so the result of the import is unknown; repeat the import when the database \
+         answers again. If it is then refused because the store has records, the first import was complete"
     )]
     Unknown,
 }
@@ -80,7 +80,7 @@ pub struct NewPostgresStore {
 
 impl NewPostgresStore {
     /// Begins an import into the database, which must have no records. Blocks other writers until
-    /// it ends.
+    /// the import ends.
     ///
     /// # Errors
     /// `Occupied`, `InUse`, `Database`.
@@ -112,7 +112,7 @@ impl NewPostgresStore {
     /// afterwards.
     ///
     /// # Errors
-    /// `NotKept`, `Unknown`. Records may have been imported only after `Unknown`.
+    /// `NotKept`: no record was imported. `Unknown`: the records may have been imported.
     pub async fn finish(self) -> Result<(), NewStoreFault> {
         let _alone = self.engine.turn.write().await;
         let link = &self.engine.connection.link;
@@ -169,7 +169,7 @@ async fn end(engine: &TransactionEngine) -> Ended {
     let client = &link.client;
     let row: [&(dyn ToSql + Sync); 2] = [&link.random, &FILLED];
     link.take_warning();
-    // `biased`, because each statement is sent when it is first polled.
+    // Each statement is sent when it is first polled, so `biased` keeps them in order.
     let (_, left, ended) = tokio::join!(
         biased;
         client.batch_execute(HURRY),
@@ -177,8 +177,8 @@ async fn end(engine: &TransactionEngine) -> Ended {
         client.batch_execute("COMMIT"),
     );
     match (left, ended) {
-        // The server answers the COMMIT of a failed transaction with a rollback, which the library
-        // reports as success.
+        // The server answers the COMMIT of a failed transaction with a rollback. The library
+        // reports that answer as success.
         (Err(error), _) if error.as_db_error().is_some() => Ended::NotKept(describe(&error)),
         (Err(error), _) | (_, Err(error)) => Ended::Unknown(describe(&error)),
         (Ok(_), Ok(())) if link.take_warning() => Ended::Unknown("the wait for the standby was cancelled".to_owned()),
@@ -188,8 +188,8 @@ async fn end(engine: &TransactionEngine) -> Ended {
 
 /// Returns whether the import's transaction has committed its row, or `None` if that is unknown.
 ///
-/// If there is no row, inserts one. The insertion waits for a running transaction, and prevents a
-/// later commit.
+/// If there is no row, inserts one. If the import's transaction is still running, the insertion
+/// waits for it. If not, the new row prevents a later commit.
 async fn is_there(link: &Link, writer: i64) -> Result<Option<bool>, Error> {
     link.take_warning();
     match link.client.execute(LEAVE, &[&writer, &GIVEN_UP]).await {

@@ -1,7 +1,8 @@
 //! Format of a shared store, which all its nodes must be able to read.
 //!
-//! Nodes enter, and the format is raised, under the same lock. Therefore a node that cannot read
-//! the format does not enter, and no format is set that a node which has just entered cannot read.
+//! Entering the cluster and raising the format require the same lock. Therefore a node cannot enter
+//! while the format is raised. A node that cannot read the current format does not enter, and the
+//! format is never raised to a format that an entered node cannot read.
 
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
      SELECT pg_advisory_xact_lock('record'::regclass::oid::integer, -2)";
 const FIRST: &str = "INSERT INTO record (key, value) VALUES ('\\x6d666f726d6174'::bytea, $1)";
 const RAISE: &str = "UPDATE record SET value = $1 WHERE key = '\\x6d666f726d6174'::bytea";
-/// Enters a node under its name. The incarnation distinguishes its process from earlier ones.
+/// Enters a node under its name. The incarnation distinguishes the node's process from earlier
+/// processes.
 const ENTER: &str = "INSERT INTO node (name, incarnation, version, reads_from, reads_to) VALUES ($1, 1, $2, $3, $4) \
      ON CONFLICT (name) DO UPDATE SET incarnation = node.incarnation + 1, version = excluded.version, \
      reads_from = excluded.reads_from, reads_to = excluded.reads_to, \
@@ -101,10 +103,10 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
     .await
 }
 
-/// Sets the format of an empty store to the newest one that all nodes can read. The caller's
+/// Sets the format of an empty store to the newest format that all nodes can read. The caller's
 /// transaction must hold the lock.
 ///
-/// Returns the new format, or the existing format of a store that has one.
+/// Returns the new format, or the existing format if the store already has a format.
 pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Result<u32, PostgresFault> {
     let format = match read_format(client).await? {
         (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
@@ -156,7 +158,7 @@ pub struct FormatRaise {
     pub holding: Vec<ClusterMember>,
 }
 
-/// Raises the store's format to the newest one that this program and all nodes can read.
+/// Raises the store's format to the newest format that this program and all nodes can read.
 ///
 /// # Errors
 /// `Format`, errors of the connection, and `NotAcknowledged` if the change may be lost.

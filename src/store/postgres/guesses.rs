@@ -1,8 +1,8 @@
 //! Counts of password guesses, exact and durable.
 //!
-//! All queued guesses are decided in one transaction. It locks their keys, reads the rows, decides
-//! the guesses in order, and writes the rows. Like a commit, it is durable before any guess is
-//! permitted.
+//! All queued guesses are decided in one transaction. The transaction locks the keys of the
+//! guesses, reads their rows, decides the guesses in order, and writes the rows. The transaction is
+//! durable before any guess is permitted.
 //!
 //! If the result is lost, the guess is refused, although it may have been counted.
 
@@ -25,7 +25,7 @@ use sealgate_domain::time::UnixTime;
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Timeout of a request, including its time in the queue.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of guesses in a transaction. Each has up to four keys.
+/// Maximum number of guesses in a transaction. Each guess has up to four keys.
 const MAX_GUESSES: usize = 64;
 /// Number of lock numbers that keys are hashed to.
 const STRIPES: u16 = 4096;
@@ -34,7 +34,7 @@ const STRIPES: u16 = 4096;
 const EXPIRY_ROUNDING_SECONDS: u64 = 600;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// Takes locks as a batch of commits does, but with the OID of another table.
+/// Takes locks as a batch of commits does, but with the OID of the table `guess`.
 const LOCK: &str = "SELECT count(pg_advisory_xact_lock('guess'::regclass::oid::integer, stripe)::text) FROM unnest($1::integer[]) AS s(stripe)";
 const FIND: &str =
     "SELECT key, since, next, failures, free, forgets, at_a_time FROM guess WHERE key = ANY($1::bytea[])";
@@ -177,7 +177,7 @@ impl GuessLink {
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
         let client = &self.link.client;
         let (locked, found): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 1]) = ([&stripes], [&keys]);
-        // `biased`, because each statement is sent when it is first polled.
+        // Each statement is sent when it is first polled, so `biased` keeps them in order.
         let (begun, locked, found) = tokio::join!(
             biased;
             client.batch_execute(BEGIN),
@@ -263,7 +263,7 @@ impl CountWork for GuessWork {
         };
         let Some(judged) = judged else {
             for job in jobs {
-                Self::refuse(job, NotCounted("the database may not have counted it"));
+                Self::refuse(job, NotCounted("the database may not have counted the guess"));
             }
             return false;
         };

@@ -100,12 +100,12 @@ pub async fn set_removed(settings: &PostgresSettings, name: &str, removed: bool)
 
 /// Waits until each serving node has read all commits that were made before the call.
 ///
-/// Returns the nodes that have instead had no heartbeat for five seconds, and therefore do not
-/// serve.
+/// Does not wait for a node that has had no heartbeat for five seconds, because such a node does
+/// not serve. Returns the nodes that stopped serving during the wait.
 ///
 /// A heartbeat that starts after the call reads these commits, but its row in the database does not
-/// prove that the node has received the answer. The next heartbeat of the same process proves it,
-/// because it is sent afterwards.
+/// prove that the node has received the answer. The next heartbeat of the same process proves that,
+/// because the process sends it after it has received the answer.
 ///
 /// # Errors
 /// Errors of the connection.

@@ -27,10 +27,11 @@ const GET_MANY: &str = "SELECT r.value FROM unnest($1::bytea[]) WITH ORDINALITY 
 const SCAN: &str = "SELECT key, value FROM record WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 const SCAN_TO_THE_END: &str = "SELECT key, value FROM record WHERE key >= $1 ORDER BY key LIMIT $2";
 
-/// Counts the records of such a range without reading their values.
+/// Counts the records from the key `$1` up to, but not including, the key `$2`. Does not read their
+/// values.
 const COUNT: &str = "SELECT count(*) FROM record WHERE key >= $1 AND key < $2";
 
-/// Selects the nodes that a heartbeat counts.
+/// Selects the nodes with a recent heartbeat.
 const NODES: &str = "SELECT name FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'";
 
 /// Connection with prepared statements for reads.
@@ -131,7 +132,8 @@ impl Readers {
         }
     }
 
-    /// Returns the next connection in turn. If it is not usable, waits for the first that is.
+    /// Returns the next connection in turn. If that connection is not usable, waits until any
+    /// connection is usable.
     async fn link(&self) -> Result<Arc<ReadLink>, EngineError> {
         let usable = |link: &Option<Arc<ReadLink>>| {
             link.clone().filter(|link| !link.link.client.is_closed() && self.servers.is_current(&link.link))
@@ -180,7 +182,7 @@ impl ReadQueries for Readers {
             let link = tokio::time::timeout_at(deadline, self.link()).await.map_err(unreached)??;
             match tokio::time::timeout_at(deadline, query.run_on(&link)).await {
                 // Check the heartbeat before the server. Otherwise a heartbeat of the new primary
-                // could make an answer of the old one look valid.
+                // could make an answer of the old primary look valid.
                 Ok(Ok(rows)) => match (self.last_beat.check(), self.servers.is_current(&link.link)) {
                     (Ok(_), true) => return Ok(rows),
                     (Err(_), true) => continue,
@@ -250,7 +252,7 @@ fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, index: usize)
 }
 
 /// Returns the smallest key that is greater than all keys with this prefix, or `None` if there is
-/// none.
+/// no such key.
 fn end_of(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix.get(..=last)?.to_vec();

@@ -7,8 +7,8 @@ use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use crate::postgres::PostgresFault;
 
-/// Properties of the server. Read for each connection, because settings of a role can change
-/// without a restart.
+/// Properties of the server. They are read for each connection, because settings of a role can
+/// change without a restart.
 pub(super) const FACTS: &str = "SELECT pg_is_in_recovery() AS recovery, \
      CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline, \
      current_setting('server_version_num') AS version, current_setting('server_version') AS version_name, \
@@ -37,7 +37,8 @@ pub(super) const REVISION: usize = ADDITIONS.len() + 1;
 /// Nodes of older versions are running at the same time. Therefore a new column needs a default,
 /// and must not change the meaning of their statements. Each statement must be idempotent.
 pub(super) const ADDITIONS: &[&str] = &[
-    // Nodes report which formats of the store they support. A node that does not supports format 7.
+    // Nodes report which formats of the store they support. A node without such a report supports
+    // only format 7.
     "ALTER TABLE store ADD COLUMN IF NOT EXISTS revision integer NOT NULL DEFAULT 1; \
      ALTER TABLE node ADD COLUMN IF NOT EXISTS reads_from integer NOT NULL DEFAULT 7, \
      ADD COLUMN IF NOT EXISTS reads_to integer NOT NULL DEFAULT 7",

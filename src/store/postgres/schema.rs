@@ -31,8 +31,9 @@ const REVISIONS: &str = "SELECT layout, coalesce((to_jsonb(store) ->> 'revision'
 /// Pages have free space, so that an updated record stays in its page and its index entry need not
 /// change. Values are not compressed, because encrypted values are incompressible.
 ///
-/// `guess` and `share` have counts by hashed keys. `guess` has failed guesses, which are as durable
-/// as records. `share` has the requests of the current windows, which may be lost in a crash.
+/// `guess` and `share` contain counts by hashed keys. `guess` counts failed guesses, and is as
+/// durable as the records. `share` counts the requests of the current windows, and may be lost in a
+/// crash.
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS store (
     only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one),

@@ -24,9 +24,9 @@ const MAX_URL_LENGTH: usize = 4096;
 pub struct PostgresSettings {
     /// `postgres://USER:PASSWORD@HOST[:PORT][,HOST…]/DATABASE`. All hosts are tried at once.
     pub url: SecretString,
-    /// CA certificates of the servers. `None` is permitted only if all hosts are this machine.
+    /// CA certificates of the servers. `None` is permitted only if all servers are on this machine.
     pub ca_file: Option<PathBuf>,
-    /// Name of the node, which must be unique. `None` for a command, which is not a node.
+    /// Name of the node. It must be unique. `None` for a command, which is not a node.
     pub node: Option<String>,
     /// Store formats that this program supports.
     pub formats: FormatRange,
@@ -43,7 +43,8 @@ pub struct PostgresSettings {
     pub writers: usize,
     /// Maximum number of queued commits.
     pub queue: usize,
-    /// Maximum time of a commit in the queue. The database has the same time again to complete it.
+    /// Maximum time of a commit in the queue. After that, the database has the same time to
+    /// complete the commit.
     pub commit_timeout: Duration,
     /// Maximum time that a request waits for counts of rate limits.
     pub count_timeout: Duration,

@@ -34,8 +34,8 @@ const RESERVE: &str = "INSERT INTO share AS s (ends, key, n, got, most, block, n
          got = greatest(0, least(excluded.most - s.n, CASE WHEN excluded.most - s.n < $7 * excluded.block \
              THEN excluded.needed ELSE greatest(excluded.needed, excluded.block) END)) \
      RETURNING ends, key, n, got";
-/// Deletes windows that ended more than a minute ago by the database's clock. No node's clock is
-/// that late.
+/// Deletes windows that ended more than a minute ago by the database's clock. No serving node's
+/// clock is a minute behind.
 ///
 /// Starts where the last sweep ended, because a scan also reads deleted rows until they are
 /// vacuumed.
@@ -87,14 +87,15 @@ fn no_answer() -> NotCounted {
     NotCounted("the database does not answer in time")
 }
 
-/// Returns the number of requests to reserve, if `needed` are needed and `left` are left of the
-/// limit.
+/// Returns the number of requests to reserve. `needed` requests are waiting, and the limit permits
+/// `left` more requests.
 fn granted(left: u32, block: u32, needed: u32, nodes: u32) -> u32 {
     let size = if left < nodes.saturating_mul(block) { needed } else { needed.max(block) };
     size.min(left)
 }
 
-/// Divides a block among concurrent requests. Each gets one, and the first also gets the rest.
+/// Divides a block among concurrent requests. Each request gets one, and the first request also
+/// gets the rest.
 fn divided(got: u32, requests: usize) -> impl Iterator<Item = u32> {
     let count = u32::try_from(requests).unwrap_or(u32::MAX);
     (0..count).map(move |number| match number {

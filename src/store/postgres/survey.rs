@@ -295,7 +295,8 @@ mod tests {
         let of = |names: &str| survey(names, 0.0);
         assert_eq!(of("ANY 1 (a, b)").setup.warnings(), Vec::<String>::new());
         assert_eq!(of("FIRST 2 (a, b)").setup.warnings().len(), 1);
-        // The role may not read the state of the standbys, so it cannot see that none is connected.
+        // The role may not read the state of the standbys, so this check cannot know that no
+        // standby is connected.
         assert_eq!(of("a").faults(), Vec::<String>::new());
     }
 

@@ -19,8 +19,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::PostgresFault;
 use sealgate_system::named_certificate::NamedOrIssued;
 
-/// Creates the TLS configuration. Trusts the CA certificates in the file, which may also be a
-/// server's own certificate.
+/// Creates the TLS configuration. Trusts the certificates in the file. They are CA certificates, or
+/// the own certificate of a server.
 ///
 /// Public web authorities are not trusted, because they seldom issue certificates for databases.
 ///

@@ -1,7 +1,7 @@
 //! Engine whose operations are all in one transaction, on its own connection.
 //!
-//! A read transaction sees one snapshot of the store, however long it takes, and blocks no other. A
-//! write transaction is invisible until it is committed ([`super::filling`]).
+//! A read transaction sees one snapshot of the store, even if it runs for a long time. It blocks no
+//! other transaction. A write transaction is invisible until it is committed ([`super::filling`]).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use crate::format::FormatRange;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings of the session. The reader of an export may pause for a long time. But the snapshot
-/// prevents vacuuming, and a table lock blocks all nodes, so the server must detect soon when this
-/// machine is lost.
+/// prevents vacuuming, and a table lock blocks all nodes. So the server must detect quickly that
+/// this machine has failed.
 const SESSION: &str = "SET idle_in_transaction_session_timeout = '10min'; SET tcp_keepalives_idle = 10; \
      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 /// Begins a read transaction. Its first statement determines the snapshot.
@@ -45,7 +45,7 @@ const COPY: &str = "COPY record (key, value) FROM STDIN (FORMAT binary)";
 /// Engine whose operations are all in one transaction, which is rolled back on drop.
 pub(super) struct TransactionEngine {
     pub(super) connection: ReadLink,
-    /// [`LEAVE`], prepared in advance, so that the commit takes one round trip.
+    /// The statement [`LEAVE`]. It is prepared in advance, so that the commit takes one round trip.
     pub(super) leave: Statement,
     /// `None` in a read transaction.
     pub(super) writes: Option<WriteStatements>,

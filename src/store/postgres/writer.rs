@@ -1,7 +1,7 @@
 //! Writer: sends each batch of queued commits as a pipelined transaction, on one connection.
 //!
-//! Returns the results when the server reports that the transaction is durable. If the answer is
-//! lost, determines the outcome.
+//! The writer returns the results when the server reports that the transaction is durable. If the
+//! answer is lost, the writer determines the outcome.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -304,7 +304,7 @@ impl WriteLink {
             &moving,
             &moved,
         ];
-        // `biased`, because each statement is sent when it is first polled.
+        // Each statement is sent when it is first polled, so `biased` keeps them in order.
         let (begun, locked, applied, ended) = tokio::join!(
             biased;
             client.batch_execute(BEGIN),
@@ -330,7 +330,7 @@ impl WriteLink {
         self.link.take_warning();
         match self.link.client.query_opt(&self.look_up, &[&batch.writer, &batch.number]).await {
             Ok(Some(row)) => self.done(row.try_get(0)),
-            Ok(None) => unknown("its row no longer exists".to_owned()),
+            Ok(None) => unknown("the row of the batch no longer exists".to_owned()),
             Err(error) => judge(&error),
         }
     }
@@ -358,7 +358,8 @@ fn judge(error: &Error) -> Ran {
     if again.contains(&code) {
         return Ran::Again;
     }
-    // The row of the batch exists. The locks prevent duplicate keys in other tables.
+    // The duplicate key is the row of the batch, because the locks prevent duplicate keys in other
+    // tables.
     if *code == SqlState::UNIQUE_VIOLATION {
         return Ran::Earlier;
     }

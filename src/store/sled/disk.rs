@@ -13,9 +13,10 @@ use crate::engine::EngineError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DiskDurability {
     Kept,
-    /// Depends on the underlying file system. The text is the name of the upper one.
+    /// Depends on the underlying file system. The text is the name of the upper file system.
     Doubtful(&'static str),
-    /// The file system is volatile, or acknowledges a sync too early. The text is its name.
+    /// The file system is volatile, or acknowledges a sync too early. The text is the name of the
+    /// file system.
     Lost(&'static str),
 }
 
@@ -119,9 +120,9 @@ impl Disk {
             return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
         }
         // After a device error, ext4 refuses writes but does not report that it is read-only (Linux
-        // 6.18). Opening a file for writing detects that, because it fails. A sync of the directory
-        // would fail too, but costs a disk barrier. Other errors, such as too many open files, do
-        // not concern the disk.
+        // 6.18). In this state, opening a file for writing fails. A sync of the directory would
+        // also fail, but costs a disk barrier. Ignore other errors, such as too many open files:
+        // they do not concern the disk.
         if openat(&self.directory, PROBE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).err() == Some(Errno::ROFS) {
             let cause = "its disk became read-only, possibly after a device error; stop sealgate and check the disk";
             return Err(EngineError::Unwritable(cause.to_owned()));

@@ -156,7 +156,7 @@ fn open_verified(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db
     // sled would refuse the `conf` file.
     sync(&path.join("conf")).and_then(|()| sync(&path.join("db"))).and_then(|()| sync(path)).map_err(fault)?;
     let layout = layout(path, &database)?;
-    // Read every entry, so that unreadable ones are detected now and not by a later request.
+    // Read every entry, so that unreadable entries are detected now and not by a later request.
     let found = Records::new(&database).digest().map_err(|error| fault_of(path, error))?;
     let known = state(path, &database)?;
     let judged = judge(layout, found, known, mark);
@@ -234,8 +234,8 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
 /// Deletes unfinished snapshots.
 ///
 /// If a process is killed while sled writes a snapshot, `snap.….generating` remains. sled would use
-/// it as the newest snapshot, and report corruption at each startup. Without it, sled reads the last
-/// complete snapshot and the log.
+/// it as the newest snapshot, and report corruption at each startup. Without this file, sled reads
+/// the last complete snapshot and the log.
 fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -256,7 +256,7 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
         match config.open() {
             Ok(database) => return Ok(database),
             // This process has the store's lock, so only threads of an earlier database in this
-            // process can hold sled's lock. They are still closing it.
+            // process can hold sled's lock. These threads are still closing the database.
             Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
                 if started.elapsed() > RELEASE_TIMEOUT {
                     return Err(OpenError::Locked { path: path.to_owned(), process: None });
@@ -312,7 +312,7 @@ fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Res
     }
 }
 
-/// Returns a number that no batch has had.
+/// Returns a number that is greater than the numbers of all earlier batches.
 fn beyond(state: Option<State>, mark: Mark) -> u64 {
     let acknowledged = if let Mark::Acknowledged(sequence) = mark { sequence } else { 0 };
     state.map_or(0, |state| state.sequence).max(acknowledged).saturating_add(1)
@@ -320,8 +320,8 @@ fn beyond(state: Option<State>, mark: Mark) -> u64 {
 
 /// Writes a record and checks that the flush has executed the disk barrier.
 ///
-/// The flush also makes durable what a killed process wrote without a sync. Such data can be read
-/// from now on, so it must not be lost later.
+/// The flush also makes data durable that a killed process wrote without a sync. Such data can be
+/// read from now on, so it must not be lost later.
 fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
     let fault = |error| fault_of(path, error);
     let openings = database.get(own_key("openings")).map_err(fault)?;

@@ -1,12 +1,12 @@
 //! Layout of records in sled's only tree.
 //!
-//! sled moves a page of more than 128 KiB to a separate file, which it never syncs. A power failure
-//! would lose that page with all its records. A page has about 16 records, sometimes a few more, so
-//! each entry must be short.
+//! sled moves a page of more than 128 KiB to a separate file, and never syncs that file. A power
+//! failure would lose that page with all its records. A page has about 16 records, sometimes a few
+//! more, so each entry must be short.
 //!
-//! A longer value is split into pieces. Their keys contain a hash of the record's key and value, so
-//! pieces of different versions never mix. If a piece is missing, the record was rewritten during
-//! the read, and the reader starts again.
+//! A longer value is split into pieces. The keys of the pieces contain a hash of the record's key
+//! and value, so pieces of different versions never mix. If a piece is missing, the record was
+//! rewritten during the read, and the reader starts again.
 
 use std::collections::HashMap;
 
@@ -30,8 +30,8 @@ const CUT: u8 = 1;
 
 /// Maximum length of an unsplit value and of a piece, in bytes.
 const PIECE_BYTES: usize = 2048;
-/// Maximum number of attempts to read a record that is being rewritten. Each rewrite includes a
-/// flush to disk, so if more attempts fail, this is an error.
+/// Maximum number of attempts to read a record that is being rewritten. Each rewrite takes the time
+/// of a flush to disk. So if all these attempts fail, the record is damaged.
 const READ_ATTEMPTS: usize = 8;
 
 /// Keys of the tree and their new values. `None` deletes the key.
@@ -107,7 +107,8 @@ impl Records {
         Ok(count)
     }
 
-    /// Adds the writes that replace the value of `key`, or that delete the record.
+    /// Adds the writes that replace the value of `key`. With the value `None`, adds the writes that
+    /// delete the record.
     pub(super) fn replace(&self, writes: &mut Writes, key: &[u8], value: Option<&Value>) -> Result<(), EngineError> {
         let record = record_key(key);
         let old = self.tree.get(&record).map_err(unreadable)?;
@@ -168,9 +169,9 @@ impl Records {
             && let Some((key, value)) = writes.pop()
         {
             // A single write is atomic without a batch, and takes one disk barrier instead of two.
-            // sled's log keeps the order: after a crash, the tree has the state if it has the
-            // write. If it has only the state, a start still accepts the previous content, which
-            // the state also describes.
+            // The state is logged first, so after a crash, the tree cannot have the write without
+            // the state. If the tree has only the state, the next start accepts the previous
+            // content, because the state also contains the digest of that content.
             self.tree.insert(own_key("state"), state.to_bytes()).map_err(unwritable)?;
             match value {
                 Some(value) => self.tree.insert(key, value),
@@ -188,8 +189,8 @@ impl Records {
             }
             self.tree.apply_batch(batch).map_err(unwritable)?;
         }
-        // sled splits an overfull page when it is next read, which is a write. Read the keys now,
-        // so that the next flush includes the split.
+        // sled splits an overfull page at the next read of that page, and the split is a write.
+        // Read the keys now, so that the next flush includes the split.
         for key in keys {
             self.tree.contains_key(key).map_err(unreadable)?;
         }

@@ -2,17 +2,18 @@
 //!
 //! When sled finds damage in its log, it assumes that the log ends there because of a crash. It
 //! then opens an earlier state, or omits a part, without an error. A revoked token could become
-//! valid again. Therefore the writer numbers its batches and maintains a digest of all entries, in
-//! two places:
+//! valid again. Therefore the writer numbers its batches and maintains a digest of all entries.
+//! These values are stored in two places:
 //!
 //! - [`State`], in the tree: the number of the newest batch, and the digests before and after it.
-//!   sled logs it before the batch or as part of it. Therefore the entries have one of the two
-//!   digests, wherever a crash truncates the log.
+//!   sled logs the state before the batch or as part of the batch. Therefore the entries match one
+//!   of the two digests, wherever a crash truncates the log.
 //! - [`Watermark`], in its own file: the number of the newest batch that may have been
-//!   acknowledged. It is written after the flush, and before the results are sent.
+//!   acknowledged. The file is written after the flush, and before the results are sent.
 //!
-//! Opening a store reads every entry. If the digest is different, entries are missing or altered.
-//! If the number is smaller than the watermark, acknowledged changes are missing.
+//! Opening a store reads every entry. If their digest is not in the state, entries are missing or
+//! altered. If the number of the newest batch is smaller than the watermark, acknowledged changes
+//! are missing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -124,7 +125,7 @@ pub(super) enum Mark {
 }
 
 /// Watermark file. Its two entries are written in turn, so that an interrupted write can damage
-/// only the older one.
+/// only the older entry.
 #[derive(Debug)]
 pub(super) struct Watermark {
     file: File,

@@ -1,9 +1,9 @@
 //! Thread that changes the database.
 //!
-//! The thread takes the queued commits, decides each in turn, writes one batch, flushes once, and
-//! then sends all results. A decision is based on the tree and on earlier commits of the batch. The
-//! commits share the flush, because it is expensive. A refusal also waits for the flush, because it
-//! may depend on a change that is not durable yet.
+//! The thread takes the queued commits, decides each commit in turn, writes one batch, flushes
+//! once, and then sends all results. A decision is based on the tree and on earlier commits of the
+//! batch. The commits share the flush, because it is expensive. A refusal also waits for the flush,
+//! because it may depend on a change that is not durable yet.
 
 use std::collections::HashMap;
 use std::fs;
@@ -101,7 +101,7 @@ impl Writer {
     }
 
     /// Returns `first` and further queued commits, up to the limits of a batch. If a job of another
-    /// kind ends the batch, returns it too.
+    /// kind ends the batch, returns that job too.
     fn drain(&self, first: Commit) -> (Vec<Commit>, Option<Job>) {
         let (mut records, mut bytes) = weight(&first.changes);
         let (mut commits, mut following) = (vec![first], None);
@@ -177,8 +177,8 @@ impl Writer {
         moves: &[Counter],
     ) -> Result<(), EngineError> {
         if let Some(lone) = lone.filter(|lone| lone.len() <= LONE_COMMITS) {
-            // Write these one after another, because each is atomic and may depend on the previous
-            // one.
+            // Write the changes one after another: each is atomic, and may depend on the previous
+            // change.
             for (key, value) in lone {
                 self.apply_writes([(&key, &value)])?;
             }
@@ -213,7 +213,7 @@ impl Writer {
     }
 }
 
-/// Batch in progress. Later commits see the changes of earlier ones.
+/// Batch in progress. Later commits see the changes of earlier commits.
 struct Step<'a> {
     records: &'a Records,
     overlay: HashMap<Key, Option<Value>>,

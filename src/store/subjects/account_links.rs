@@ -48,7 +48,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Replaces an e-mail with `others`, and changes the links that they contain, in one commit.
+    /// Replaces an e-mail with `others`, and changes the links that `others` contain, in one
+    /// commit.
     ///
     /// Returns `Conflict` if another sender has leased the e-mail.
     pub async fn replace_mail_and_change_links(
@@ -174,7 +175,7 @@ impl Store {
 
     /// Stores that a user has accepted the invitation, with the passkey if the user registered one.
     ///
-    /// Returns `Conflict` if another request accepted it first.
+    /// Returns `Conflict` if another request accepted the invitation first.
     pub async fn accept_invitation(
         &self,
         (user, next_user): (&Loaded<User>, &User),
@@ -196,7 +197,7 @@ impl Store {
 
     /// Returns the changes that invalidate a user's e-mailed links.
     ///
-    /// An unreadable record is left alone. No link is valid with it, and it must not prevent a
+    /// An unreadable record is left unchanged: its links are not valid, and it must not prevent a
     /// revocation.
     pub(crate) async fn links_taken_back(&self, subject: Subject) -> Result<Changes, StoreError> {
         let loaded = match self.account_links(subject).await {

@@ -1,8 +1,8 @@
 //! Names and passwords of users at applications: one small record per user.
 //!
-//! Each password is sealed with the data key. It is bound to its user and to name and host of its
-//! application. So it cannot be unsealed in another record or for another application, also if the
-//! configuration uses the name again.
+//! Each password is sealed with the data key, and bound to its user and to the name and host of its
+//! application. So a password cannot be unsealed in another record or for another application, even
+//! if the configuration later gives another application the same name.
 
 use std::fmt;
 
@@ -47,7 +47,8 @@ pub struct OpenedAppCredential {
     /// Time of the last change. It identifies this version of the credential: see
     /// [`Store::refuse_app_credential`].
     pub changed_at: UnixTime,
-    /// Whether the application has reported a wrong name or password. It must not be tried again.
+    /// Whether the application has reported a wrong name or password. If so, the password must not
+    /// be tried again.
     pub is_refused: bool,
 }
 
@@ -63,8 +64,8 @@ impl Store {
     /// Returns the user's name and password at this application, in clear text.
     ///
     /// # Errors
-    /// [`StoreError::UnreadableAppCredential`] if it cannot be unsealed. Other errors if the store
-    /// fails.
+    /// [`StoreError::UnreadableAppCredential`] if the password cannot be unsealed. Other errors if
+    /// the store fails.
     pub async fn app_credential(
         &self,
         subject: Subject,
@@ -89,10 +90,11 @@ impl Store {
         Ok(loaded.map_or_else(|| AppCredentials::none(subject), |loaded| loaded.value))
     }
 
-    /// Sets the user's name and password at this application. They count as not refused. Retries on
-    /// conflicts.
+    /// Sets the user's name and password at this application, and marks them as not refused.
+    /// Retries on conflicts.
     ///
-    /// The caller has checked both with [`is_app_username`] and [`is_app_credential_password`].
+    /// The caller must have checked the name with [`is_app_username`], and the password with
+    /// [`is_app_credential_password`].
     ///
     /// # Errors
     /// [`SealError::NoKey`] if there is no data key. Other errors if the store fails.
@@ -112,7 +114,8 @@ impl Store {
         let context = table::app_credential_secret(subject, app);
         let sealed = sealing.sealer.seal(&context, nonce, password.expose().as_bytes())?;
         for _ in 0..MAX_CONFLICTS {
-            // The user could be deleted at the same time. The credential would remain stored.
+            // Expect the user record to be unchanged. Otherwise the credential would remain stored
+            // if the user is deleted at the same time.
             let Some(user) = self.user_record(subject).await? else { return Ok(AppCredentialSet::NoUser) };
             let loaded = self.loaded_app_credentials(subject).await?;
             let mut next = loaded.as_ref().map_or_else(|| AppCredentials::none(subject), |loaded| loaded.value.clone());
@@ -142,7 +145,8 @@ impl Store {
         self.change_app_credentials(subject, |next| next.refuse(app, changed_at)).await.map(drop)
     }
 
-    /// Removes the user's name and password at this application. Returns whether there was one.
+    /// Removes the user's name and password at this application. Returns whether there was a
+    /// credential.
     pub async fn remove_app_credential(&self, subject: Subject, app: &str) -> Result<bool, StoreError> {
         self.change_app_credentials(subject, |next| next.remove(app)).await
     }

@@ -1,5 +1,5 @@
-//! Records of the audit log. They are written in batches, read newest first, and the oldest are
-//! deleted.
+//! Records of the audit log. They are written in batches and read newest first. The oldest records
+//! are deleted.
 //!
 //! Each record has index entries by user, client and age. Events that unauthenticated clients can
 //! cause have their own age index, so that a flood of them displaces only events of the same kind.
@@ -153,7 +153,8 @@ impl Store {
         Ok(events.collect())
     }
 
-    /// Deletes up to `most` events: those older than `keep`, and the oldest ones above `most_kept`.
+    /// Deletes up to `most` events: events that are older than `keep`, and the oldest events if
+    /// there are more than `most_kept`.
     ///
     /// Returns the number of deleted events. If it equals `most`, there may be more to delete.
     ///
@@ -177,8 +178,8 @@ impl Store {
 
     /// Counts the audit log if the count is unknown or outdated.
     ///
-    /// This is not done at startup, which it would delay. Other nodes also add records, so a
-    /// count soon becomes outdated.
+    /// The count would delay startup, so it is made later. Other nodes also add records, so a count
+    /// soon becomes outdated.
     async fn count_trail(&self) -> Result<(), StoreError> {
         let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT_VALIDITY;
         let counted_at = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);

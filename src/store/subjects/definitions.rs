@@ -1,8 +1,8 @@
 //! Clients that the configuration file defines.
 //!
-//! One commit creates, changes and deletes all of them. It expects every record that was compared.
-//! Therefore nodes with the same file do not conflict: the second node finds no difference and
-//! writes nothing.
+//! One commit creates, changes and deletes all of these clients. It expects that every compared
+//! record is unchanged. If two nodes with the same file start at the same time, the second node
+//! finds no difference and writes nothing.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,8 @@ use sealgate_domain::time::UnixTime;
 pub struct ClientDefinition<'a> {
     /// Record without times and incarnation.
     pub client: &'a Client,
-    /// Whether it may replace a client with the same id that was registered otherwise.
+    /// Whether the definition may replace a client with the same id that was registered in another
+    /// way.
     pub adopt: bool,
 }
 
@@ -60,7 +61,7 @@ impl Store {
     /// The configuration limits the number of definitions. New clients get `incarnation`.
     ///
     /// # Errors
-    /// Returns the store's error. Either all changes were committed or none.
+    /// Returns the store's error. The changes are one commit, so either all were committed or none.
     pub async fn define_clients(
         &self,
         definitions: &[ClientDefinition<'_>],
@@ -90,7 +91,7 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns which of these clients were registered otherwise than by the configuration file.
+    /// Returns the existing clients with these ids that the configuration file has not defined.
     ///
     /// # Errors
     /// Returns the store's error.

@@ -36,7 +36,7 @@ pub enum FactorsChanged<T> {
 }
 
 impl Store {
-    /// Returns the factors of a user, if there has ever been one.
+    /// Returns the factors of a user, if the user has ever had a factor.
     pub async fn factors(&self, subject: Subject) -> Result<Option<Loaded<Factors>>, StoreError> {
         self.load(table::factors(subject)).await
     }

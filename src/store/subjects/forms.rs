@@ -116,7 +116,8 @@ impl Store {
         }
         let key = table::form(browser, id);
         let sealed = sealing.sealer.seal(&key, nonce, &plain(form)?)?;
-        // Increment before writing. Otherwise concurrent requests could all pass the limit.
+        // Increment the total before writing the record. Otherwise concurrent requests could all
+        // pass the limit.
         let reservation = self.forms.reserve(1);
         if reservation.before >= sealing.most_forms
             && let Err(error) = self.drop_an_old_form(sealing.most_forms, usize::from(nonce[0])).await
@@ -141,8 +142,8 @@ impl Store {
     /// Of two concurrent requests, only one gets the form.
     ///
     /// # Errors
-    /// [`StoreError::Sealed`] if the form cannot be unsealed; it is deleted nevertheless. Other
-    /// errors if the store fails.
+    /// [`StoreError::Sealed`] if the form cannot be unsealed. The form is deleted nevertheless.
+    /// Other errors if the store fails.
     pub async fn take_form(
         &self,
         browser: &SecretHash,

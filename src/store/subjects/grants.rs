@@ -1,5 +1,5 @@
 //! Authorization codes, consents, grants and revoked access tokens, and the processes' reports on
-//! their answers to refreshes.
+//! their answers to refresh requests.
 
 use std::fmt;
 
@@ -175,8 +175,8 @@ impl Store {
         }
     }
 
-    /// Reads `limit` grants after `after`, in the order of their ids. Returns those that are active
-    /// and match the filter.
+    /// Reads `limit` grants after `after`, in the order of their ids. Returns the grants that are
+    /// active and match the filter.
     pub async fn grants(
         &self,
         filter: &GrantFilter,
@@ -243,7 +243,8 @@ pub(crate) fn entries(grant: &Grant) -> impl Iterator<Item = Key> {
 }
 
 impl Store {
-    /// Replaces the report of a process. `is_listed` means that the expiry index already has it.
+    /// Replaces the report of a process. `is_listed` means that the expiry index already has an
+    /// entry for the report.
     pub async fn report_answers(
         &self,
         process: ProcessId,

@@ -2,9 +2,10 @@
 //! started.
 //!
 //! Unauthenticated clients can create both, so both are limited: in total, per browser, and per
-//! user who has signed in or chosen an account. At the total limit, the oldest one without progress
-//! is evicted, or else the oldest. A flood therefore shortens the time to type a password, but does
-//! not block users.
+//! user who has signed in or chosen an account. At the total limit, the oldest record without
+//! progress is evicted. If all records have progress, the oldest record is evicted. A flood of
+//! requests therefore shortens the time that users have to type a password, but does not block
+//! users.
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use sealgate_domain::user::Subject;
 /// Interactions at the provider and sign-ins at the gateway are counted separately.
 const MAX_TABS: usize = 8;
 
-/// Maximum number of pending sign-ins of a user in all browsers. Without it, a single account could
-/// use up the total.
+/// Maximum number of pending sign-ins of a user in all browsers. Without this limit, a single
+/// account could use up the total.
 const MAX_PENDING_OF_USER: usize = 32;
 
 /// Time for which a request is kept after it has expired.
@@ -59,7 +60,7 @@ pub struct SignInAttempt {
     /// PKCE verifier (RFC 7636). It is useless without the code, which only the browser receives.
     pub verifier: String,
     pub expires_at: UnixTime,
-    /// Context classes of which the sign-in must reach one. If empty, every level suffices.
+    /// Context classes. The sign-in must reach one of them. If empty, every sign-in suffices.
     pub acr: Vec<String>,
     /// Token of the form that was stored for this sign-in. Only this browser can use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,8 +71,8 @@ pub struct SignInAttempt {
 }
 
 impl Store {
-    /// Stores a pending request. Evicts the oldest ones of the browser and of the user if they have
-    /// too many.
+    /// Stores a pending request. Evicts the oldest requests of the browser or of the user if there
+    /// are too many.
     ///
     /// # Errors
     /// [`StoreError::TooManyInteractions`] if the total limit is reached and nothing can be
@@ -82,8 +83,7 @@ impl Store {
         // Do not sort by time. After the clock was set back, the newest would look like the oldest.
         open.sort_by_key(|loaded| loaded.value.number);
         for oldest in open.iter().take((open.len() + 1).saturating_sub(MAX_TABS)) {
-            // A conflict means that another tab has just completed this request, which deletes it
-            // too.
+            // `Conflict`: another tab has just completed, and so deleted, this request.
             let _ = self.drop_interaction(oldest).await?;
         }
         let key = table::interaction(&interaction.browser, id);
@@ -99,7 +99,7 @@ impl Store {
     /// Stores a sign-in that the gateway has started. It counts towards the same total as
     /// interactions.
     ///
-    /// Evicts the oldest ones of the browser if it has too many.
+    /// Evicts the oldest sign-ins of the browser if there are too many.
     ///
     /// # Errors
     /// As [`Store::begin_interaction`].
@@ -152,7 +152,7 @@ impl Store {
         written
     }
 
-    /// Evicts one of the oldest records, if possible one without progress.
+    /// Evicts one of the oldest records, if possible a record without progress.
     async fn make_room(&self, choice: u8, now: UnixTime) -> Result<(), StoreError> {
         let candidates = self.oldest(now).await?;
         let start = usize::from(choice) % candidates.len().max(1);
@@ -166,7 +166,7 @@ impl Store {
     }
 
     /// Returns the changes to delete each of the oldest records. Each change fails if the record
-    /// has progressed since.
+    /// has progressed in the meantime.
     ///
     /// The expiry index is ordered by minute and table. Entries of other tables are skipped without
     /// reading their records.
@@ -205,8 +205,8 @@ impl Store {
         let found = if record.first() == Some(&(Table::Interaction as u8)) {
             self.load::<Interaction>(record.to_vec()).await?.map(|found| {
                 delete.extend(pending_entry(found.key(), &found.value));
-                // With progress, a user has signed in or chosen an account, and would have to start
-                // again.
+                // Progress means that a user has signed in or chosen an account. This user would
+                // have to start again.
                 let is_idle = found.value.progress == Progress::default() || found.value.expires_at <= now;
                 (is_idle, found.unchanged())
             })
@@ -216,7 +216,7 @@ impl Store {
         Ok(found.map(|(is_idle, expect)| (is_idle, Changes { expect: vec![expect], delete, ..Changes::default() })))
     }
 
-    /// Evicts the oldest pending sign-ins of a user until one more is permitted.
+    /// Evicts the oldest pending sign-ins of a user, so that the limit permits one more sign-in.
     async fn make_room_for_user(&self, user: Subject) -> Result<(), StoreError> {
         let entries = self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await?;
         let superfluous = (entries.len() + 1).saturating_sub(MAX_PENDING_OF_USER);
@@ -235,11 +235,11 @@ impl Store {
         Ok(())
     }
 
-    /// Discards the completed steps of a user's pending sign-ins, which then start again with the
-    /// password.
+    /// Discards the completed steps of a user's pending sign-ins. These sign-ins then start again
+    /// with the password.
     ///
-    /// A sign-in that waits for its second step is not a session. Otherwise it could be completed
-    /// after all sessions were ended.
+    /// Ending all sessions does not end a sign-in that waits for its second step. Without this
+    /// method, that sign-in could be completed afterwards.
     pub async fn end_partial_sign_ins(&self, user: Subject) -> Result<(), StoreError> {
         for (entry, _) in self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await? {
             let Some(key) = table::interaction_of_pending(&entry) else { continue };
@@ -331,7 +331,7 @@ impl Store {
     }
 }
 
-/// Returns the user who has signed in to a request, or was chosen for it.
+/// Returns the user who has signed in for a request, or whose account was chosen for it.
 fn user_of(progress: &Progress) -> Option<Subject> {
     progress.partial.as_ref().map(|partial| partial.subject).or(progress.account)
 }

@@ -2,9 +2,9 @@
 //!
 //! - The key ring, with the states of the signing keys. It is one record, because a rotation
 //!   changes two keys atomically.
-//! - The data keys that seal records, each wrapped by a token. Without that token they are useless,
-//!   and exports include them. A store that nodes share also has the id of the data key that they
-//!   use, the first one that a node generated.
+//! - The data keys that seal records, each wrapped by a token. Exports include the data keys,
+//!   because they are useless without that token. A store that nodes share also has the id of the
+//!   data key that the nodes use, which is the first data key that a node generated.
 //! - Requests of new nodes for the data key, and the data keys encrypted for them. Both are kept
 //!   for minutes and are useless in another store.
 
@@ -36,8 +36,8 @@ impl Store {
         Ok(self.engine.live_nodes().await?)
     }
 
-    /// Changes the key ring. Retries on conflicts. Returns the new ring, or the error of `change`,
-    /// which leaves the ring unchanged.
+    /// Changes the key ring. Retries on conflicts. Returns the new ring. If `change` returns an
+    /// error, the ring stays unchanged, and the error is returned.
     pub async fn change_key_ring(
         &self,
         change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
@@ -98,8 +98,8 @@ impl Store {
     /// kept.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] if there is already one for this wrapping key. Other errors if the
-    /// store fails.
+    /// [`StoreError::Contended`] if a data key with this wrapping key is already stored. Other
+    /// errors if the store fails.
     pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         self.write(record::create(table::data_key(wrapping_id), &record)?).await
@@ -113,7 +113,8 @@ impl Store {
     /// Stores the first data key of the cluster, wrapped, and its id.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] if there is one already. Other errors if the store fails.
+    /// [`StoreError::Contended`] if the cluster already has a data key. Other errors if the store
+    /// fails.
     pub async fn keep_first_data_key(&self, wrapping_id: &str, wrapped: &[u8], id: &str) -> Result<(), StoreError> {
         let record = WrappedRecord::new(wrapping_id, wrapped);
         let mut changes = record::create(table::data_key_id(), &id.to_owned())?;
@@ -161,8 +162,8 @@ impl Store {
     /// Stores the data key as wrapped by the new node's token, and deletes the request.
     ///
     /// # Errors
-    /// [`StoreError::Contended`] if there is already one for this wrapping key. Other errors if the
-    /// store fails.
+    /// [`StoreError::Contended`] if a data key with this wrapping key is already stored. Other
+    /// errors if the store fails.
     pub async fn keep_received_data_key(
         &self,
         node: &str,

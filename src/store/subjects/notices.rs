@@ -1,4 +1,5 @@
-//! Rate limit of notifications: the first is sent at once, then at most one per hour with a count.
+//! Rate limit of notifications: the first one is sent at once. After that, at most one per hour is
+//! sent, with the number of events.
 
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ mod tests {
             notify(&store, now, number).await;
         }
         assert_eq!(waiting(&store).await, [(1000, 1), (4600, 3)]);
-        // Both have been sent. The next hour begins with the second one.
+        // Both e-mails have been sent. The next hour begins with the second e-mail.
         for mail in store.waiting_mails(None, 10).await.unwrap() {
             assert_eq!(store.replace_mail(&mail, &[]).await.unwrap(), Committed::Yes);
         }

@@ -1,8 +1,9 @@
 //! Outbox: queued e-mails, undeliverable e-mails, and records of sent e-mails.
 //!
-//! An e-mail is committed together with the change that causes it. To send it, a sender first
-//! leases it by moving its due time, so that another sender retries if the first one stops.
-//! Therefore an e-mail is sent at least once. All its copies have the same `Message-ID`.
+//! An e-mail is committed together with the change that causes it. Before a sender sends an e-mail,
+//! it leases the e-mail by moving the due time. If the sender stops, another sender retries at the
+//! new due time. Therefore an e-mail is sent at least once. All its copies have the same
+//! `Message-ID`.
 
 use std::time::Duration;
 
@@ -141,7 +142,7 @@ impl Store {
         Ok(due)
     }
 
-    /// Returns up to `most` due e-mails after this one for which a user is waiting.
+    /// Returns up to `most` due e-mails behind `after` that users are waiting for.
     ///
     /// May read all due e-mails.
     pub async fn awaited_mail_behind(
@@ -233,8 +234,8 @@ impl Store {
         self.commit_without_mail(changes, &[]).await
     }
 
-    /// Moves an e-mail to the undeliverable ones, and deletes the oldest of those if there are too
-    /// many.
+    /// Moves an e-mail to the undeliverable e-mails. If there are too many of those, deletes the
+    /// oldest ones.
     pub async fn abandon_mail(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
         let dead_mails = self.engine.scan(&table::all(Table::DeadMail), None, MAX_UNDELIVERABLE).await?;
         let key = table::dead_mail(dead.at, dead.mail.id);

@@ -1,6 +1,7 @@
 //! Self-registrations of users whose e-mail address is not verified yet.
 //!
-//! Their number is limited. At the limit, no registration can begin until others have ended.
+//! The number of pending registrations is limited. At the limit, no registration can begin until
+//! another registration has ended.
 
 use crate::engine::{Changes, Expect};
 use crate::format::record::Loaded;
@@ -38,7 +39,8 @@ impl Store {
         if !self.has_room_for_mail(1) {
             return Ok(false);
         }
-        // Increment before writing. Otherwise concurrent requests could all pass the limit.
+        // Increment the total before writing the record. Otherwise concurrent requests could all
+        // pass the limit.
         let reservation = self.pending_registrations.reserve(1);
         if reservation.before >= MAX_PENDING {
             reservation.cancel();
@@ -138,7 +140,7 @@ impl Store {
     }
 
     /// Counts the registrations and corrects the total, because other processes may have deleted
-    /// some.
+    /// registrations.
     pub async fn count_pending_registrations(&self) -> Result<(), StoreError> {
         if !self.is_shared() {
             self.pending_registrations.set(self.count(Table::PendingRegistration).await?);

@@ -53,7 +53,8 @@ impl Store {
         initial_token: Option<&SecretHash>,
         most: usize,
     ) -> Result<Registered, StoreError> {
-        // Increment before writing. Otherwise concurrent requests could all pass the limit.
+        // Increment the total before writing the record. Otherwise concurrent requests could all
+        // pass the limit.
         let reservation = self.registrations.reserve(1);
         if reservation.before >= most {
             reservation.cancel();
@@ -90,7 +91,7 @@ impl Store {
     }
 
     /// Records that a client is about to receive its first token, so that it is not deleted as
-    /// unused. Returns false if it was already deleted.
+    /// unused. Returns false if the client was already deleted.
     pub async fn note_use(&self, client: &Client) -> Result<bool, StoreError> {
         if client.registration.as_ref().is_none_or(|own| own.used) {
             return Ok(true);
@@ -103,8 +104,8 @@ impl Store {
         Ok(self.change_client(&client.id, used).await?.is_some())
     }
 
-    /// Counts the self-registered clients, and sets the deadline `unused` for clients that have
-    /// none.
+    /// Counts the self-registered clients, and gives each client without a deadline the deadline
+    /// `unused`.
     ///
     /// Clients of an older program have no deadline, because that program did not record whether
     /// they were used. To be called at startup, before this process serves. Other nodes may be
@@ -164,7 +165,7 @@ fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> R
         let loaded: Loaded<Client> = match record::decode(&key, bytes) {
             Ok(loaded) => loaded,
             Err(error) => {
-                // An unreadable client must not affect others.
+                // An unreadable client must not affect other clients.
                 tracing::error!(%error, "a client cannot be read");
                 continue;
             }
@@ -181,8 +182,8 @@ fn with_deadlines(rows: Vec<(Key, Value)>, now: UnixTime, unused: Duration) -> R
             changes.expect.extend(next.expect);
             changes.put.extend(next.put);
         }
-        // Write the entry even if there may be one: the client may have been approved when an
-        // earlier entry was due, and have lost the approval since.
+        // Write the entry even if the client may already have one. The client may have been
+        // approved when an earlier entry was due, and may have lost the approval since then.
         changes.put.push((table::expiry(until, &key), Vec::new()));
     }
     Ok((count, changes))

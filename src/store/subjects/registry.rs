@@ -63,8 +63,8 @@ impl Store {
         })
     }
 
-    /// Changes a client. Retries on conflicts. Returns the new client, or `None` if there is none
-    /// with this id.
+    /// Changes a client. Retries on conflicts. Returns the new client, or `None` if there is no
+    /// client with this id.
     ///
     /// # Errors
     /// [`StoreError::DefinedClient`] if the configuration file defines the client, or the store's
@@ -90,8 +90,8 @@ impl Store {
     /// them.
     ///
     /// # Errors
-    /// [`StoreError::DefinedClient`] if the configuration file defines the client; nothing was
-    /// changed then. Other errors if the store fails; the call can be repeated.
+    /// [`StoreError::DefinedClient`] if the configuration file defines the client. Nothing was
+    /// changed then. Other errors if the store fails. The call can then be repeated.
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
         // Delete the record first, so that no grant is created while the grants are ended.
         let existed = self.remove_client(id).await?;
@@ -264,7 +264,8 @@ impl Store {
     /// Deletes the record of a user and the index entries of the user's names. Retries on
     /// conflicts.
     ///
-    /// If another request changes a name at the same time, deletes the entry of the new name too.
+    /// If another request changes a name at the same time, the entry of the new name is also
+    /// deleted.
     async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };

@@ -2,7 +2,8 @@
 //!
 //! A revocation changes many records. The process may crash after the commit that requires the
 //! revocation, such as a change of the password. Therefore that commit also stores an open
-//! revocation. If it is not completed, the next start or garbage collection completes it.
+//! revocation. If the process does not complete the revocation, the next start or garbage
+//! collection completes it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,8 +20,8 @@ use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 
-/// Time after which garbage collection completes a revocation. It suffices to process many
-/// thousands of records.
+/// Time after which garbage collection completes a revocation. In this time, a process can end many
+/// thousands of sessions and grants.
 const COMPLETION_DELAY: Duration = Duration::from_mins(1);
 
 /// Order to end all sessions, grants, application passwords and e-mailed links of a user.
@@ -29,8 +30,8 @@ pub struct Revocation {
     pub subject: Subject,
     pub why: EndReason,
     pub at: UnixTime,
-    /// Distinguishes revocations of the same second, because the completion of one must not close
-    /// another.
+    /// Distinguishes revocations of the same second, because the completion of one revocation must
+    /// not close another revocation.
     pub(crate) number: u64,
 }
 
@@ -109,9 +110,9 @@ impl Store {
     /// Executes the revocations that an earlier process has left open. To be called before this
     /// process serves. Returns their number.
     ///
-    /// Another node may be executing a revocation that is not due yet, so that node or garbage
-    /// collection completes it. A damaged record does not prevent startup: it is logged, and
-    /// garbage collection retries it.
+    /// On a shared store, skips revocations that are not due yet: another node may be executing
+    /// them. That node or garbage collection completes them. A damaged record does not prevent
+    /// startup: it is logged, and garbage collection retries it.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
@@ -159,8 +160,8 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Opens the revocation in these changes, and deletes the user's e-mailed links, because
-    /// everyone who can read the mailbox could use them.
+    /// Opens the revocation in these changes, and deletes the user's e-mailed links, because an
+    /// attacker who can read the mailbox could use them.
     pub(crate) async fn opened_without_links(
         &self,
         mut changes: Changes,

@@ -1,7 +1,9 @@
 //! Browser sessions, and the application sessions that depend on them.
 //!
-//! This module also has combined reads for access decisions, which take one round trip instead of
-//! several, and the browsers in which a user has signed in before (one small record per user).
+//! This module also contains:
+//!
+//! - Combined reads for access decisions. They take one round trip instead of several.
+//! - The browsers in which a user has signed in before: one small record per user.
 
 use std::time::Duration;
 
@@ -159,7 +161,8 @@ impl Store {
         self.end_sessions_but(user, None).await
     }
 
-    /// Ends all sessions in which this user is signed in, except `kept`. Returns their number.
+    /// Ends all sessions in which this user is signed in, except `kept`. Returns the number of
+    /// ended sessions.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
@@ -167,7 +170,7 @@ impl Store {
         self.end_sessions_but(user, Some(kept)).await
     }
 
-    /// Ends the user's sessions, except `kept`. Searches again until none is found, because a
+    /// Ends the user's sessions, except `kept`. Searches again until no session is found, because a
     /// search can miss a session that moves to another id at the same time.
     async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
         let mut ended = 0;
@@ -192,7 +195,7 @@ impl Store {
     }
 
     /// Returns the application session with this id, even if it has expired. The caller must also
-    /// check the session at the provider that it depends on.
+    /// check the session at the provider on which the application session depends.
     pub async fn app_session(&self, id: SessionId) -> Result<Option<Loaded<AppSession>>, StoreError> {
         self.load(table::app_session(id)).await
     }
@@ -230,7 +233,7 @@ impl Store {
     pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
         let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
         let delete = vec![loaded.key().clone(), app_session_entry(&loaded.value)];
-        // Application sessions do not change, so a conflict means that it was deleted.
+        // Application sessions do not change, so a conflict means that the session was deleted.
         let _ = self.commit(Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }).await?;
         Ok(())
     }
@@ -266,7 +269,7 @@ pub struct TokenState {
 impl Store {
     /// Reads the records that the access token with this `jti` depends on.
     ///
-    /// `client` is `None` if the token's client is not a registered one.
+    /// `client` is `None` if the token's client is not registered.
     pub async fn token_standing(
         &self,
         grant: GrantId,
@@ -301,7 +304,7 @@ impl Store {
     }
 
     /// Returns the sessions with these ids, even if they have expired. Omits missing and unreadable
-    /// ones.
+    /// sessions.
     pub async fn sessions(&self, ids: &[SessionId]) -> Result<Vec<Loaded<Session>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::session(*id)).collect();
         let found = self.engine.get_many(&keys).await?;

@@ -5,8 +5,8 @@
 //! and the form's token. The record is written before the work begins, so that a second request
 //! with the same form finds it.
 //!
-//! The result is sealed with a key that the caller derives from the same cookie. Therefore it
-//! cannot be unsealed with the store alone, and the PKCS#11 token needs no wrapping key.
+//! The result is sealed with a key that the caller derives from the same cookie. Therefore the
+//! store alone does not suffice to unseal the result, and the PKCS#11 token needs no wrapping key.
 
 use std::time::Duration;
 
@@ -60,8 +60,8 @@ struct SubmissionRecord {
 }
 
 impl Store {
-    /// Assigns a submission to this request if it is the first with that submission. Otherwise
-    /// returns the state of the submission.
+    /// Assigns the submission to this request if no earlier request has begun it. Otherwise returns
+    /// the state of the submission.
     ///
     /// # Errors
     /// Returns the store's error.
