@@ -1,4 +1,5 @@
-//! Open accesses of a user on a page: the rows, and the access that a form ends.
+//! Open accesses of a user: the rows of the table on a page, and the parser of the form that ends
+//! an access.
 
 use crate::request::ProviderRequest as _;
 use sealgate_admin::open_accesses;
@@ -10,23 +11,25 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::user::Subject;
 use sealgate_pages::{AccessTable, Problem};
 
-/// Number of rows on a page, which keeps the page below 40 KiB.
+/// Maximum number of rows on a page. It keeps the page below 40 KiB.
 const ROWS_PER_PAGE: usize = 30;
 
-/// Query parameter with the number of rows before the page.
+/// Query parameter: number of rows on the previous pages.
 const AFTER: &str = "after";
 
 /// Rows of one page.
 pub(crate) struct AccessRows {
     rows: Vec<OpenAccess>,
     next: Option<String>,
-    /// Whether the user is signed in in other browsers than this one.
+    /// Whether the user is also signed in in another browser.
     pub(crate) is_elsewhere: bool,
 }
 
 impl AccessRows {
-    /// Returns the user's open accesses for `page`, which is a path without the issuer's prefix. The
-    /// rows of the session `own` come first.
+    /// Returns the user's open accesses that one page shows. The rows of the session `own` come
+    /// first.
+    ///
+    /// `page` is the path of the page, without the issuer's prefix.
     ///
     /// # Errors
     /// When the store fails, or the query is invalid.
@@ -61,10 +64,10 @@ impl AccessRows {
     }
 }
 
-/// Returns kind and id of the access that the form ends: the field `end`.
+/// Parses the form field `end`: the kind and the id of the access to end.
 ///
 /// # Errors
-/// An error page if the field is repeated or names no kind.
+/// An error page if the field is repeated or its kind is unknown.
 pub(crate) fn chosen(form: &Params) -> Result<Option<(AccessKind, &str)>, Failure> {
     let Some(text) = form.one("end")? else { return Ok(None) };
     let chosen = text.split_once(':').and_then(|(kind, id)| Some((AccessKind::parse(kind)?, id)));

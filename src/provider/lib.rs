@@ -108,8 +108,8 @@ pub struct ProviderRoute {
     recipient: Recipient,
     /// Whether CORS requests are allowed. Credentials never are.
     cors: bool,
-    /// Rate limit charged by address before the endpoint runs. `None` if the endpoint charges by
-    /// client or token itself.
+    /// Rate limit charged by address before the endpoint runs. `None` if the endpoint itself
+    /// charges by client or token.
     charged: Option<Bucket>,
     /// Maximum size of the request body, in bytes.
     body: usize,
@@ -211,7 +211,8 @@ const fn json(
     }
 }
 
-/// Builds a route for client metadata. Its body limit is smaller because the metadata is stored.
+/// Builds a route for client metadata. The limit of its body is smaller, because the server stores
+/// the metadata.
 const fn metadata(
     path: &'static str,
     endpoint: Endpoint,
@@ -248,8 +249,11 @@ impl ProviderRoute {
 
     /// Returns whether the endpoint is a public document that is the same for every user.
     ///
-    /// These are discovery, keys and related origins, which name the configured issuer regardless
-    /// of the `Host` header, and the stylesheet and logo of the page for an unknown host.
+    /// These are:
+    ///
+    /// - discovery, keys and related origins, which name the configured issuer regardless of the
+    ///   `Host` header;
+    /// - the stylesheet and the logo, which the page for an unknown host needs.
     pub fn is_public_document(&self) -> bool {
         let documents = [Endpoint::Discovery, Endpoint::Jwks, Endpoint::RelatedOrigins];
         documents.contains(&self.endpoint) || [Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)
@@ -288,9 +292,9 @@ Every path of the provider on the issuer's host, below the issuer's path; `*` is
 [Monitor the service](../how-to/monitoring.md#health-and-metrics). [Protocol rules](../explanation/protocol.md) describes requests and responses.
 
 - **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
-- Another method is answered 405 with `Allow`, and a body above the maximum 413.
-- The paths of the console exist only with `console.enabled`, and `/.well-known/webauthn` only with `factors.rp_id`. It is served at the root of every host that is
-  not an application's.
+- A request with another method is answered 405 with `Allow`. A request with a body above the maximum is answered 413.
+- The paths of the console exist only with `console.enabled`.
+- `/.well-known/webauthn` exists only with `factors.rp_id`. It is served at the root of every host that is not an application's.
 
 | path | methods | errors as | maximum body |
 |---|---|---|---|
@@ -308,14 +312,15 @@ pub fn endpoints_page() -> String {
     page
 }
 
-/// Returns the path relative to the issuer's path, or `None` if it is outside.
+/// Returns the path relative to the issuer's path, or `None` if the path is outside the issuer's
+/// path.
 fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(config.issuer.path_prefix()).or_else(|| {
         // RFC 8414 §3.1 puts the well-known path before the issuer's path.
         let metadata = "/.well-known/oauth-authorization-server";
         let related_origins = "/.well-known/webauthn";
         match path {
-            // Browsers request it at the root of the RP ID's host.
+            // Browsers request the related origins at the root of the RP ID's host.
             _ if path == related_origins => Some(path),
             _ => (path.strip_prefix(metadata)? == config.issuer.path_prefix()).then_some(metadata),
         }
@@ -387,7 +392,7 @@ fn context<'a>(sealgate: &'a Sealgate, head: &'a Parts, body: Body, recipient: R
     ctx
 }
 
-/// Answers a request on the route that was found for its path.
+/// Handles a request. `route` is the route of its path.
 pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, body: Bytes) -> http::Response<Bytes> {
     let started = Instant::now();
     // This store handle writes only while the page's user is signed in.
@@ -436,13 +441,13 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         ctx.charge_page()?;
         return Err(Failure::Method(route.methods));
     }
-    // The browser discards a prefetched page with this status and repeats the request when the user
-    // opens the link.
+    // Refuse a prefetch. The browser discards a prefetched response with status 403, and repeats
+    // the request when the user opens the link.
     if route.endpoint.acts() && navigation::is_preload(ctx.head) {
         ctx.charge_page()?;
         return Err(Failure::json(StatusCode::FORBIDDEN, navigation::PRELOAD_REFUSAL));
     }
-    // The server that read the body may have applied another limit.
+    // The HTTP server has read the body, and may have applied a higher limit.
     if ctx.body().len() > route.body {
         ctx.charge_page()?;
         let refusal = Refusal::invalid_request("The request's body is too long.");
@@ -460,7 +465,8 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Authorize => protocol::authorize::authorization_endpoint(ctx).await,
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
-        // Large futures are boxed. Otherwise the future of every request would have their size.
+        // Large futures are boxed. Otherwise the future of every request would be as large as the
+        // largest of these.
         Endpoint::Passkey => Box::pin(sign_in::passkey::passkey_page(ctx)).await,
         Endpoint::Factor => Box::pin(sign_in::factor::factor_page(ctx)).await,
         Endpoint::Enrol => Box::pin(sign_in::enrol::enrol_page(ctx)).await,

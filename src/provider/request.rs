@@ -37,8 +37,8 @@ pub(super) static PAGES: PageHost = PageHost {
 
 /// Returns the address of this page in another language.
 ///
-/// It consists of a query only, because a path that begins with two slashes would name another
-/// host. After a POST, the link leads to the GET page.
+/// The address consists only of a query, because a path that begins with two slashes would name
+/// another host. After a POST, the link leads to the GET page.
 fn in_language(ctx: &RequestContext<'_>, language: &str) -> String {
     let query = ctx.head.uri.query().unwrap_or_default();
     let other_pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
@@ -67,13 +67,13 @@ fn error_link<'c>(ctx: &'c RequestContext<'_>, problem: Problem) -> (String, Lin
 
 /// Methods of [`RequestContext`] that only the provider needs.
 pub(crate) trait ProviderRequest {
-    /// Returns the address at which the browser should repeat the request with its cookies.
+    /// Returns the address at which the browser should repeat a POST as a GET, to send its cookies.
     ///
-    /// A form on another site sends no `SameSite=Lax` cookies with a POST, but the browser sends
-    /// them with the GET that follows a 303.
+    /// Browsers send no `SameSite=Lax` cookies with a form on another site that uses POST, but send
+    /// these cookies with the GET after a 303.
     ///
-    /// Returns `None` for all other requests, and for forms that do not fit in an address. These
-    /// requests are answered without a session.
+    /// Returns `None` for all other requests, and for forms that do not fit in an address. The
+    /// endpoint answers such a form without a session.
     fn again_with_cookies(&self) -> Option<String>;
 
     /// Returns whether a form has this CSRF token and comes from a page of the issuer.
@@ -103,8 +103,8 @@ pub(crate) trait ProviderRequest {
     /// Records the client of this request, so that an error page can link to the client's
     /// application.
     ///
-    /// Ignores the provider's own pages, and clients that neither an operator created nor an
-    /// administrator approved.
+    /// Records only clients that an operator created or an administrator approved, and the
+    /// applications behind the gateway. Ignores the provider's own pages.
     fn set_referring_app(&self, client: Option<&Client>);
 
     /// Records the page languages that the client requested (`ui_locales`).

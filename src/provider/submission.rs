@@ -4,9 +4,9 @@
 //! first request with the token does the work and is answered with a redirect (303). Later
 //! requests, from a second click or a retry, are redirected to the same result and change nothing.
 //!
-//! The next page shows a created secret once. Reloading it is a GET, which creates nothing. The
-//! stored submission is bound to the session cookie. The key that seals the secret is derived from
-//! that cookie.
+//! If the work creates a secret, the next page shows the secret once. Reloading this page is a GET,
+//! which creates nothing. The stored submission is bound to the session cookie. The key that seals
+//! the secret is derived from that cookie.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ pub(super) fn is_awaited(ctx: &RequestContext<'_>) -> bool {
     ctx.head.method == Method::GET && ctx.query().is_ok_and(|query| query.has(MADE))
 }
 
-/// Returns the result to show on `page`, of the submission that the query names.
+/// Returns the result of the submission that the query names, if `page` shows this result.
 ///
 /// # Errors
 /// When the store fails.

@@ -1,9 +1,10 @@
 //! Signed-in users of account and console pages.
 //!
-//! Without a session, [`Visitor::find`] redirects the browser to the sign-in and back.
-//! [`request_for`] and [`requested`] encode the page to return to in the sign-in request. The
-//! redirect URI must be exactly one of `OWN_PAGES`. The page of one user, client or application is
-//! encoded as its list page, with the identifier as `state`.
+//! Without a session, [`Visitor::find`] redirects the browser to the sign-in and back. The sign-in
+//! request names the page to open afterwards: [`request_for`] encodes the page and [`requested`]
+//! decodes it. The redirect URI must be exactly one of `OWN_PAGES`. For the page of one user,
+//! client or application, the redirect URI is the page with the list, and `state` is the
+//! identifier.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,8 +35,7 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// Returns the user who is active in this browser. `page` is the page to return to after a
-    /// sign-in.
+    /// Returns the user who is active in this browser. `page` is the page to open after a sign-in.
     ///
     /// # Errors
     /// [`Failure::Redirect`] when no user is signed in; when the store fails.
@@ -122,11 +122,11 @@ impl Visitor {
     /// An attacker may have the old cookie, and sessions at applications are tied to the old id.
     /// Other users who are signed in in this browser remain signed in.
     ///
-    /// `change` is applied to the session in the same commit, which also opens the revocation, if
-    /// there is one.
+    /// The commit that moves the session also applies `change`, and opens the revocation if there
+    /// is one.
     ///
-    /// Returns the new cookie. Returns `None` if another request changed the session's cookie
-    /// meanwhile; this session is then ended too.
+    /// Returns the new cookie. Returns `None` if another request has changed the session's cookie
+    /// in the meantime. In this case, the session is ended too.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
@@ -158,7 +158,7 @@ impl Visitor {
         Ok(None)
     }
 
-    /// Returns the user's role in the console, if it is enabled.
+    /// Returns the user's role in the console, if the console is enabled.
     pub(super) fn console_role(&self, ctx: &RequestContext<'_>) -> Option<ConsoleRole> {
         console_role(ctx, &self.user.roles, &self.user.groups)
     }
@@ -206,7 +206,7 @@ impl Visitor {
     }
 }
 
-/// Returns the role in the console that a user has by role or group, if the console is enabled.
+/// Returns the role in the console that these roles and groups give, if the console is enabled.
 pub(super) fn console_role(
     ctx: &RequestContext<'_>,
     roles: &BTreeSet<Role>,
@@ -264,8 +264,8 @@ pub(super) fn app_login_page(app: &str) -> String {
     format!("{}?{query}", app_logins::PAGE)
 }
 
-/// Returns the redirect URI's path and the `state` of a sign-in that returns to `page`. The query
-/// of `page` may name a kept form, or an application.
+/// Returns the path of the redirect URI and the `state` of a sign-in request, so that `page` opens
+/// after the sign-in. The query of `page` may name a kept form, or an application.
 pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     let (page, form) = match page.split_once('?') {
         Some((app_logins::PAGE, query)) => {
@@ -287,7 +287,7 @@ pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     (page, state)
 }
 
-/// Returns the page to which a sign-in with this redirect URI's path and `state` returns.
+/// Returns the page to open after a sign-in request with this redirect URI's path and `state`.
 ///
 /// Ignores parts of `state` that are neither an identifier nor the name of a kept form.
 pub(super) fn requested(path: &str, state: Option<&str>) -> String {

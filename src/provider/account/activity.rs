@@ -78,7 +78,7 @@ pub(super) async fn activity_page(ctx: &RequestContext<'_>) -> Result<Response, 
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// Cache of the names of users and clients in audit events. Each is read once per page.
+/// Cache of the names of users and clients in audit events. Each name is read once per page.
 #[derive(Default)]
 pub(crate) struct EventNames {
     people: BTreeMap<Subject, Option<String>>,

@@ -40,8 +40,8 @@ const NEW: &str = "/account/address/new";
 const MAX_AGE_TO_OPEN: Duration = Duration::from_mins(15);
 /// Maximum age of the sign-in when the user sends the form.
 ///
-/// It is longer than the limit for opening the form, so that a user who opened the form in time
-/// does not lose the input.
+/// This limit is longer than [`MAX_AGE_TO_OPEN`], so that a user who opened the form in time does
+/// not lose the input.
 const MAX_AGE_TO_SEND: Duration = Duration::from_mins(30);
 
 /// Limits on the codes that one account may request.
@@ -52,7 +52,8 @@ const CODES: [(&str, Rule); 2] = [
     ("code_day", Rule { limit: 10, window: Duration::from_hours(24) }),
 ];
 
-/// Maximum number of attempts to commit a code while other changes of the account conflict.
+/// Maximum number of attempts to commit a code, if other requests change the account at the same
+/// time.
 const MAX_CONFLICTS: usize = 8;
 
 pub(super) async fn address_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -108,8 +109,8 @@ fn require_mail(ctx: &RequestContext<'_>) -> Result<(), Failure> {
     if ctx.sealgate.sends_mail() { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
 }
 
-/// Returns the typed address if mail can be sent to it, it differs from the user's, and users may
-/// choose it.
+/// Returns the typed address if mail can be sent to it, if it differs from the current address, and
+/// if its domain is allowed.
 ///
 /// The allowed domains for registration also apply here. Otherwise a user could register with an
 /// allowed domain and change the address afterwards.
@@ -258,8 +259,9 @@ async fn take_code(
             }
             return Ok(done);
         }
-        // The commit failed. If another account has the address, say so: the right code proves that
-        // the user receives its mail. Without this proof, the page must not reveal it.
+        // The commit failed. If another account has the address, tell the user. The right code has
+        // proven that the user receives mail at this address; without this proof, the page must not
+        // reveal that the address is taken.
         if done.is_ok() && store.user_by_email(&address).await?.is_some_and(|owner| owner.sub != user.value.sub) {
             store.change_account_links(user.value.sub, &[], |links| links.verification = None).await?;
             return Ok(Err(AddressProblem::Taken));
@@ -270,8 +272,8 @@ async fn take_code(
 
 /// Replaces the account's address and returns the e-mails that notify the old and the new one.
 ///
-/// Sessions remain valid: the user has just verified a code in one of them, and none depends on the
-/// address.
+/// Sessions remain valid, because no session depends on the address. The user has just verified a
+/// code in one of the sessions.
 ///
 /// The old address receives a link that undoes the change, with three exceptions:
 ///
@@ -279,8 +281,9 @@ async fn take_code(
 ///
 /// - The old address is unverified: the user has not proven that they own it.
 ///
-/// - An earlier change can still be undone. The old address may belong to an attacker, so the
-///   address before that change receives the link. That link expires together with the first one.
+/// - An earlier change of address can still be undone. The old address may then belong to an
+///   attacker, so the new link goes to the address before that earlier change. Both links expire at
+///   the same time.
 fn move_to(
     ctx: &RequestContext<'_>,
     user: &mut User,

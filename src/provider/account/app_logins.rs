@@ -1,9 +1,10 @@
 //! `/account/app-logins`: the user's names and passwords at applications with their own login form.
 //!
-//! The gateway uses them to sign the user in to these applications. A stored password outlasts the
-//! session in which it was entered, and determines the account at the application. The page
-//! therefore requires a recent sign-in, and storing a password requires the level that `[factors]`
-//! demands for applications. Removing one does not.
+//! The gateway uses these credentials to sign the user in to the applications. A stored password
+//! outlasts the session in which it was entered, and determines the account at the application. The
+//! page therefore requires a recent sign-in. To store a password, the sign-in must also reach the
+//! level that `[factors]` demands for applications. This level is not required to remove a
+//! password.
 
 use std::time::Duration;
 
@@ -28,10 +29,11 @@ pub(crate) const PAGE: &str = "/account/app-logins";
 
 /// Maximum age of the sign-in when the user opens the page.
 const MAX_AGE_TO_OPEN: Duration = Duration::from_mins(15);
-/// Maximum age of the sign-in when the user sends the form, and for the page that confirms it.
+/// Maximum age of the sign-in when the user sends the form, and when the page confirms that the
+/// password was stored.
 ///
-/// It is longer than the limit for opening the form, so that a user who opened the form in time
-/// does not lose the input.
+/// This limit is longer than [`MAX_AGE_TO_OPEN`], so that a user who opened the form in time does
+/// not lose the input.
 const MAX_AGE_TO_SEND: Duration = Duration::from_mins(30);
 
 pub(super) async fn app_logins_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -80,8 +82,7 @@ async fn set(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, form: &Para
     Ok(Response::see_other(&ctx.path(&saved)))
 }
 
-/// Removes the user's name and password at an application. If nothing is stored any more, the call
-/// succeeds.
+/// Removes the user's name and password at an application. Also succeeds if none are stored.
 pub(super) async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, app: &str) -> Result<(), Failure> {
     if ctx.sealgate.store.remove_app_credential(visitor.user.sub, app).await? {
         ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::AppCredentialRemoved).in_app(app));
@@ -119,7 +120,7 @@ pub(super) fn to_enter(ctx: &RequestContext<'_>, app: &App, credentials: &AppCre
 
 /// Shows the page with the form of `app`, or with a link to `app` if its form was just saved.
 ///
-/// `typed` is the name from a form with a fault. The password must be typed again.
+/// `typed` is the name from a rejected form, and the fault. The user must type the password again.
 async fn show(
     ctx: &RequestContext<'_>,
     visitor: &Visitor,
@@ -133,7 +134,8 @@ async fn show(
         .iter()
         .map(|app| AppLoginLine { app: &app.name, title: app.called(), takes: true, stored: known.find(&app.name) })
         .collect();
-    // An application may have been removed from the configuration, or closed to the user.
+    // List the other stored passwords too. Their application may have been removed from the
+    // configuration, or the user may no longer open it.
     for stored in known.credentials.iter().filter(|one| apps.iter().all(|app| app.name != one.app)) {
         let title = config.apps.iter().find(|app| app.name == stored.app).map_or(&*stored.app, App::called);
         lines.push(AppLoginLine { app: &stored.app, title, takes: false, stored: Some(stored) });
@@ -146,7 +148,8 @@ async fn show(
         title: app.called(),
         username: typed.map_or_else(|| stored_name(app), |(username, _)| username),
     });
-    // The address consists of configured values only, so that no link can lead elsewhere.
+    // Build the address only from configured values, so that a crafted link cannot lead to another
+    // site.
     let address = |app: &App| Some(format!("{}{}", app.origin(&config.issuer), app.entry_path(&visitor.user)?));
     let saved = app.filter(|app| is_saved && known.find(&app.name).is_some());
     let saved = saved.and_then(|app| Some((app.called(), address(app)?)));

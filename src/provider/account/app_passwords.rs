@@ -1,9 +1,10 @@
-//! `/account/app-passwords`: app passwords for programs that support HTTP Basic only, each for one
-//! protected application.
+//! `/account/app-passwords`: passwords for programs that support only HTTP Basic authentication.
+//! Each password is valid for one protected application.
 //!
 //! An app password outlasts the session in which it was created. The page therefore requires a
-//! recent sign-in: an attacker at an open browser must not create one. Creating one also requires
-//! the level that `[factors]` demands for applications. Revoking one does not.
+//! recent sign-in: an attacker at an open browser must not create one. To create an app password,
+//! the sign-in must also reach the level that `[factors]` demands for applications. This level is
+//! not required to revoke one.
 
 use std::time::Duration;
 
@@ -31,8 +32,8 @@ const PAGE: &str = "/account/app-passwords";
 const MAX_AGE_TO_OPEN: Duration = Duration::from_mins(15);
 /// Maximum age of the sign-in when the user sends the form.
 ///
-/// It is longer than the limit for opening the form, so that a user who opened the form in time
-/// does not lose the input.
+/// This limit is longer than [`MAX_AGE_TO_OPEN`], so that a user who opened the form in time does
+/// not lose the input.
 const MAX_AGE_TO_SEND: Duration = Duration::from_mins(30);
 
 pub(super) async fn app_passwords_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -78,7 +79,7 @@ async fn add(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, typed: &Typ
     }
 }
 
-/// Revokes the user's app password with this id. If it is already revoked, the call succeeds.
+/// Revokes the user's app password with this id. Also succeeds if the password is already revoked.
 pub(super) async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result<(), Failure> {
     if let Some(gone) = ctx.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
         let event = visitor.event(ctx, AuditKind::AppPasswordRevoked).in_app(&gone.app);

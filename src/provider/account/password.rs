@@ -73,7 +73,7 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
         }
     }
     // The commit that sets the password also opens the revocation. After a crash, the store
-    // finishes it, so sessions opened with the old password end in any case.
+    // finishes the revocation, so that sessions opened with the old password end in any case.
     let revocation = ctx.sealgate.store.new_revocation(visitor.user.sub, EndReason::PasswordChanged, ctx.now);
     match change(ctx, guesses.queue(ctx), &visitor.user, &revocation, (&current, &new)).await {
         Ok(PasswordChange::TooMany { seconds }) => {
@@ -97,7 +97,7 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
     }
 }
 
-/// Returns the page for an overloaded server, which has not checked the password.
+/// Returns the page for an overloaded server. The password was not checked.
 fn busy(ctx: &RequestContext<'_>, visitor: &Visitor) -> Response {
     let page = show(ctx, visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
     page.retry_after(1)
@@ -158,7 +158,7 @@ async fn change(
         return Ok(PasswordChange::TooMany { seconds });
     }
     let hash = passwords.hash(SecretString::from(new.expose()), ctx.random()).await?;
-    // Keep a password that another request stored while this request computed its hashes.
+    // If another request has stored a password in the meantime, keep that password.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
             user.password = Some(hash.clone());
@@ -183,7 +183,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
         session.renew(sign_in, session.cookie, None, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };
-    // Another revocation may have ended this session. `for_server` commits nevertheless.
+    // `for_server` commits even if another revocation has ended this session.
     let store = &ctx.sealgate.store.for_server();
     let cookie = visitor.keep_this_session_only(ctx, store, None, change).await?;
     store.forget_browsers(subject, None).await?;

@@ -67,7 +67,8 @@ pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failur
     match enrolling(ctx, &visitor).confirm_app(code, name).await? {
         Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
-            // The page shows a new secret. This requires a recent sign-in, as for the first secret.
+            // The page shows a new secret. A new secret requires a recent sign-in, like the first
+            // secret.
             let visitor = match problem {
                 EnrolProblem::Expired => Visitor::recent(ctx, ADD_APP, MAX_AGE_TO_CHANGE).await?,
                 _ => visitor,
@@ -95,8 +96,8 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
     match enrolling(ctx, &visitor).confirm_key(enrolment::kind_of(&form)?, answer, name).await? {
         Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
-            // The attempt used up the challenge. A new challenge requires a recent sign-in, as for
-            // the first one.
+            // The attempt used up the challenge. A new challenge requires a recent sign-in, like
+            // the first challenge.
             let visitor = Visitor::recent(ctx, ADD_KEY, MAX_AGE_TO_CHANGE).await?;
             show_key(ctx, &visitor, name, Some(problem)).await
         }
@@ -105,18 +106,18 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
 
 /// Returns whether the user may add factors on this page.
 ///
-/// The first factor is refused if an administrator has to send an enrolment link for it. The
-/// sign-in proves the password only, which an attacker may have stolen.
+/// A user without factors may not add one here if an administrator has to send an enrolment link.
+/// Such a user has proven only the password, which an attacker may have stolen.
 fn adds_here(ctx: &RequestContext<'_>, factors: Option<&Factors>) -> bool {
     let has_any = factors.is_some_and(Factors::has_any);
     let is_reset = factors.is_some_and(|factors| factors.reset.is_some());
     has_any || (!is_reset && ctx.sealgate.config.factors.enrolment == EnrolmentChoice::InSignIn)
 }
 
-/// Returns whether the home page offers to add a passkey: the user has none and may add one.
+/// Returns whether the home page offers to add a passkey: the user has no passkey and may add one.
 ///
-/// The offer is a link, and never a passkey that the browser creates silently after a sign-in with
-/// a password: docs/decisions/0036-passkeys-are-added-by-the-user.md.
+/// The offer is only a link. The browser does not create a passkey silently after a sign-in with a
+/// password; see docs/decisions/0036-passkeys-are-added-by-the-user.md.
 pub(super) async fn offers_passkey(ctx: &RequestContext<'_>, user: &User) -> Result<bool, Failure> {
     if relying_party(ctx).is_none() {
         return Ok(false);
@@ -223,8 +224,8 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Re
 
 /// Returns the level that the user must be able to reach.
 ///
-/// This is the highest level that `[factors]`, or a rule of an application that admits the user,
-/// demands.
+/// This is the higher one of two levels: the level that `[factors]` demands, and the highest level
+/// that an application demands of this user.
 fn demanded(ctx: &RequestContext<'_>, user: &User) -> AssuranceLevel {
     let config = &ctx.sealgate.config;
     config.apps.iter().map(|app| app.level_for(user)).fold(config.factors.level_for(user), AssuranceLevel::max)

@@ -33,9 +33,9 @@ use sealgate_pages::{Done, FactorLine, Problem, SessionsPage, html};
 
 const PAGE: &str = "/account/sessions";
 
-/// Age up to which factors are listed on the page.
+/// Maximum age of the factors that the page lists.
 ///
-/// Ending sessions does not remove them, and an attacker may have added them.
+/// An attacker may have added a factor, and ending the sessions does not remove it.
 const MAX_LISTED_AGE: Duration = Duration::from_hours(30 * 24);
 
 pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -83,9 +83,9 @@ pub(super) async fn sessions_page(ctx: &RequestContext<'_>) -> Result<Response, 
     Ok(if is_own { response.clearing_cache() } else { response })
 }
 
-/// Ends a session in which the user is signed in. Returns whether there was one.
+/// Ends the session if the user is signed in in it. Returns whether it was ended.
 ///
-/// A session id is not secret, so the session may be another user's.
+/// A session id is not secret, so the form may contain the id of another user's session.
 async fn end_session(ctx: &RequestContext<'_>, visitor: &Visitor, id: SessionId) -> Result<bool, Failure> {
     let store = &ctx.sealgate.store;
     let theirs = store.session(id).await?.is_some_and(|session| session.value.sign_in_of(visitor.user.sub).is_some());

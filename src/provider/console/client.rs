@@ -26,7 +26,7 @@ use sealgate_domain::secret::Secret;
 use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal};
 use sealgate_pages::{Done, Problem, html};
 
-/// Choices of the form: how long the previous secret stays valid, in seconds.
+/// Times for which the previous secret can stay valid, in seconds. The form offers these choices.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
 pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
@@ -40,8 +40,8 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {
-        // The page was loaded before the configuration file defined the client. The page of such a
-        // client has no forms.
+        // The user loaded the page before the configuration file defined the client. The page of a
+        // client from the configuration has no forms.
         let notes = ClientNotes { refused: Some(ClientRefusal::Defined), ..ClientNotes::default() };
         return Ok(show(ctx, console_user, &client, &notes));
     }
@@ -150,7 +150,7 @@ async fn rotate(
 
 /// Sets the level that users must reach to use the client.
 ///
-/// Only an administrator may do so. The client's developer cannot lower it.
+/// Only an administrator may set the level, so that the client's developer cannot lower it.
 async fn set_level(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -180,8 +180,8 @@ async fn command(
     Ok(Response::see_other(&visitor::done(ctx, &page, done)))
 }
 
-/// Executes an administrative command, as the command line does, so that both share one
-/// implementation.
+/// Executes an administrative command. The console and the command line share the implementation of
+/// the commands.
 pub(super) async fn execute(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,

@@ -49,7 +49,7 @@ pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &Consol
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-/// Shows the form for a new client, or registers the client.
+/// Shows the form for a new client (GET), or registers the client (POST).
 pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         let kept = kept_form::take(ctx, console_user, NEW).await?;

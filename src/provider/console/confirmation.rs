@@ -50,8 +50,7 @@ pub(super) fn of_client_action(action: &str) -> Option<GuardedChange> {
 /// Roles and groups of a user.
 type Rights<'a> = (&'a BTreeSet<Role>, &'a BTreeSet<String>);
 
-/// Returns the guarded change that new roles and groups make, if they give or remove a console
-/// role.
+/// Returns the guarded change if new roles and groups give or remove a console role.
 ///
 /// `before` is `None` for a new user.
 pub(super) fn of_roles(

@@ -45,7 +45,7 @@ pub(super) fn empty() -> ClientForm {
 
 /// Returns the form with a client's present settings.
 ///
-/// It omits the console's own redirect URI, which the trial page adds and removes.
+/// The form omits the console's own redirect URI, which the trial page adds and removes.
 pub(super) fn from_client(client: &Client, own: &str) -> ClientForm {
     let lines = |uris: &[RedirectUri]| {
         uris.iter().map(RedirectUri::as_str).filter(|uri| *uri != own).collect::<Vec<_>>().join("\n")
@@ -170,8 +170,8 @@ impl ValidForm {
     }
 }
 
-/// Returns whether a default scope contains only ticked scopes and `groups`, for which the form has
-/// no box.
+/// Returns whether a default scope contains only ticked scopes. The scope `groups` is always
+/// allowed, because the form has no box for it.
 fn within(scope: Scope, ticked: Scope) -> bool {
     scope.without(ScopeValue::Groups).is_subset_of(ticked)
 }
@@ -195,7 +195,7 @@ fn uris(text: &str, may_register: impl Fn(&RedirectUri) -> bool) -> Result<Vec<R
     Ok(uris)
 }
 
-/// Returns the console's own redirect URI, to which trial sign-ins return.
+/// Returns the console's own redirect URI, which receives the responses to trial sign-ins.
 pub(super) fn own_redirect_uri(ctx: &RequestContext<'_>) -> String {
     format!("{}/console/callback", ctx.sealgate.config.issuer.as_str())
 }

@@ -1,8 +1,8 @@
-//! Storage of console forms while their user signs in again because the sign-in was too old.
+//! Storage for a console form while its user signs in again, because the sign-in was too old.
 //!
-//! After the sign-in, the page shows the typed values or asks for the confirmation. The form is
-//! never submitted without the user. It is encrypted, and returned once, to the same user in the
-//! same session and browser.
+//! After the sign-in, the page shows the typed values or asks for the confirmation. The server
+//! never submits the form by itself. The stored form is encrypted. It is returned only once, and
+//! only to the same user in the same session and browser.
 
 use std::time::Duration;
 
@@ -28,8 +28,7 @@ const MAX_BYTES: usize = 16 * 1024;
 /// Application name under which the console's forms are stored. No real application can have it.
 const CONSOLE: &str = "~console";
 
-/// Fields that are not kept: tokens of the page, the confirmation, and passwords. The console's
-/// forms have no password field.
+/// Fields that are not stored: the tokens of the page, the confirmation, and `password`.
 const NOT_KEPT: [&str; 4] = ["csrf", "once", "sure", "password"];
 
 /// Stores a form that the user sent from `page`.

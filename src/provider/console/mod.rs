@@ -2,8 +2,8 @@
 //! limits.
 //!
 //! [`Area::least`] is the role that a page requires. [`ConsoleUser::client`] limits developers to
-//! their own clients. Single actions may require an administrator. Each change is a form with a
-//! CSRF token, which is bound to the user and to the page's path.
+//! their own clients. Some actions also require an administrator. Each change is a form with a CSRF
+//! token, which is bound to the user and to the page's path.
 //!
 //! This module contains the read-only pages `/console/keys`, `/console/applications` and
 //! `/console/settings`. The other pages have modules of their own.
@@ -116,10 +116,10 @@ impl ConsoleUser {
         }
     }
 
-    /// Returns the client that the path names, if the user may access it.
+    /// Returns the client with this id, if the user may access it.
     ///
-    /// An unknown client and another developer's client both get 404, which does not reveal the
-    /// clients that exist.
+    /// The response is 404 both for an unknown client and for another developer's client, so that
+    /// it does not reveal which clients exist.
     async fn client(&self, ctx: &RequestContext<'_>, id: Option<ClientId>) -> Result<Client, Failure> {
         let client = match id {
             Some(id) => ctx.sealgate.store.client(&id).await?,
@@ -131,7 +131,7 @@ impl ConsoleUser {
         client.filter(theirs).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
     }
 
-    /// Returns whether the user may register a redirect URI, for a new or a registered client.
+    /// Returns whether the user may register a redirect URI. `client` is `None` for a new client.
     fn may_register(&self, ctx: &RequestContext<'_>, uri: &RedirectUri, client: Option<&Client>) -> bool {
         self.is_administrator() || ctx.sealgate.config.may_register(uri, client)
     }
@@ -164,10 +164,11 @@ impl ConsoleUser {
     }
 }
 
-/// Stores the form of this request while its user signs in again, because the sign-in is too old.
+/// Stores the form of this request until the user has signed in again, because the sign-in is too
+/// old.
 ///
-/// Returns the redirect to the sign-in. The redirect is `address` if the request has no form to
-/// keep.
+/// Returns the redirect to the sign-in. If the request has no form to keep, the redirect goes to
+/// `address`.
 async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure, Failure> {
     let (page, path) = (page_after_sign_in(ctx), ctx.head.uri.path());
     if ctx.head.method != Method::POST || ctx.path(&page) != path {
@@ -183,8 +184,8 @@ async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure,
     Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Redirect(address)))
 }
 
-/// Returns the page to which the browser returns after a sign-in: the current page, or the list
-/// that contains it.
+/// Returns the path of the page to open after a sign-in: the current page, or the list that
+/// contains the current page.
 fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
     let path = ctx.head.uri.path();
     let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);

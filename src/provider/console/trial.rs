@@ -2,9 +2,9 @@
 //! tokens that a client would receive.
 //!
 //! PKCE binds a trial to the browser. The verifier is derived from the session's cookie and the
-//! `state`, so the server stores nothing. A code of a sign-in that another browser began is
-//! rejected. The code is used up without creating a grant. The tokens on the page name a grant that
-//! does not exist, so a leaked token is useless.
+//! `state`, so the server stores nothing. A code from a trial in another browser is rejected.
+//! Redeeming the code creates no grant. The tokens on the page name a grant that does not exist, so
+//! a leaked token is useless.
 
 use super::form::own_redirect_uri;
 use crate::console::{ConsoleUser, last_segment};
@@ -162,7 +162,8 @@ fn show(
 ) -> Response {
     let page = TrialPage {
         inside: console_user.inside(ctx),
-        // The callback page has the same forms, which post to the client's trial page.
+        // The callback page also shows the forms of the client's trial page. They post to that
+        // page.
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/try/{}", client.id))),
         client,
         redirect_uri: &own_redirect_uri(ctx),

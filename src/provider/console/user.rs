@@ -86,10 +86,11 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
             let unblock = UserCommand::UnblockFactors(named);
             run(ctx, console_user, &user, unblock, Done::User).await
         }
-        // Administrators enter their own on the account page, which requires a recent sign-in.
+        // Administrators enter their own credentials on the account page, which requires a recent
+        // sign-in.
         Some("set-app-login") if !own => set_app_login(ctx, console_user, &user, &form).await,
-        // Administrators cannot reset their own factors. They would lose access, and with it the
-        // page that shows the enrolment link.
+        // Administrators cannot reset their own factors. They would lose access to this page, which
+        // shows the enrolment link.
         Some("reset-factors") if !own => {
             let work = Box::pin(async {
                 let link = reset_factors(ctx, console_user, user.sub).await?;
@@ -179,8 +180,8 @@ async fn save(
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
         user.groups.clone_from(&next.groups);
-        // The form can only set a missing username. Applications identify users by it, so only the
-        // command line changes an existing one.
+        // The form can only set a missing username. Applications identify users by the username, so
+        // only the command line can change an existing username.
         if user.username.is_none() && username.is_some() {
             user.username.clone_from(&username);
             user.updated_at = ctx.now;
@@ -200,9 +201,9 @@ async fn save(
     Ok(back(ctx, user, Done::User))
 }
 
-/// Ends an access. If it has ended in the meantime, the request succeeds.
+/// Ends an access of the user. Also succeeds if the access has already ended.
 ///
-/// The form belongs to one user's page, so it ends only that user's accesses.
+/// Ignores an id that belongs to another user's access.
 async fn end_access(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,

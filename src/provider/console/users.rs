@@ -1,6 +1,6 @@
 //! `/console/users` and `/console/users/new`: the list of users, and creation of a new user.
 //!
-//! [`user`] uses the parsers of the form fields as well.
+//! The module [`user`] also uses the parsers of form fields in this module.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ impl Typed {
     }
 }
 
-/// Shows the form for a new user, or creates or invites the user.
+/// Shows the form for a new user (GET), or creates or invites the user (POST).
 pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         confirmation::require_recent(ctx, NEW).await?;
@@ -230,14 +230,14 @@ pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
     }
 }
 
-/// Returns the roles that the form ticks.
+/// Returns the roles that are ticked in the form.
 pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
     let ticked = [("role_developer", Role::Developer), ("role_admin", Role::Admin)];
     ticked.into_iter().filter(|(name, _)| form.has(name)).map(|(_, role)| role).collect()
 }
 
-/// Parses a list with one group per line. Returns `None` if a group is invalid or there are too
-/// many.
+/// Parses a list with one group per line. Returns `None` if a group is invalid, or if the list has
+/// too many groups.
 pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let groups: BTreeSet<String> = lines.map(str::to_owned).collect();

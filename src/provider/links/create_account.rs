@@ -1,7 +1,7 @@
 //! `/oauth/create-account`: self-registration, if the operator allows it.
 //!
-//! The user first types a code that was mailed to the address, in the browser that began the
-//! registration. Only then do they choose a name and a password (`new_account`).
+//! First, the server mails a code to the address. The user must type the code in the browser that
+//! began the registration. Then the user chooses a name and a password or passkey (`new_account`).
 //!
 //! The response and the work are the same for every address. Whether an account has the address is
 //! checked only when the mail is sent (`app::mail_lookup`).
@@ -79,8 +79,8 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
         Err(problem) => return Ok(show(ctx, &waiting, typed, Some(problem))),
     };
     let store = &ctx.sealgate.store;
-    // Check the capacity before the limits: a request that exceeds a limit gets the normal
-    // response.
+    // Check the capacity before the limits, because a request that exceeds a limit must get the
+    // same response as any other request.
     if !store.has_room_for_registration() {
         return Ok(busy(ctx, &waiting, typed));
     }
@@ -127,8 +127,8 @@ pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
     let (store, id) = (&ctx.sealgate.store, registering.id());
     for _ in 0..MAX_TRIES {
         let Some(pending) = store.pending_registration(&id).await? else { return Ok(registering.over(ctx)) };
-        // A reload may have removed the domain of the address. Even the correct code would then
-        // lead back to this page.
+        // A reload of the configuration may have removed the address's domain from the allowed
+        // domains. Even the correct code would then lead back to this page.
         if !ctx.sealgate.config.registration_of_people.takes(&pending.value.address) {
             return Ok(registering.over(ctx));
         }
@@ -138,13 +138,13 @@ pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
         let typed = code_hash(ctx, &id, &pending.value.address, &typed)?;
         match pending.value.take_code(typed, ctx.now) {
             RegistrationVerdict::Right(next) => {
-                // Only a user who has proven that they receive the mail may learn that the address
-                // has an account.
+                // Only a user who has proven that they receive the mail may learn that an account
+                // has the address.
                 if store.user_by_email(&next.address).await?.is_some() {
                     return registering.taken(ctx, &pending).await;
                 }
                 // Use a new secret, so that an attacker who planted the cookie in this browser
-                // cannot continue the registration in their own.
+                // cannot continue the registration in the attacker's browser.
                 let secret = Secret::from_random(&ctx.random::<32>());
                 if store.move_registration(&pending, &secret.hash(), &next).await? == Committed::Yes {
                     ctx.sealgate.metrics.registered(RegistrationOutcome::Proven);
@@ -187,7 +187,7 @@ impl Registering {
     /// Returns the registration begun in this browser for the sign-in of this page.
     ///
     /// # Errors
-    /// A redirect to the first page if there is no registration; otherwise those of
+    /// A redirect to the first page if there is no registration; the errors of
     /// [`Waiting::find_at_any_time`].
     pub(crate) async fn find(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let waiting = Waiting::find_at_any_time(ctx).await?;
@@ -206,8 +206,9 @@ impl Registering {
         self.secret.hash()
     }
 
-    /// Returns the CSRF token of a page's form. It depends on the registration, so that a form for
-    /// one address is not accepted after another tab has begun a registration for another address.
+    /// Returns the CSRF token of a page's form. The token depends on the registration. If another
+    /// tab has begun a registration for a different address, the form of the first tab is therefore
+    /// rejected.
     pub(crate) fn csrf(&self, page: &str) -> String {
         let text = Secret::new(format!("{} {}", self.waiting.csrf(page), self.secret.expose()));
         base64url(SecretHash::for_secret(text.expose().as_bytes()).as_bytes())
@@ -232,9 +233,9 @@ impl Registering {
         show(ctx, &self.waiting, "", Some(CreateAccountProblem::Over)).with_cookie(expired_registration_cookie(ctx))
     }
 
-    /// Shows the first page with the message that the address has an account.
+    /// Shows the first page with the message that an account has the address.
     ///
-    /// Call it only for a user who has proven that they receive the mail of the address.
+    /// Call this method only for a user who has proven that they receive the mail of the address.
     pub(crate) async fn taken(
         &self,
         ctx: &RequestContext<'_>,
@@ -263,7 +264,7 @@ fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Response {
     if !ctx.sealgate.store.has_room_for_mail(1) {
         ctx.sealgate.mail_dropped(MailKind::AddressWanted);
     }
-    tracing::debug!("too many registrations are pending or messages queued; refused a registration");
+    tracing::debug!("refused a registration: too many registrations are pending, or too many messages are queued");
     ctx.sealgate.metrics.registered(RegistrationOutcome::Dropped);
     let page = page(ctx, waiting, typed, Some(CreateAccountProblem::Busy));
     Response::page(StatusCode::SERVICE_UNAVAILABLE, page, None).retry_after(60)

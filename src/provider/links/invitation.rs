@@ -119,8 +119,8 @@ async fn passkey(
     }
     let with_key = |now: &Invited| {
         let factors = now.factors.as_ref().map(|loaded| &loaded.value)?;
-        // If the factors were reset, or a factor was added or removed since, the pending enrolment
-        // has ended.
+        // The pending enrolment has ended if the factors were reset, or if a factor was added or
+        // removed, after the enrolment began.
         if factors.generation != verified.generation {
             return None;
         }
@@ -194,8 +194,8 @@ struct Destination<'a> {
 
 /// Returns the application of the invitation.
 ///
-/// Returns `None` if the invitation names none, or the application was removed or refuses this
-/// user.
+/// Returns `None` if the invitation names no application, if the application was removed, or if the
+/// application refuses this user.
 fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Destination<'a>> {
     let config = &ctx.sealgate.config;
     let app = config.apps.iter().find(|app| Some(&app.name) == invited.invitation.app.as_ref())?;
@@ -203,8 +203,8 @@ fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Des
     Some(Destination { title: app.called(), address: format!("{origin}{path}"), origin })
 }
 
-/// Returns the address of a sign-in for one of the provider's pages. If another user is signed in,
-/// it forces a new sign-in.
+/// Returns the address of a sign-in after which one of the provider's pages opens. If another user
+/// is signed in (`is_shared`), the address forces a new sign-in.
 fn sign_in(ctx: &RequestContext<'_>, user: &User, is_shared: bool) -> String {
     let page = if has_home(&ctx.sealgate.config) { "/" } else { "/account" };
     let hint = ("login_hint", user.email.as_str());
@@ -237,7 +237,7 @@ async fn show_password(
 
 /// Shows the page and begins a WebAuthn ceremony.
 ///
-/// It writes to the store, so call it only for a request that sent a form.
+/// This function writes to the store, so call it only for a request that sent a form.
 async fn show_passkey(
     ctx: &RequestContext<'_>,
     link: &MailedLink,

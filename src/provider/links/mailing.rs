@@ -24,8 +24,8 @@ const ADDRESS_LIMITS: [(&str, Rule); 2] = [
     ("mail_day", Rule { limit: 10, window: Duration::from_hours(24) }),
 ];
 
-/// Limit of reset mails that a browser known to the account may request after the account's limit
-/// is used up.
+/// Limit of the reset mails that one known browser may request. It applies after the account's
+/// limit is used up.
 const KNOWN_BROWSER_LIMIT: Rule = Rule { limit: 3, window: Duration::from_hours(24) };
 
 /// Limit of the mails that unauthenticated requests from one network may cause.
@@ -55,8 +55,8 @@ pub(crate) fn new_mail(
     })
 }
 
-/// Charges the limits for a mail to this address. Returns whether they allow an unauthenticated
-/// request to cause it.
+/// Charges the limits for a mail to this address that an unauthenticated request causes. Returns
+/// whether the limits allow the mail.
 ///
 /// The check precedes the account lookup, so that a refusal does not reveal whether an account
 /// exists. The caller must answer a refused request like an accepted one.
@@ -68,7 +68,7 @@ pub(crate) async fn allows_unauthenticated_mail(ctx: &RequestContext<'_>, to: &E
 }
 
 /// Charges the limits for the mail of a password reset. `marks` are the marks of the browser that
-/// requests it.
+/// requests the reset.
 ///
 /// Returns `None` if the limits are exceeded. Otherwise returns the marks that must be checked when
 /// the mail is sent, or no marks if no check is needed.
@@ -117,8 +117,8 @@ async fn total_allows(ctx: &RequestContext<'_>) -> bool {
     allows(ctx, &LimitKey::text("mail_all", b""), TOTAL_LIMIT).await
 }
 
-/// Charges a limit that all nodes of the cluster count together. Returns whether it allows the
-/// mail.
+/// Charges a limit that all nodes of the cluster count together. Returns whether the limit allows
+/// the mail.
 pub(crate) async fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: Rule) -> bool {
     ctx.sealgate.limits.take(LimitScope::Cluster, key, rule, ctx.now).await.allowed
 }
@@ -138,8 +138,8 @@ pub(crate) enum AddressFault {
 
 /// Parses a typed address to which mail can be sent.
 ///
-/// Converts the domain to ASCII if mail servers know it in plain ASCII. Otherwise full-width
-/// letters, for instance, would give one mailbox several addresses and several accounts.
+/// Converts the domain to ASCII if it is only another spelling of an ASCII domain, for instance in
+/// full-width letters. Otherwise one mailbox could have several addresses, and so several accounts.
 pub(crate) fn mailable(typed: &str) -> Result<Email, AddressFault> {
     let local = typed.rsplit_once('@').map_or(typed, |(local, _)| local);
     if !local.is_ascii() {
@@ -159,7 +159,7 @@ pub(crate) fn digits(typed: &str) -> Option<String> {
     (digits.len() == CODE_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
 }
 
-/// Returns the keyed hash of a code. `bound_to` identifies its owner and purpose.
+/// Returns the keyed hash of a code. `bound_to` identifies the owner and the purpose of the code.
 ///
 /// # Errors
 /// When the store has no data key.
@@ -173,7 +173,7 @@ pub(crate) fn code_hash(ctx: &RequestContext<'_>, bound_to: &[u8], code: &str) -
 /// Returns a new verification code of uniformly distributed digits.
 pub(crate) fn new_code(ctx: &RequestContext<'_>) -> String {
     let most = 10_u64.pow(u32::try_from(CODE_DIGITS).unwrap_or(8));
-    // Modulo bias: some codes are more likely by less than one in 10^11.
+    // The modulo makes some codes slightly more likely than others, by less than one part in 10^11.
     let number = u64::from_be_bytes(ctx.random()) % most;
     format!("{number:0CODE_DIGITS$}")
 }

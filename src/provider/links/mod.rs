@@ -1,8 +1,9 @@
 //! Pages that a mailed link or code opens.
 //!
-//! Mail scanners may open such a link with GET or HEAD before the user does. A link therefore takes
-//! effect only when a browser that has opened it sends a form. The token moves from the address
-//! into a cookie at once, so that it does not appear in history, logs or the `Referer` header.
+//! Mail scanners may open such a link with GET or HEAD before the user does. Opening a link
+//! therefore changes nothing. The link takes effect when the browser that opened it sends a form.
+//! The token moves from the address into a cookie at once, so that the token does not appear in
+//! history, logs or the `Referer` header.
 
 pub(crate) mod create_account;
 pub(crate) mod invitation;
@@ -48,7 +49,7 @@ pub(super) enum LinkOpened {
     Page(MailedLink),
 }
 
-/// Link that this browser has opened. Only the account's record shows whether it is valid.
+/// Link that this browser has opened. Only the account's record shows whether the link is valid.
 pub(super) struct MailedLink {
     pub(super) link: LinkToken,
     token: Secret,
@@ -64,7 +65,7 @@ impl LinkPage {
     /// Reads the link or its cookie.
     ///
     /// # Errors
-    /// An error page if the request has neither, or the token is malformed.
+    /// An error page if the request has neither a link nor a cookie, or if the token is malformed.
     pub(super) fn open(&'static self, ctx: &RequestContext<'_>) -> Result<LinkOpened, Failure> {
         let over = || Failure::page(self.over);
         let query = ctx.query()?;
@@ -81,8 +82,8 @@ impl LinkPage {
 }
 
 impl MailedLink {
-    /// Returns the CSRF token of the page's form. It includes the link's token, so that a form for
-    /// one account is not accepted for another account whose link was opened in another tab.
+    /// Returns the CSRF token of the page's form. It depends on the opened link. If the user opens
+    /// another account's link in a second tab, the form in the first tab is therefore rejected.
     pub(super) fn csrf(&self) -> String {
         let text = Secret::new(format!("csrf link {} {}", self.page.name, self.token.expose()));
         base64url(SecretHash::for_secret(text.expose().as_bytes()).as_bytes())
@@ -98,7 +99,7 @@ impl MailedLink {
     }
 
     /// Returns the account of the link, and the links that the store has for the account. The
-    /// caller must check that this link is among them.
+    /// caller must check that this link is one of them.
     ///
     /// # Errors
     /// An error page if there is no such account; when the store fails.

@@ -1,9 +1,9 @@
 //! `/oauth/create-account/finish`: a user with a proven e-mail address chooses their name and
 //! credential.
 //!
-//! The account contains only data from this form, so no other party can prepare it. The new
-//! credential counts as the first step of the sign-in that the user had begun in this browser. The
-//! sign-in then applies its other requirements.
+//! The account contains only data from this form, so no other party can have prepared the account.
+//! The new credential counts as the first step of the sign-in that the user had begun in this
+//! browser. The sign-in then applies its other requirements.
 
 use http::{Method, StatusCode};
 
@@ -73,7 +73,7 @@ pub(crate) async fn new_account_page(ctx: &RequestContext<'_>) -> Result<Respons
 
 /// Returns the pending registration if its address is proven and still allowed.
 ///
-/// A reload may have removed the domain from the allowed ones.
+/// A reload of the configuration may have removed the address's domain from the allowed domains.
 async fn find(
     ctx: &RequestContext<'_>,
     registering: &Registering,
@@ -92,7 +92,7 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     let Some(waiting) = proven.pending.value.passkey() else {
         return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
     };
-    // The challenge is used up in any case.
+    // The challenge is used up even if the response is invalid.
     let used = store.change_registration(&proven.pending, &proven.pending.value.with_passkey(None)).await?;
     if used == Committed::Conflict {
         return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
@@ -206,7 +206,7 @@ fn show_password(
 
 /// Shows the page and begins a WebAuthn ceremony.
 ///
-/// It writes to the store, so call it only for a request that sent a form.
+/// This function writes to the store, so call it only for a request that sent a form.
 async fn show_passkey(
     ctx: &RequestContext<'_>,
     proven: &Proven,

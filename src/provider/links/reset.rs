@@ -82,8 +82,9 @@ async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable,
 
 /// Sets the password and revokes all other access to the account.
 ///
-/// One commit uses up the link, sets the password and opens the revocation. After a crash before
-/// the commit, the link is still valid. After a crash later, the store finishes the revocation.
+/// One commit uses up the link, sets the password and opens the revocation. If the server crashes
+/// before the commit, the link is still valid. If the server crashes after the commit, the store
+/// finishes the revocation.
 async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -> Result<(), Failure> {
     let subject = link.link.subject;
     let store = &ctx.sealgate.store;
@@ -117,7 +118,7 @@ pub(crate) fn may_be_mailed(ctx: &RequestContext<'_>, user: &User) -> bool {
 
 /// Mails the user a link to set a new password, on behalf of an administrator.
 ///
-/// The language is that of the user's invitation, or the default one.
+/// The mail is in the language of the user's invitation, or in the default language.
 ///
 /// # Errors
 /// [`Failure::Unavailable`] when the outbox is full; when the store fails.
@@ -190,7 +191,7 @@ pub(crate) fn done(ctx: &RequestContext<'_>) -> Response {
 /// Name of the page for a forgotten password, below `/oauth/`.
 const FORGOT_PASSWORD: &str = "forgot-password";
 
-/// Query parameter that shows the confirmation that a link was requested.
+/// Query parameter of the page that confirms the request for a link.
 const ASKED: &str = "asked";
 
 /// Lifetime of the cookie that names the sign-in in which the link was requested, in seconds. It
@@ -227,7 +228,8 @@ pub(crate) async fn forgot_password_page(ctx: &RequestContext<'_>) -> Result<Res
 
 /// Queues a reset mail.
 ///
-/// The typed name is not parsed. The account is looked up by its hash when the mail is sent.
+/// The typed name is not parsed. The account is looked up by the hash of this name when the mail is
+/// sent.
 async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, FORGOT_PASSWORD)?;
@@ -254,8 +256,10 @@ fn remember(ctx: &RequestContext<'_>, waiting: &Waiting) -> HeaderValue {
     cookie::set_for(ctx.cookies.back, &value, ctx.cookies.secure, RETURN_COOKIE_SECONDS)
 }
 
-/// Returns the address of the sign-in after a reset: the one in which the link was requested if
-/// this browser has its cookie, otherwise a new one.
+/// Returns the address of the sign-in after a reset.
+///
+/// If this browser requested the link during a sign-in and still has the cookie, that sign-in
+/// continues. Otherwise a new sign-in begins.
 pub(crate) fn sign_in_after_reset(ctx: &RequestContext<'_>) -> String {
     let known = ctx.cookie(ctx.cookies.back).and_then(|value| {
         let (id, client) = interaction::named(value);

@@ -7,7 +7,7 @@
 //! The link proves access only to the old mailbox, so second steps remain. If a passkey was added
 //! after the change, the server cannot tell whether the reader of the mail or the holder of the
 //! passkey owns the account. The server then disables the account until an administrator has
-//! decided. It does the same if another account has the old address.
+//! decided. The server also disables the account if another account has the old address.
 
 use std::time::Duration;
 

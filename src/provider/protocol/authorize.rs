@@ -45,8 +45,8 @@ pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<R
     }
     let params = ctx.params()?;
     ctx.set_ui_locales(params.one("ui_locales").ok().flatten());
-    // Check the client and redirect URI first. Until they are known to belong together, no response
-    // may redirect (RFC 6749 §4.1.2.1).
+    // Check the client and redirect URI first. No response may redirect before the redirect URI is
+    // known to belong to the client (RFC 6749 §4.1.2.1).
     let error_page = |fault| match fault {
         UnredirectableError::Client => Failure::page(Problem::UnknownClient),
         UnredirectableError::NoRedirectUri => Failure::page(Problem::NoRedirectUri),
@@ -86,9 +86,9 @@ async fn begin(
     let id = Secret::from_random(&ctx.random::<16>());
     let is_without_cookies = is_post_without_cookies(ctx, &request);
     let (browser, new_cookie) = if is_without_cookies && ctx.cookie(ctx.cookies.browser).is_none() {
-        // The browser may have a browser cookie that it did not send. A new one would replace it
-        // and lose the pending requests of other tabs. The request is bound when the browser
-        // returns with a GET.
+        // The browser may have a browser cookie that it did not send. A new cookie would replace
+        // the existing one, and other tabs would lose their pending requests. [`bind`] binds the
+        // request when the browser returns with a GET.
         (unbound(id.expose()), None)
     } else {
         let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
@@ -127,13 +127,14 @@ async fn begin(
     })
 }
 
-/// Returns whether the request is a POST without a session cookie that was not repeated as a GET
-/// (see [`RequestContext::again_with_cookies`]), for instance because the browser sends no Fetch
-/// Metadata.
+/// Returns whether the request is a POST without a session cookie.
 ///
-/// A form on the client's site is a cross-site POST. Browsers do not send `SameSite=Lax` cookies
-/// with it, but they do with the GET of the redirect. The session is therefore checked after that
-/// redirect; otherwise every user who arrives by POST would have to sign in again.
+/// Most such requests have already been repeated as a GET ([`RequestContext::again_with_cookies`]).
+/// Some have not, for instance because the browser sends no Fetch Metadata.
+///
+/// A form on the client's site is a cross-site POST. Browsers send `SameSite=Lax` cookies with the
+/// GET after a redirect, but not with this POST. The session is therefore checked after a redirect.
+/// Otherwise every user who arrives by POST would have to sign in again.
 fn is_post_without_cookies(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> bool {
     ctx.head.method == Method::POST && ctx.cookie(ctx.cookies.session).is_none() && !request.prompt.none
 }
@@ -144,10 +145,10 @@ fn unbound(id: &str) -> SecretHash {
     SecretHash::for_secret(format!("posted {id}").as_bytes())
 }
 
-/// Binds a posted request to the browser that returns with it, under a new id.
+/// Binds a posted request to the browser that returns with its id. The request gets a new id.
 ///
-/// The address of an unbound request is of no use to an attacker. A browser that opens it begins a
-/// sign-in of its own, as with any authorization request.
+/// The address of an unbound request is of no use to an attacker. A browser that opens the address
+/// begins its own sign-in, as with any authorization request.
 async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     let query = ctx.query()?;
     let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
@@ -365,19 +366,19 @@ async fn issue(
             ctx.event(AuditKind::ConsentGiven, Actor::User).for_subject(consent.subject).with_client(&client.id);
         ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
         if let Err(error) = Box::pin(consent::request_approval(ctx, client)).await {
-            tracing::error!(%error, client = client.id.as_str(), "cannot notify the administrators of a \
-                client that needs an approval");
+            tracing::error!(%error, client = client.id.as_str(), "cannot notify the administrators that a \
+                client needs an approval");
         }
     }
     let redirect = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
     Ok(Decision::Answered(response::to_client(ctx, &redirect)))
 }
 
-/// Returns the user to whom a page refers: the user chosen or signed in for this request, otherwise
-/// the active one.
+/// Returns the user for whom a page is shown: the user chosen or signed in for this request,
+/// otherwise the active user of the session.
 ///
-/// Must select the same user as [`next_step`]; otherwise the page and the next step would redirect
-/// to each other in a loop.
+/// This function must select the same user as [`next_step`]. Otherwise the page and the next step
+/// would redirect to each other in a loop.
 pub(crate) async fn account(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
     let session = match ctx.session().await? {
         Some(session) => with_enabled_users(ctx, session.value).await?,

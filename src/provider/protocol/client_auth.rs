@@ -1,15 +1,17 @@
 //! Client authentication at the token and revocation endpoints (RFC 6749 §2.3), and its rate
 //! limits.
 //!
-//! Requests count towards a client's limit only once they are authenticated. Otherwise an attacker
-//! who knows a client id could use up the limit. Failed attempts are counted under the id and the
-//! sender's address, and only delay further failures: an attacker behind the client's own address
-//! cannot lock it out. This does not help guessing, because a secret has 256 random bits.
+//! A request counts towards a client's limit only after it is authenticated. Otherwise an attacker
+//! who knows a client id could use up the limit. Failed attempts have a separate count for each
+//! client id and sender address, and delay only further failed attempts. An attacker behind the
+//! client's own address therefore cannot lock the client out. An attacker still cannot guess a
+//! secret, because a secret has 256 random bits.
 //!
-//! A public client has no secret. Its request counts as its own once it presents a code with its
-//! verifier, or a token, that belongs to it ([`Caller::prove`]). Any other request in its name is
-//! counted like a failed attempt ([`Caller::charge`]). Unknown client ids are counted under the
-//! address alone, because an attacker can invent any number of them.
+//! A public client has no secret. A request counts as the client's own only after it has presented
+//! the client's token, or the client's code with the PKCE verifier ([`Caller::prove`]). Any other
+//! request that names the client is counted like a failed attempt ([`Caller::charge`]). Unknown
+//! client ids are counted under the address alone, because an attacker can invent any number of
+//! them.
 
 use crate::request::ProviderRequest as _;
 use sealgate_core::web::context::RequestContext;
@@ -23,16 +25,16 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::secret::Secret;
 
-/// Sender of a request, as far as it is identified.
+/// Client that sent a request.
 pub(crate) struct Caller {
-    /// The client. A confidential one is authenticated; a public one is only named by the sender.
+    /// A confidential client is authenticated. A public client is only named by the sender.
     pub(crate) client: Client,
     bucket: Bucket,
 }
 
 impl Caller {
-    /// Charges the request to the client's limit. Call it once the request has presented a code or
-    /// token of a public client.
+    /// Charges the request to the client's limit. Call this method after the request has presented
+    /// a code or token of a public client.
     ///
     /// # Errors
     /// 429 when the client's limit is exceeded.
@@ -44,8 +46,8 @@ impl Caller {
         ctx.charge_within(limit_of(&self.client, self.bucket, ctx), self.bucket, &own).await
     }
 
-    /// Completes a request. If no limit was charged for it, charges the limit of the client and
-    /// address together.
+    /// Completes a request. If the request was not charged to a limit yet, charges it to the limit
+    /// of unproven requests, which has a count for each client and address.
     ///
     /// # Errors
     /// The error in `outcome`, or 429 when the limit of unproven requests is exceeded.
@@ -80,8 +82,8 @@ pub(crate) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
         Some(id) => ctx.sealgate.registered_client(id).await?,
         None => None,
     };
-    // Hash and compare the secret even if the client does not exist, so that the response time
-    // reveals nothing.
+    // Hash and compare the secret even if the client does not exist, so that the response time does
+    // not reveal which clients exist.
     let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), ctx);
     let Some(client) = client else {
         ctx.charge_address(bucket).await?;

@@ -5,8 +5,9 @@
 //! - The hint is a valid ID token of a user who is signed in in this browser.
 //! - The request is a POST or, according to the browser, a navigation by the user.
 //!
-//! Any other request may come from a link on another site, an image or a link scanner. The user is
-//! then asked first. Redirects go only to URIs that are registered for logout.
+//! Any other request may come from a link on another site, an image or a link scanner. For such a
+//! request, the server asks the user first. Redirects go only to URIs that are registered for
+//! logout.
 
 use http::{Method, StatusCode};
 
@@ -51,8 +52,9 @@ pub(crate) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Res
             end(ctx, &session, after.as_ref()).await
         }
         (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(ctx, &request, client.as_ref(), after.as_ref()))),
-        // No user is signed in. A hint shows that the client has served this user. Without one, any
-        // site could use the endpoint as an open redirector.
+        // No user is signed in. Redirect only if the request has a hint, which shows that the
+        // client has served this user. Without this rule, any site could use the endpoint as an
+        // open redirector.
         (None, Some(_)) => Ok(leave(ctx, after.as_ref(), None)),
         (None, None) => Ok(leave(ctx, None, None)),
     }
@@ -90,8 +92,8 @@ async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Optio
     }
 }
 
-/// Returns the redirect target after the logout. Ignores a URI without a client, because it cannot
-/// be checked.
+/// Returns the redirect target after the logout. Ignores the URI if the client is unknown, because
+/// the URI cannot be checked then.
 fn after(request: &LogoutRequest, client: Option<&Client>) -> Result<Option<AfterLogout>, Failure> {
     match (&request.post_logout_redirect_uri, client) {
         (Some(uri), Some(client)) => AfterLogout::resolve(uri, request.state.as_deref(), client)
@@ -174,8 +176,8 @@ async fn end(
 fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, user: Option<Subject>) -> Response {
     let location = after.map_or_else(|| ctx.path("/oauth/signed-out"), AfterLogout::location);
     let response = Response::redirect(StatusCode::FOUND, &location);
-    // A form on another site is sent without the cookie (`SameSite=Lax`), but the browser would
-    // obey a response that expires the cookie.
+    // Expire the cookie only if the request contains it. Browsers send a form on another site
+    // without the cookie (`SameSite=Lax`), but would obey a response that expires the cookie.
     if ctx.cookie(ctx.cookies.session).is_none() {
         return response;
     }
@@ -187,8 +189,8 @@ fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, user: Option<Sub
     }
 }
 
-/// Returns whether the store keeps forms of an application that shares the issuer's host, and
-/// therefore its cookies.
+/// Returns whether the store keeps forms of an application on the issuer's host. Such an
+/// application shares the issuer's cookies.
 fn keeps_forms_here(ctx: &RequestContext<'_>) -> bool {
     let config = &ctx.sealgate.config;
     let shares = |app: &App| host_name(&app.host) == config.issuer.host();

@@ -39,7 +39,8 @@ pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Re
         Registered::Added => {}
         Registered::Lost => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
         Registered::Full => {
-            // If registration is open, unauthenticated clients could otherwise fill the disk.
+            // Without this limit, unauthenticated clients could fill the disk if registration is
+            // open.
             tracing::debug!(most, "refused a client registration: registration.max_clients is reached");
             return Err(Failure::Unavailable);
         }
@@ -171,8 +172,8 @@ pub(crate) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-/// Returns the client in the path if the request has its registration access token. All failures
-/// get the same response, which does not reveal which clients exist.
+/// Returns the client that the path names, if the request has the client's registration access
+/// token. All failures get the same response, so that it does not reveal which clients exist.
 async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
     let token = presented(ctx)?;
     let id = ctx.head.uri.path().rsplit('/').next().and_then(ClientId::parse);
@@ -188,8 +189,8 @@ async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
 
 /// Replaces the client's metadata (RFC 7592 §2.2).
 ///
-/// The body contains all metadata and the client's id. A secret in it must be the client's current
-/// one.
+/// The body contains all metadata and the client's id. If the body contains a secret, it must be
+/// the client's current secret.
 async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
     let body = members(json(ctx)?)?;

@@ -43,12 +43,13 @@ async fn revoke(ctx: &RequestContext<'_>, caller: &Caller, form: &Params) -> Res
     Ok(Response::json(StatusCode::OK, &serde_json::Map::new()))
 }
 
-/// Ends the grant and with it its access tokens (RFC 7009 §2.1).
+/// Ends the grant of the refresh token, and so invalidates the grant's access tokens (RFC 7009
+/// §2.1).
 async fn refresh_token(ctx: &RequestContext<'_>, caller: &Caller, token: &RefreshToken) -> Result<(), Failure> {
     let client = &caller.client;
     let Some(grant) = ctx.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
     match grant.value.judge(token, &client.id, Duration::ZERO, ctx.now) {
-        // A client that presents an older token of the family also revokes its successors.
+        // An older token of the family also revokes the newer tokens.
         PresentedToken::Current
         | PresentedToken::Again(_)
         | PresentedToken::Parent(..)

@@ -1,9 +1,9 @@
 //! `POST /oauth/token` (OpenID Connect Core §3.1.3; RFC 6749 §4.1.3, §6).
 //!
 //! Both grant types take five steps before the response: parse, load, decide, sign, commit. Signing
-//! precedes the commit, so that a failing PKCS #11 token leaves the code or refresh token unused.
-//! The commit is durable before the response is sent. A restart therefore cannot lose a token that
-//! a client has received.
+//! precedes the commit, so that the code or refresh token remains unused if the HSM fails. The
+//! commit is durable before the response is sent. A restart therefore cannot lose a token that a
+//! client has received.
 
 use std::time::Instant;
 
@@ -106,8 +106,8 @@ async fn redeem(
             return Err(Refusal::invalid_grant(SIGN_IN_ENDED).into());
         }
         if redeemed? == Committed::Yes {
-            // A revocation during the signing ended the grants that existed then, but not this
-            // newer one. End it: no client has received its tokens.
+            // A revocation during the signing has ended the grants that existed at that time, but
+            // not this new grant. End this grant: no client has received its tokens.
             if let Err(gone) = still_valid(ctx, client, code).await {
                 ctx.sealgate.store.end_grant(grant.id, EndReason::Administrator, ctx.now).await?;
                 return Err(gone);
@@ -151,7 +151,7 @@ async fn refresh(
             PresentedToken::Unknown => return Err(unknown.into()),
             PresentedToken::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
             PresentedToken::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
-            // While this request was delayed, the client may have given up and retried, here or at
+            // While this request was delayed, the client may have given up and retried, at this or
             // another node.
             PresentedToken::Replayed if may_precede_rotation => return Err(Failure::Unavailable),
             PresentedToken::Replayed | PresentedToken::Parent(..) => {
@@ -229,8 +229,8 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
 /// The level in the authorization request does not matter: the user can edit that request's
 /// address, and the required levels may have risen since.
 ///
-/// On failure the code or refresh token remains unused and the grant stays active. A requirement
-/// that was set by mistake can be undone.
+/// On failure, the code or refresh token remains unused and the grant stays active, because the
+/// operator may have set the requirement by mistake.
 async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, acr: &str) -> Result<(), Failure> {
     if !client.accepts_acr(acr) {
         let why = "The client requires a stronger sign-in. Sign in again.";
@@ -249,7 +249,7 @@ async fn find_user(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, F
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
 }
 
-/// Checks that the code's session is live and the user is signed in in it.
+/// Checks that the code's session is live, and that the user is still signed in in this session.
 ///
 /// A code that was issued before a sign-out must not give access afterwards.
 async fn require_session(ctx: &RequestContext<'_>, code: &Code) -> Result<(), Failure> {

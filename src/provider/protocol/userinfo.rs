@@ -55,8 +55,8 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
 /// Returns the presented token and its verified content.
 async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
     let token = ctx.bearer()?;
-    // RFC 6750 §2: a request must use one method. A token in the query would also appear in logs
-    // and histories.
+    // RFC 6750 §2: a request must send the token in one place only. A token in the query would also
+    // appear in logs and histories.
     let elsewhere = |params: Result<Params, Refusal>| params.is_ok_and(|params| params.has("access_token"));
     if elsewhere(ctx.query()) || elsewhere(ctx.form()) {
         return Err(Failure::Bearer(Some(TWICE)));

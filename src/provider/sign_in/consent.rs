@@ -1,8 +1,8 @@
 //! `/oauth/consent`: shows the user which data a client requests, and lets them allow or deny the
 //! request.
 //!
-//! Self-registered clients may need an administrator's approval before applications behind the
-//! gateway accept their tokens. The page then says so.
+//! Applications behind the gateway may accept tokens of a self-registered client only after an
+//! administrator has approved the client. In this case, the page shows a note.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,7 +28,8 @@ use sealgate_store::{Committed, StoreError};
 
 const PAGE: &str = "consent";
 
-/// Age up to which a client is marked as new, unless an operator created it.
+/// Maximum age of a client that is marked as new. Clients that an operator created are never
+/// marked.
 const NEW_CLIENT_AGE: Duration = Duration::from_hours(30 * 24);
 
 pub(crate) async fn consent_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -48,8 +49,9 @@ pub(crate) async fn consent_page(ctx: &RequestContext<'_>) -> Result<Response, F
     }
 }
 
-/// Returns the form name for the CSRF token. The name includes the user. The page showed this
-/// user's data, so its form must not consent for another user who signed in in a second tab.
+/// Returns the form name for the CSRF token. The name includes the user, whose data the page shows.
+/// If another user signs in in a second tab, the form is therefore rejected, and cannot consent for
+/// that user.
 fn form_of(user: &User) -> String {
     format!("{PAGE} {}", user.sub)
 }
@@ -154,7 +156,7 @@ pub(crate) fn needs_approval(ctx: &RequestContext<'_>, client: &Client) -> bool 
     !client.is_vouched_for() && ctx.sealgate.config.apps.iter().any(App::requires_approved_clients)
 }
 
-/// Notifies the accounts of `registration.notify`, once per client.
+/// Notifies the users in `registration.notify` that a client needs an approval, once per client.
 pub(crate) async fn request_approval(ctx: &RequestContext<'_>, client: &Client) -> Result<(), StoreError> {
     let (config, store) = (&ctx.sealgate.config, &ctx.sealgate.store);
     let is_new = client.registration.as_ref().is_some_and(|own| !own.approval_requested);
@@ -189,8 +191,8 @@ pub(crate) async fn request_approval(ctx: &RequestContext<'_>, client: &Client) 
 
 /// Queues a notification.
 ///
-/// The first one is sent at once. Later ones are sent at most once an hour, with a count, so that
-/// registrations cannot flood the mailbox.
+/// The first notification is sent at once. Later notifications are combined into at most one mail
+/// an hour, which states their number, so that registrations cannot flood the mailbox.
 async fn notify(ctx: &RequestContext<'_>, user: &User) -> Result<(), StoreError> {
     let (store, language) = (&ctx.sealgate.store, ctx.sealgate.config.pages.default_language);
     let notice = Notice::ClientNeedsApproval;

@@ -183,8 +183,8 @@ pub(crate) const LINK: &str = "enrolment";
 
 /// Handles an administrator's enrolment link.
 ///
-/// Redirects to a sign-in for the account's security page, during which the first factor may be
-/// added.
+/// Redirects to a sign-in for the account's security page. During this sign-in, the user may add
+/// the first factor.
 pub(crate) async fn link(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let token = ctx.query()?.one("token")?.unwrap_or_default().to_owned();
     opened(ctx, &token).await?;

@@ -1,7 +1,8 @@
 //! Enrolment of factors and creation of recovery codes.
 //!
-//! An enrolment begins in a sign-in or a session. It must be confirmed there within [`CONFIRMATION_TIMEOUT`],
-//! by a correct code of the app or a response of the key. Until then, the factor is not active.
+//! An enrolment begins in a sign-in or a session. The user must confirm it in the same sign-in or
+//! session within [`CONFIRMATION_TIMEOUT`], by a correct code of the app or a response of the key.
+//! Until then, the factor is not active.
 //!
 //! Recovery codes are shown only once.
 
@@ -90,8 +91,8 @@ pub(crate) struct KeyOptions {
 }
 
 impl Enrolling<'_, '_> {
-    /// Returns the secret for an authenticator app: the pending one that awaits its first code, or
-    /// a new one.
+    /// Returns the secret for an authenticator app: the secret of the pending enrolment, or a new
+    /// secret.
     ///
     /// # Errors
     /// When the store has no data key or fails.
@@ -140,7 +141,7 @@ impl Enrolling<'_, '_> {
     }
 
     /// Returns the options for creating a key of either kind, with the pending challenge or a new
-    /// one.
+    /// challenge.
     ///
     /// # Errors
     /// When the issuer's URL does not allow WebAuthn; when the store fails.
@@ -171,7 +172,8 @@ impl Enrolling<'_, '_> {
         })
     }
 
-    /// Verifies the browser's response for a new key. The challenge is used up even if this fails.
+    /// Verifies the browser's response for a new key. The challenge is used up even if the
+    /// verification fails.
     ///
     /// # Errors
     /// When the store fails.
@@ -199,8 +201,8 @@ impl Enrolling<'_, '_> {
         }))
     }
 
-    /// Verifies the browser's response and adds the key. The challenge is used up even if this
-    /// fails.
+    /// Verifies the browser's response and adds the key. The challenge is used up even if the
+    /// verification fails.
     ///
     /// # Errors
     /// When the store fails.
@@ -219,8 +221,8 @@ impl Enrolling<'_, '_> {
             CredentialKind::SecurityKey => FactorKind::SecurityKey,
         };
         self.add(kind, |factors| {
-            // If the factors were reset, or a factor was added or removed since, the pending
-            // enrolment has ended.
+            // The pending enrolment has ended if the factors were reset, or if a factor was added
+            // or removed, after the enrolment began.
             if factors.generation != generation {
                 return Err(EnrolProblem::Expired);
             }
@@ -304,7 +306,7 @@ pub(crate) fn refusal(error: CeremonyError) -> EnrolProblem {
     if error == CeremonyError::NotVerified { EnrolProblem::NotVerified } else { EnrolProblem::KeyRefused }
 }
 
-/// Returns the name of a new factor: the typed one, or a default that no other factor has.
+/// Returns the name of a new factor: the typed name, or a default name that no other factor has.
 ///
 /// `credential` is `None` for an authenticator app.
 pub(crate) fn new_factor_name(
@@ -339,7 +341,7 @@ fn names(factors: &Factors) -> impl Iterator<Item = &str> {
     apps.chain(factors.keys.iter().map(|key| key.name.as_str()))
 }
 
-/// Replaces all recovery codes of the user. Returns the new ones as text for
+/// Replaces all recovery codes of the user. Returns the new codes as text for
 /// [`recovery_codes_page`].
 ///
 /// Returns `None` if the user cannot have recovery codes, or the store has no data key.

@@ -2,7 +2,8 @@
 //! Accepts the code of an authenticator app, a security key, a passkey or a recovery code.
 //!
 //! An attempt is judged and counted in the same commit that updates the pending request. A code, a
-//! recovery code or a challenge is therefore accepted once, even if concurrent requests send it.
+//! recovery code or a challenge is therefore accepted only once, even if concurrent requests send
+//! it.
 
 use std::time::Duration;
 
@@ -76,7 +77,7 @@ pub(crate) async fn factor_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
     if chosen != FactorChoice::Key {
         return Ok(prove(ctx, waiting, candidate, chosen, sent).await?.1);
     }
-    // A signature cannot be guessed; this limit bounds the work of verifying it.
+    // A signature cannot be guessed. This limit only bounds the work of verifying signatures.
     let guesses = match Guesses::of_passkey(ctx).await? {
         Ok(guesses) => guesses,
         Err(seconds) => return show(ctx, &waiting, &candidate, chosen, Some(FactorProblem::Wait { seconds })),
@@ -88,13 +89,13 @@ pub(crate) async fn factor_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
     Ok(response)
 }
 
-/// Returns the user with the pending sign-in of this browser, or the session to which the step is
-/// added.
+/// Returns the user for whom the second step is due. The step is added to the pending sign-in of
+/// this browser, or to the session.
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Candidate>, Failure> {
     let interaction = waiting.interaction();
     let store = &ctx.sealgate.store;
-    // Accept a second factor only if it is the next step, because it cannot replace a required
-    // password.
+    // Accept a second factor only if this is the next step, because a factor cannot replace a
+    // required password.
     let NextStep::SecondFactor(subject) = authorize::next_of(ctx, waiting).await? else { return Ok(None) };
     let Some(user) = store.user(subject).await?.filter(User::is_enabled) else { return Ok(None) };
     let (before, is_step_up, keep) = match &interaction.progress.partial {
@@ -120,8 +121,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
 /// are offered only for sign-ins to the provider's own pages.
 fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Factors) -> Vec<FactorChoice> {
     let terms = sign_in::terms(ctx, waiting.interaction(), user, Some(factors));
-    // Offer the user's factors even if they cannot reach the required level. `/oauth/unmet` reports
-    // the missing level after the sign-in.
+    // Offer the user's factors even if the factors cannot reach the required level. `/oauth/unmet`
+    // reports the missing level after the sign-in.
     let required = required_level(waiting.interaction(), &waiting.client, &terms).min(terms.factors.reachable);
     let requested = requested_level(waiting.interaction(), &terms);
     let resistant = AssuranceLevel::PhishingResistant;
@@ -296,7 +297,8 @@ fn try_one(
 
 /// Returns the problem that the page reports.
 ///
-/// It hides why a key was refused, so that an unknown key and another user's key look the same.
+/// The problem does not tell why a key was refused, so that an unknown key and another user's key
+/// get the same response.
 fn problem(ctx: &RequestContext<'_>, trial: &FactorTrial) -> FactorProblem {
     match trial {
         FactorTrial::Proven(_) | FactorTrial::Wrong(_) | FactorTrial::NoCode => FactorProblem::WrongCode,

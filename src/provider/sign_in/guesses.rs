@@ -3,14 +3,16 @@
 //! Guesses are counted before any hashing, so that a flood costs the server little. Exceeding a
 //! limit delays the next guess; it never locks a user out.
 //!
-//! Guesses in a known browser, or in a session of the user, have a separate count. An attacker
-//! elsewhere cannot use it up. A browser is known if the user has signed in there before. All other
-//! guesses are counted:
+//! A browser is known if the user has signed in in it before. Guesses in a known browser, or in a
+//! session of the user, have a separate count, which an attacker elsewhere cannot use up. All other
+//! guesses have these counts:
 //!
-//! - under the account together with the sender's IPv4 address or IPv6 /48. The waits grow up to
-//!   the whole window, so that one attacker soon stops delaying the account's owner;
-//! - under the account, under the sender's IPv4 address or IPv6 /64, and under its IPv6 /48 (ten
-//!   times the address's limit). Short waits enforce the configured rate.
+//! - One count for the account together with the sender's IPv4 address or IPv6 /48. The waits of
+//!   this count grow up to the whole window. An attacker in one network is soon refused by this
+//!   count, and then no longer delays the account's owner.
+//! - One count each for the account, for the sender's IPv4 address or IPv6 /64, and for the
+//!   sender's IPv6 /48 (with ten times the limit of an address). The waits of these counts are
+//!   short, and enforce the configured rate.
 //!
 //! Guesses for accounts that do not exist are counted in the same way. The e-mail address and the
 //! username of one user are therefore counted separately: a shared count would reveal that they
@@ -52,7 +54,8 @@ enum By {
     Known(SecretHash),
     /// In a session of the user.
     Session(SessionId),
-    /// From any other sender. Identifies the account by the typed name, whether or not it exists.
+    /// From any other sender. The hash identifies the account by the typed name, whether or not the
+    /// account exists.
     Stranger(SecretHash),
     /// With a passkey. A passkey names its account and cannot be guessed, so only the sender is
     /// counted.
@@ -62,8 +65,8 @@ enum By {
 impl Guesses {
     /// Counts a guess on the sign-in page.
     ///
-    /// `typed` names the account. `known` is the browser's mark, if the user has signed in there
-    /// before. Returns the seconds to wait if the guess is refused.
+    /// `typed` names the account. `known` is the browser's mark, if the user has signed in in this
+    /// browser before. Returns the seconds to wait if the guess is refused.
     ///
     /// # Errors
     /// 503 while guesses cannot be counted.
@@ -85,7 +88,7 @@ impl Guesses {
     }
 
     /// Counts a guess in a session of the user. `known` is the browser's mark, if the user has
-    /// signed in there before.
+    /// signed in in this browser before.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
@@ -133,7 +136,8 @@ impl Guesses {
 
     /// Returns the queue in which the password check waits.
     ///
-    /// Unknown senders are queued by network, so that no network fills the queue.
+    /// The guesses of unknown senders are queued by network, so that no single network fills the
+    /// queue.
     pub(crate) fn queue(&self, ctx: &RequestContext<'_>) -> QueueKey {
         match self.by {
             By::Known(_) | By::Session(_) => QueueKey::Trusted,
@@ -148,7 +152,7 @@ impl Guesses {
 }
 
 fn not_counted(error: &NotCounted) -> Failure {
-    tracing::error!(%error, "cannot count a guess; refused it");
+    tracing::error!(%error, "cannot count a password guess, so the guess is refused");
     Failure::Unavailable
 }
 
@@ -158,9 +162,10 @@ pub(crate) struct Marked {
     pub(crate) cookie: HeaderValue,
 }
 
-/// Returns the browser if the user has signed in there before.
+/// Returns the record of this browser if the user has signed in in it before.
 ///
-/// Performs the same lookup if the user does not exist.
+/// If the user does not exist, performs the same lookup, so that the response time does not reveal
+/// this.
 pub(crate) async fn find_known_browser(
     ctx: &RequestContext<'_>,
     user: Option<&User>,

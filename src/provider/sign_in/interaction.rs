@@ -3,10 +3,10 @@
 //! The browser cookie and the page's address together identify a pending request. The CSRF token
 //! binds a form to both.
 //!
-//! If a browser lost the response to a form, it may send the form again after the request was
-//! completed. A cookie therefore contains the last request, so that the request can start again.
-//! With a session, it completes without a page, and the client receives another code, as if the
-//! browser had opened the client's request again.
+//! A browser that has lost the response to a form may send the form again, after the pending
+//! request was completed. A cookie therefore contains the last authorization request, which can
+//! then start again. If the user has a session, the repeated request completes without a page, and
+//! the client receives a second code, as if the browser had opened the authorization request twice.
 
 use http::{HeaderValue, Method};
 
@@ -31,8 +31,8 @@ pub(crate) const RESUME: &str = "resume";
 
 /// Query parameter with the id of the pending request and, after a dot, its client.
 ///
-/// The client lets an error page link to the application when the request no longer exists. The id
-/// is useless without the browser cookie.
+/// The client id lets an error page link to the application if the request no longer exists. The id
+/// of the request is useless without the browser cookie.
 pub(crate) const PARAMETER: &str = "interaction";
 
 /// Splits the parameter into request id and client id.
@@ -82,7 +82,8 @@ impl Waiting {
         ctx.set_ui_locales(loaded.value.request.ui_locales.as_deref());
         let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
-        // The client may have removed the URI since, for instance because an attacker controls it.
+        // The client may have removed the URI in the meantime, for instance because an attacker
+        // controls it.
         if !client.redirects_to(loaded.value.request.return_to.redirect_uri()) {
             return Err(Failure::page(Problem::RedirectUri));
         }
@@ -93,8 +94,8 @@ impl Waiting {
         self.loaded.value.expires_at <= ctx.now
     }
 
-    /// Returns the request. Replaces an expired one with a copy under a new id, with a full
-    /// lifetime.
+    /// Returns the pending request. If it has expired, replaces it with a copy that has a new id
+    /// and a full lifetime.
     pub(crate) async fn in_time(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         if !self.is_late(ctx) {
             return Ok(self);
@@ -108,7 +109,8 @@ impl Waiting {
         Ok(Self { id: id.expose().to_owned(), loaded, ..self })
     }
 
-    /// Reads the request from the store again, because this HTTP request may have changed it.
+    /// Reads the pending request from the store again, because the current HTTP request may have
+    /// changed it.
     ///
     /// # Errors
     /// As [`Waiting::find`].
@@ -141,8 +143,8 @@ impl Waiting {
         address(ctx, page, &self.id, &self.client.id)
     }
 
-    /// Returns the CSRF token of the page's form. It is derived from the browser cookie, which no
-    /// other site can read, and differs for each request and page.
+    /// Returns the CSRF token of the page's form. The token is derived from the browser cookie,
+    /// which no other site can read. It is different for each pending request and page.
     pub(crate) fn csrf(&self, page: &str) -> String {
         base64url(SecretHash::for_secret(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
     }
@@ -202,10 +204,10 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
 /// - A form of the browser's last request starts that request again, because the browser may have
 ///   discarded the first response.
 /// - For the provider's own pages, the response redirects to the account page.
-/// - For an application behind the gateway, it redirects to the application's callback, which leads
-///   to the page of the last sign-in.
-/// - Otherwise a page links to the client. Nothing starts again: the client has had its response,
-///   and many clients refuse another one.
+/// - For an application behind the gateway, the response redirects to the application's callback,
+///   which opens the page of the last sign-in.
+/// - Otherwise a page links to the client. The request does not start again: the client has
+///   received its response, and many clients refuse a second response.
 async fn over(ctx: &RequestContext<'_>, id: &str, client: Option<&ClientId>) -> Result<Failure, Failure> {
     if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
@@ -230,11 +232,13 @@ pub(crate) fn address(ctx: &RequestContext<'_>, page: &str, id: &str, client: &C
     ctx.path(&format!("/oauth/{page}?{PARAMETER}={id}.{client}"))
 }
 
-/// Returns the cookie with an answered request.
+/// Returns the cookie with a completed authorization request.
 ///
-/// Returns `None` if the request is too long, began an enrolment, or names its user by an ID token,
-/// which is not stored. Also returns `None` for the gateway, which has a cookie of its own with the
-/// page that the user requested.
+/// Returns `None` in these cases:
+///
+/// - The request is too long, or began with an enrolment link.
+/// - The request names its user by an ID token. The ID token is not stored.
+/// - The client is the gateway, which has its own cookie with the page that the user requested.
 pub(crate) fn last_request_cookie(ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<HeaderValue> {
     let (id, interaction) = (waiting.client.id.as_str(), waiting.interaction());
     let is_of_gateway = id.starts_with(INTERNAL_CLIENT) && id != OWN_CLIENT;
@@ -245,7 +249,8 @@ pub(crate) fn last_request_cookie(ctx: &RequestContext<'_>, waiting: &Waiting) -
     Some(cookie::set_for(ctx.cookies.last, &value, ctx.cookies.secure, cookie::DESTINATION_SECONDS))
 }
 
-/// Returns the address that starts the last request of this browser again, if it had this id.
+/// Returns the address that starts the last request of this browser again, if that request had this
+/// id.
 ///
 /// The request is validated like any other.
 pub(crate) fn last_request_address(ctx: &RequestContext<'_>, id: &str) -> Option<String> {

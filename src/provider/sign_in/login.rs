@@ -45,7 +45,8 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     }
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
-    // Accept an expired form in the browser that it was shown in, and replace its expired request.
+    // Accept a form whose pending request has expired, and replace that request. The CSRF token has
+    // proven that this browser showed the form.
     let waiting = waiting.in_time(ctx).await?;
     let typed = Typed { email: form.one("email")?.unwrap_or_default().trim(), keep: form.has(KEEP) };
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
@@ -140,7 +141,7 @@ async fn proceed_by_password(
 
 /// Rehashes the password if its hash has outdated parameters. Returns the user with the new hash.
 ///
-/// On failure the sign-in continues, and the next one tries again.
+/// On failure, the sign-in continues, and the next sign-in tries to rehash again.
 async fn rehash(ctx: &RequestContext<'_>, user: &User, password: SecretString) -> User {
     let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return user.clone() };
     match try_rehash(ctx, user, old, password).await {
@@ -167,7 +168,8 @@ async fn try_rehash(
         }
     };
     let changed = ctx.sealgate.store.change_user(user.sub, replace).await?;
-    // If the password was changed since, the typed password no longer matches the account.
+    // If another request has changed the password, the typed password no longer matches the
+    // account.
     Ok(changed.filter(|changed| changed.password.as_ref() == Some(&new)))
 }
 

@@ -149,7 +149,8 @@ pub(super) async fn proceed(
     let next = Interaction { progress, ..waiting.interaction().clone() };
     let before = waiting.interaction().progress.partial.as_ref();
     if before.is_some_and(|before| before.subject == proof.user.sub) {
-        // On a conflict, another tab has continued the same request; its result is kept.
+        // On a conflict, another tab has continued the same request. The result of that tab is
+        // kept.
         let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
         return Ok(Proceeded::Missing(waiting.address(ctx, RESUME)));
     }
@@ -189,12 +190,13 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     ctx.sealgate.metrics.level_reached(sign_in.level());
     let progress = Progress { account: Some(user.sub), signed_in: true, ..Progress::default() };
     let next = Interaction { progress, ..waiting.interaction().clone() };
-    // On a conflict, another tab has continued the same request; its result is kept.
+    // On a conflict, another tab has continued the same request. The result of that tab is kept.
     let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     Ok(Proceeded::SignedIn(std::iter::once(cookie).chain(marked.map(|marked| marked.cookie)).collect()))
 }
 
-/// Adds to the user's session a step that the user has just completed on an account or console page.
+/// Adds an authentication step to the user's session. The user has just completed the step on an
+/// account or console page.
 ///
 /// Returns the new session cookie, or `None` if the session has ended meanwhile.
 ///
@@ -296,8 +298,8 @@ async fn renew(
         let cookie = SessionCookie::new(id, ctx.random());
         let mut next = session.value.clone();
         next.renew(sign_in.clone(), cookie.hash(), kept_until, ctx.now);
-        // Keep the previous cookie only if this browser presented it. Another cookie may be an
-        // attacker's and must not be able to end the session.
+        // Keep the previous cookie only if this browser presented it. Any other cookie may be an
+        // attacker's, who must not be able to end the session.
         if !presented.as_ref().is_some_and(|presented| presented.hash() == session.value.cookie) {
             next.previous = None;
         }

@@ -60,7 +60,7 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
     show_login(ctx, &waiting, StatusCode::OK, Typed { email: "", keep }, Some(LoginProblem::PasskeyRefused))
 }
 
-/// User and factors that an assertion claims to belong to.
+/// User that an assertion claims to come from, with the user's factors.
 struct Claim {
     user: User,
     loaded: Loaded<Factors>,
@@ -82,7 +82,7 @@ async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, Cer
     Ok(found.map(|(user, loaded)| Claim { user, loaded, answer }).ok_or(CeremonyError::NotTheirs))
 }
 
-/// Signs in the owner of the passkey. The challenge is used up even if this fails.
+/// Signs in the owner of the passkey. The challenge is used up even if the sign-in fails.
 async fn sign_in_with(
     ctx: &RequestContext<'_>,
     waiting: Waiting,
@@ -102,8 +102,8 @@ async fn sign_in_with(
     let step = match trial {
         FactorTrial::Proven(step) => step,
         FactorTrial::Refused(error) => {
-            // Store the sign count even now. Otherwise a key whose count once failed to increase
-            // would be refused forever.
+            // Store the sign count even after a refusal. Otherwise a key whose count once failed to
+            // increase would be refused forever.
             let _ = store.put_factors(Some(&loaded), &factors, None).await?;
             return refused(ctx, waiting, Some(&user), error).await;
         }
