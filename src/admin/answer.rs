@@ -108,7 +108,7 @@ pub struct ServerStatus {
     /// Facts about the process. `None` if no server runs.
     #[serde(flatten)]
     pub server: Option<RunningServer>,
-    /// Host that users' security keys and passkeys are bound to, if any exist.
+    /// Host to which users' security keys and passkeys are bound. `None` if no user has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys_of: Option<String>,
     #[serde(flatten)]
@@ -145,8 +145,8 @@ pub struct ServerWork {
     pub reload_refused: bool,
 }
 
-/// Schedule of automatic rotation, and the error that prevents it; empty if rotation is not
-/// configured.
+/// Schedule of automatic rotation, and the error that prevents the rotation. All members are `None`
+/// if rotation is not configured.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Rotation {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -241,8 +241,8 @@ pub struct ImportAnswer {
     pub(super) dry_run: bool,
     pub(super) people: usize,
     pub(super) without_password: usize,
-    /// Number of users who are locked, disabled or expired in the other system. They are added
-    /// disabled.
+    /// Number of users who are locked, disabled or expired in the other system. The import adds
+    /// these users as disabled.
     pub(super) disabled: usize,
     /// Number of entries that are not users.
     pub(super) skipped: usize,
@@ -334,7 +334,7 @@ shown! {
         refresh_retry_seconds: Option<u64> = client.refresh_retry_seconds;
         token_limit: Option<RateLimit> = client.token_limit;
         self_registered: bool = client.registration.is_some();
-        /// Whether applications without a list of clients accept its tokens.
+        /// Whether applications without a list of clients accept the client's tokens.
         vouched_for: bool = client.is_vouched_for();
         client_secrets: Vec<SecretTimes> = client.secrets.iter().map(SecretTimes::from).collect();
     } optional {
@@ -399,7 +399,7 @@ pub struct InitialToken {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KeysAnswer {
     pub keys: Vec<KeyAnswer>,
-    /// Hexadecimal `CKA_ID`s of keys whose generation was recorded, and which are not announced.
+    /// Hexadecimal `CKA_ID`s of keys whose generation was recorded, but that are not announced yet.
     #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
     pub unannounced_ids: Vec<String>,
     #[serde(flatten)]
@@ -412,7 +412,7 @@ pub struct KeyAnswer {
     #[serde(flatten)]
     pub life: KeyLife,
     pub state: KeyState,
-    /// Serving nodes that do not trust the key and would refuse its tokens.
+    /// Running nodes that do not trust the key. They would refuse tokens that it signs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untaken_by: Vec<String>,
 }

@@ -43,7 +43,7 @@ async fn set(
     };
     if matches!(directory.mailing, Mailing::NoServer) {
         return Err(CommandError::invalid(
-            "the password is encrypted by the server, which is not running; start it and run the command again",
+            "the password is encrypted by the server, which is not running; start the server and run the command again",
         ));
     }
     let faults = faults(app, username, password);
@@ -64,7 +64,7 @@ async fn set(
     }
     directory.record(directory.event(AuditKind::AppCredentialSet).for_subject(sub).in_app(app)).await;
     let stored = directory.store.app_credentials(sub).await?;
-    // Another command may have removed it in the meantime.
+    // Another command may have removed the credentials in the meantime.
     let stored = stored.find(app).cloned().ok_or_else(|| nothing_stored(user, app))?;
     Ok(Answer::AppLogin(AppLoginAnswer { sub: Some(sub), ..stored.into() }))
 }

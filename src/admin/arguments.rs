@@ -80,7 +80,7 @@ impl From<ClientId> for ClientArgument {
 /// Parses a `sub`, an e-mail address or a username.
 ///
 /// # Errors
-/// If it is none of them.
+/// If the text has none of these forms.
 pub fn user(text: &str) -> Result<UserRef, &'static str> {
     UserRef::parse(text).ok_or("not a sub (a UUID), an e-mail address or a username")
 }
@@ -145,13 +145,13 @@ pub enum Setting<T> {
 
 /// Parses a limit, or the word `default`.
 pub(super) fn own_rate_limit(text: &str) -> Result<Setting<RateLimit>, &'static str> {
-    let fault = "a rate limit is a whole number from 1 to 1000000, \"none\", or \"default\" for the configured one";
+    let fault = "a rate limit is a whole number from 1 to 1000000, \"none\", or \"default\" for the configured limit";
     if text == "default" { Ok(Setting::Removed) } else { RateLimit::parse(text).map(Setting::Set).map_err(|_| fault) }
 }
 
 /// Parses seconds, or the word `default`.
 pub(super) fn own_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
-    let fault = "a whole number of seconds, or \"default\" for the configured one";
+    let fault = "a whole number of seconds, or \"default\" for the configured value";
     if text == "default" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
 /// Parses an assurance level.
 ///
 /// # Errors
-/// If it is not a level.
+/// If the text is not a level.
 pub fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
     AssuranceLevel::parse(text).ok_or("a level is 1, 2 or 3")
 }
@@ -205,7 +205,7 @@ pub(super) fn auth_method() -> impl TypedValueParser<Value = AuthMethod> {
     one_of(&[
         ("client_secret_basic", AuthMethod::ClientSecretBasic, "HTTP Basic (the default of confidential clients)"),
         ("client_secret_post", AuthMethod::ClientSecretPost, "In the form body"),
-        ("none", AuthMethod::None, "None (the default, and the only one, of public clients)"),
+        ("none", AuthMethod::None, "No authentication (the only method of public clients)"),
     ])
 }
 

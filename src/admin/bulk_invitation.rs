@@ -1,4 +1,4 @@
-//! `user invite --from`: invites many users at once, all or none.
+//! `user invite --from`: invites many users at once. If a row has an error, no user is invited.
 //!
 //! All rows are checked first, and errors are reported by line. One commit writes the accounts, the
 //! invitations and the mails.
@@ -85,7 +85,7 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
         AddOutcome::Exists => {
             let mut faults = existing(directory, &checked.people).await?;
             if faults.is_empty() {
-                faults.push(LineFault::new(0, "users were added at the same time; repeat the command"));
+                faults.push(LineFault::new(0, "other users were added at the same time; repeat the command"));
             }
             return Err(refused(faults, NOBODY));
         }

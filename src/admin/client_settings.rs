@@ -42,7 +42,8 @@ pub struct NewClient {
     /// Allowed scopes, such as "openid profile"; can be repeated [default: all]
     #[arg(long = "scope", value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// Scope of authorization requests that name none, such as "openid profile email" [default: refuse them]
+    /// Scope of authorization requests without a scope, such as "openid profile email" [default:
+    /// refuse such requests]
     #[arg(long, value_name = "SCOPE")]
     #[serde(default)]
     pub default_scope: Option<String>,
@@ -52,8 +53,8 @@ pub struct NewClient {
     /// Ask users for consent
     #[arg(long, value_name = "RULE", default_value = "ask", value_parser = arguments::consent_rule())]
     pub consent: ConsentRule,
-    /// Seconds for which a rotated refresh token still returns the same new one, 0 to 300 [default: from the
-    /// configuration]
+    /// Seconds for which a rotated refresh token still returns the same new token, 0 to 300
+    /// [default: from the configuration]
     #[arg(long, value_name = "SECONDS")]
     pub refresh_retry_seconds: Option<u64>,
     /// Requests per minute at the token endpoint, 1 to 1000000, or "none" [default: from the configuration]
@@ -65,9 +66,9 @@ pub struct NewClient {
     pub level: Option<AssuranceLevel>,
 }
 
-/// Changes to a client's settings. Settings that are not given stay.
+/// Changes to a client's settings. Settings that are not given stay unchanged.
 ///
-/// They are checked when they are written, so that every error is reported at once.
+/// The changes are checked when they are written, so that every error is reported at once.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(id = "settings", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
@@ -75,8 +76,8 @@ pub struct ClientSettings {
     /// Client name; users see it on the consent page
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// Whether the client can keep a secret: changing to confidential generates one and prints it once; changing to
-    /// public removes it
+    /// Whether the client can keep a secret. Changing to confidential generates a secret and prints
+    /// it once; changing to public removes all secrets
     #[arg(long = "type", value_name = "TYPE", value_parser = arguments::client_type())]
     pub(super) client_type: Option<ClientType>,
     /// Redirect URI, replacing all current ones; can be repeated
@@ -88,7 +89,8 @@ pub struct ClientSettings {
     /// Allowed scopes, replacing all current ones, such as "openid profile"; can be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     pub(super) scopes: Option<Vec<String>>,
-    /// Scope of authorization requests that name none, such as "openid profile email"; '' to refuse them
+    /// Scope of authorization requests without a scope, such as "openid profile email"; '' to
+    /// refuse such requests
     #[arg(long, value_name = "SCOPE", value_parser = arguments::some_text)]
     pub(super) default_scope: Option<Setting<String>>,
     /// Allowed grant types, replacing all current ones; can be repeated
@@ -118,7 +120,8 @@ pub struct ClientSettings {
     /// Default `max_age` in seconds, or "none"
     #[arg(long, value_name = "SECONDS|none", value_parser = arguments::some_seconds)]
     pub(super) default_max_age: Option<Setting<u64>>,
-    /// Seconds for which a rotated refresh token still returns the same new one, 0 to 300, or "default"
+    /// Seconds for which a rotated refresh token still returns the same new token, 0 to 300, or
+    /// "default"
     #[arg(long, value_name = "SECONDS|default", value_parser = arguments::own_seconds)]
     pub(super) refresh_retry_seconds: Option<Setting<u64>>,
     /// Requests per minute at the token endpoint, 1 to 1000000, "none" or "default"
@@ -160,7 +163,7 @@ pub(super) struct SettingsInput {
 }
 
 impl ClientSettings {
-    /// Creates a change of the level; `None` removes it.
+    /// Creates a change of the level. `None` removes the level.
     pub fn of_level(level: Option<AssuranceLevel>) -> Self {
         Self { level: Some(level.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
     }
@@ -248,8 +251,8 @@ impl ClientSettings {
         }
     }
 
-    /// Transfers a client. An approved client stays approved under a developer, until that
-    /// developer changes it.
+    /// Transfers a client to another owner. If the client was vouched for and the new owner is a
+    /// developer, the client stays approved until the developer changes it.
     fn hand_over(&self, client: &mut Client, means: &SettingsInput) {
         if self.owner.is_none() {
             return;

@@ -1,8 +1,8 @@
 //! Commands of an operator.
 //!
-//! Each command is defined once: its command-line syntax with `--help`, and the JSON form that the
-//! command line sends to a running server. The parser skips fields that are not arguments; the
-//! program sets them. A password is in clear only on the socket.
+//! Each command is defined once, with its command-line syntax, its `--help` text and the JSON form
+//! that the command line sends to a running server. The parser skips the fields that are not
+//! arguments, and the program sets them. A password is in clear only on the socket.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use sealgate_domain::time::UnixTime;
 
 /// A command, serialised as `{"noun":{"verb":…}}`.
 ///
-/// Serde reads this form without copying the password to a buffer of its own.
+/// Serde reads this form without copying the password to another buffer.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -68,17 +68,19 @@ pub enum Command {
         /// New directory for the copy, absolute
         to: PathBuf,
     },
-    /// Change the schedule of signing keys; the command line and the signer access the token itself
+    /// Change the schedule of signing keys. The command does not access the PKCS#11 token; the
+    /// command line and the signer do
     #[command(skip)]
     Key(KeyCommand),
-    /// Manage nodes of a cluster; the command line does most of it in the database
+    /// Manage nodes of a cluster. For most of these commands, the command line changes the database
+    /// itself
     #[command(skip)]
     Node(NodeCommand),
 }
 
 impl Command {
-    /// Returns the cursor of a command that lists page by page. It is the `next` of the previous
-    /// page.
+    /// Returns the cursor of a command that lists page by page. The cursor is the `next` of the
+    /// previous page.
     pub fn after(&mut self) -> Option<&mut Option<String>> {
         match self {
             Self::User(UserCommand::List { after } | UserCommand::Export { after, .. })
@@ -104,7 +106,7 @@ impl Command {
         }
     }
 
-    /// Returns the password that the command sets, to be filled in.
+    /// Returns the password that the command sets, so that the caller can fill it in.
     pub fn password(&mut self) -> Option<&mut NewPassword> {
         match self {
             Self::User(UserCommand::Add(new)) => Some(&mut new.password),
@@ -149,7 +151,7 @@ pub enum UserCommand {
     ///
     /// The account stays, and no one can sign in to it.
     RevokeInvitation(UserRef),
-    /// Change a user's details; unnamed settings stay
+    /// Change a user's details; settings that are not given stay unchanged
     #[command(override_usage = "sealgate user set [OPTIONS] <USER> <--SETTING [VALUE]>...")]
     Set {
         /// User to change
@@ -298,7 +300,7 @@ pub enum ClientCommand {
     },
     /// Show a client
     Show(ClientArgument),
-    /// Change a client's settings; unnamed settings stay
+    /// Change a client's settings; settings that are not given stay unchanged
     #[command(override_usage = "sealgate client set [OPTIONS] <CLIENT> <--SETTING VALUE>...")]
     Set {
         /// Client to change
@@ -313,7 +315,8 @@ pub enum ClientCommand {
         /// Owner of the secret
         #[command(flatten)]
         client: ClientArgument,
-        /// Seconds for which the previous secret stays valid; older ones keep their own end. 0 ends all of them at once
+        /// Seconds for which the previous secret stays valid; older secrets keep their own end.
+        /// With 0, all previous secrets end at once
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         overlap_seconds: u64,
     },
@@ -321,7 +324,7 @@ pub enum ClientCommand {
     Disable(ClientArgument),
     /// Enable a disabled client; users sign in to it again
     Enable(ClientArgument),
-    /// Approve a client of a developer, or one that registered itself
+    /// Approve a client that a developer registered, or that registered itself
     ///
     /// Applications without a list of clients then accept its tokens.
     Approve(ClientArgument),
@@ -338,7 +341,7 @@ pub enum ClientCommand {
     ///
     /// The token is printed once.
     GenerateToken {
-        /// Seconds for which it is valid
+        /// Seconds for which the token is valid
         #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
         lifetime_seconds: u64,
     },
@@ -429,7 +432,7 @@ pub struct GrantsOf {
 pub enum ConsentCommand {
     /// List a user's consents
     List {
-        /// User who gave them
+        /// User who gave the consents
         #[command(flatten)]
         user: UserRef,
         /// Client of the last consent on the previous page
@@ -438,7 +441,7 @@ pub enum ConsentCommand {
     },
     /// Revoke a consent and the client's tokens for the user
     Revoke {
-        /// User who gave it
+        /// User who gave the consent
         #[command(flatten)]
         user: UserRef,
         /// Client
@@ -518,8 +521,8 @@ pub enum KeyCommand {
     /// List all announced keys
     #[command(skip)]
     List,
-    /// Record that a key is about to be generated, so that servers know it even if the command
-    /// fails
+    /// Record that a key is about to be generated, so that servers know about the key even if the
+    /// command fails
     #[command(skip)]
     Begin {
         /// Future `CKA_ID` of the key, hexadecimal
@@ -565,7 +568,7 @@ pub enum KeyCommand {
         #[arg(value_name = "KID", allow_hyphen_values = true)]
         kid: String,
     },
-    /// Remove a retired key once nothing it signed is valid
+    /// Remove a retired key after all tokens that it signed have expired
     Remove {
         /// Key ID (see `sealgate key list`)
         #[arg(value_name = "KID", allow_hyphen_values = true)]
@@ -602,7 +605,7 @@ pub struct EventFilter {
     /// Only events of this user
     #[arg(long, value_name = "USER", value_parser = arguments::user)]
     pub(super) user: Option<UserRef>,
-    /// About this client
+    /// Only events about this client
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
     pub(super) client: Option<ClientId>,
     /// Event kind, such as `sign_in_failed`; can be repeated

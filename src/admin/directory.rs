@@ -40,7 +40,7 @@ pub struct Directory<'a> {
     pub keep_signed_in: KeepSignedIn,
     /// Audit log.
     pub trail: &'a AuditLog,
-    /// The issuer; links in mails begin with it.
+    /// URL of the issuer, with which the links in mails begin.
     pub issuer: &'a str,
     pub mailing: Mailing<'a>,
     /// Protected applications.
@@ -148,12 +148,14 @@ impl CommandError {
 pub trait HashPassword: Send + Sync {
     /// Hashes the password with this salt.
     ///
-    /// # Errors If the password is too long, or the hashing threads are overloaded.
+    /// # Errors
+    /// If the password is too long, or the hashing threads are overloaded.
     async fn hash(&self, password: &Secret, salt: [u8; 16]) -> Result<PasswordHash, PasswordError>;
 
     /// Checks a new password.
     ///
-    /// # Errors If the hashing threads are overloaded.
+    /// # Errors
+    /// If the hashing threads are overloaded.
     async fn check(&self, password: &Secret, owner: &Owner<'_>) -> Result<Result<(), PasswordFault>, PasswordError>;
 }
 

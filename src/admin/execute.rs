@@ -1,7 +1,7 @@
 //! Executes commands.
 //!
-//! All rules for operators are in this crate. They hold both in a running server and on a store
-//! that is not served.
+//! This crate contains all rules for operators. The rules apply both in a running server and to a
+//! store that is not served.
 
 use std::path::Path;
 
@@ -68,8 +68,8 @@ Apply the configuration file to the running server without dropping a connection
 
 Applications, routes, upstreams, rate limits, sign-in limits, pages, the log filter, certificates and most lifetimes change at \
 once. Requests in progress complete under the old rules. Open WebSockets and streams continue while the new rules permit them. \
-If the file has an error, or changes a setting that needs a restart (such as server.listen), the command names it and nothing \
-changes. SIGHUP does the same, with its result only in the log.";
+If the file has an error, or changes a setting that needs a restart (such as server.listen), the command reports this and \
+changes nothing. SIGHUP does the same, with its result only in the log.";
 
 /// Reloads the configuration of a running server.
 #[async_trait]

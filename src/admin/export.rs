@@ -1,7 +1,7 @@
 //! Export and import of a store as lines of JSON.
 //!
 //! The first line identifies the format. The last line contains the number of records, and the
-//! SHA-256 of everything before it. Both reveal truncated or changed files.
+//! SHA-256 of all lines before it. The number and the digest reveal truncated or changed files.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read, Write};
@@ -29,7 +29,7 @@ pub enum ExportError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The file is not an export.
-    #[error("this is not an export of sealgate")]
+    #[error("the file is not an export of sealgate")]
     Foreign,
     /// The file was written by a newer program.
     #[error(
@@ -42,7 +42,7 @@ pub enum ExportError {
         found: u32,
     },
     #[error(
-        "this is an export of the issuer {found}; write that issuer into the configuration, or give --issuer \
+        "the file is an export of the issuer {found}; write that issuer into the configuration, or give --issuer \
          {found} to import it anyway"
     )]
     OtherInstance { found: String },
@@ -84,8 +84,8 @@ pub async fn export(
     file: &mut (impl Write + Send),
 ) -> Result<usize, ExportError> {
     let mut file = Digesting { file, digest: Sha256::new() };
-    // The store's format may be older than the program's. While nodes of two versions serve the
-    // store, the previous version must be able to import the file.
+    // Write the store's format, which may be older than the program's. While nodes of two versions
+    // serve the store, the previous version must be able to import the file.
     let format = store.newest_format().await?;
     let header = Header { kind: KIND.to_owned(), format, instance: instance.to_owned(), exported_at: now };
     file.line(&header)?;
@@ -105,8 +105,8 @@ pub async fn export(
 
 /// Imports all records of an export into a store, and returns their number.
 ///
-/// Records that precede an error remain. Import into a store under construction, and discard it on
-/// failure. `instance` is the issuer that the export must name.
+/// The records before an error remain in the store. Import into a store under construction, and
+/// discard this store on failure. `instance` is the issuer that the export must name.
 pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Send)) -> Result<usize, ExportError> {
     let mut lines = Lines { file, line: Vec::new(), read: 0 };
     let mut digest = Sha256::new();

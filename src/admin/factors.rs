@@ -40,8 +40,8 @@ pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<A
         removed_factors
     });
     let removed_factors = expect_changed(change.await?)?;
-    // Access is revoked after the change, so that sessions which began with an old factor in the
-    // meantime end too.
+    // Revoke access after the change. A session that began with an old factor in the meantime then
+    // ends too.
     let ended = directory.store.carry_out(&revocation).await?;
     for factor in &removed_factors {
         directory.record(directory.event(AuditKind::FactorRemoved).for_subject(user.sub).with_detail(factor)).await;

@@ -1,4 +1,5 @@
-//! `user import`: imports users of another system with their password hashes, all or none.
+//! `user import`: imports users of another system with their password hashes. If a row has an
+//! error, no user is imported.
 //!
 //! All rows are checked first, and every error is reported with its line. One commit writes the
 //! users.
@@ -57,7 +58,7 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
         AddOutcome::Exists => {
             let mut faults = existing(directory, &checked.people).await?;
             if faults.is_empty() {
-                faults.push(LineFault::new(0, "users were added at the same time; repeat the command"));
+                faults.push(LineFault::new(0, "other users were added at the same time; repeat the command"));
             }
             return Err(refused(faults, NOBODY));
         }
@@ -82,16 +83,18 @@ async fn record(directory: &Directory<'_>, users: &[User]) {
 
 /// Text of `--help`.
 pub(super) const ABOUT: &str = "\
-Import the users of another system with their password hashes: all of them, or none with a report by line.
+Import the users of another system with their password hashes. If a line has an error, no user is imported, and every error is \
+reported with its line.
 
 Accepted hashes: argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2 (passlib, PHC, Django, OpenLDAP), {SSHA}, {SHA} and their SHA-2 \
 variants. Each is replaced by argon2id at the first sign-in. MD5, DES, plain-text passwords, and hashes that take more than about \
-a second to verify are refused. Invite these users instead (user invite --from), or leave the hash out and send an invitation \
-afterwards (user resend-invitation EMAIL). Until then a user without a hash cannot sign in.
+a second to verify are refused. Invite users with such a hash instead (user invite --from), or leave the hash out and send an \
+invitation afterwards (user resend-invitation EMAIL). Before the invitation, a user without a hash cannot sign in.
 
 The first line of a CSV file names the columns: email and name, and any of username, groups, password_hash, email_verified, \
-phone_number. LDIF: mail, displayName or cn or givenName with sn, uid, userPassword, and the cn of each memberOf as a group; entries that \
-are not users are skipped. htpasswd: give the domain of the addresses with --email-domain.";
+phone_number. From LDIF, these attributes are read: mail, the name (displayName, cn, or givenName with sn), uid, userPassword, and \
+the cn of each memberOf as a group. Entries that are not users are skipped. For htpasswd, give the domain of the addresses with \
+--email-domain.";
 
 /// Users to import.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
@@ -157,7 +160,7 @@ pub(super) async fn existing(
         if let Some(username) = &user.username
             && directory.store.user_by_username(username).await?.is_some()
         {
-            let fault = "a user with this username already exists; change it, or leave it out";
+            let fault = "a user with this username already exists; change the username, or leave it out";
             faults.push(LineFault::in_field(*line, "username", fault));
         }
     }
@@ -190,7 +193,7 @@ impl CheckedUsers {
         let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::in_field(line, field, fault));
         let email = match row.email.as_str() {
             "" => {
-                fault("email", "it is missing, and users sign in with their e-mail address");
+                fault("email", "the e-mail address is missing, and users sign in with it");
                 None
             }
             email => Email::parse(email).filter(|email| is_visible(email.as_str())).or_else(|| {
@@ -203,7 +206,7 @@ impl CheckedUsers {
             fault(
                 "username",
                 "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', starts with a letter and ends with a \
-                 letter or digit; change it, or leave it out",
+                 letter or digit; change the username, or leave it out",
             );
         }
         if !is_line(&row.name, MAX_NAME_LENGTH) {
@@ -227,7 +230,7 @@ impl CheckedUsers {
         // Only repetitions of a value are errors, not its first occurrence.
         let mut twice = |field: &str, key: SecretHash| {
             if let Some(first) = lines.get(key.as_bytes()) {
-                fault(field, &format!("line {first} has the same value; remove one of them"));
+                fault(field, &format!("line {first} has the same value; remove one of the lines"));
             } else {
                 lines.insert(*key.as_bytes(), line);
             }

@@ -55,8 +55,8 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     Ok(UserAnswer { invitation_link: link, ..answer_with(directory, user, Some(&invitation)) }.into())
 }
 
-/// Creates the account of an invited user. Its e-mail address is not verified, and it has no
-/// credential.
+/// Creates the account of an invited user. The e-mail address is not verified, and the account has
+/// no credential.
 ///
 /// Also returns the application to open afterwards.
 fn new_user(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String>) {
@@ -132,12 +132,12 @@ pub(super) async fn resend(
         None => printed_invitation(directory, &user.value, app),
     };
     let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
-    // Queued invitations contain a link that is no longer valid.
+    // Drop queued invitations, because their link is no longer valid.
     store.drop_mails_of(found.sub, MailKind::Invitation).await?;
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
     if store.put_user_and_links(user_pair, links_pair, mail.as_slice(), None).await? == Committed::Conflict {
         return Err(CommandError::invalid(format!(
-            "{email} was changed at the same time; check the account and try again"
+            "the user {email} was changed at the same time; check the account and try again"
         )));
     }
     record_sent(directory, found.sub, link.is_some()).await;
@@ -205,7 +205,7 @@ impl<'a> InvitationSender<'a> {
             Mailing::On(sealgate) => sealgate,
             Mailing::NoServer => {
                 return Err(CommandError::invalid(
-                    "invitations are sent by the server, which is not running; start it, print the link with \
+                    "invitations are sent by the server, which is not running; start the server, print the link with \
                      `user invite --print-link`, or give the password with `user add --password-stdin`",
                 ));
             }
@@ -258,7 +258,7 @@ impl<'a> InvitationSender<'a> {
         self.sealgate.config.mail.as_ref().map_or(1, |mail| mail.per_minute)
     }
 
-    /// Returns the language of a mail: the requested or the default one.
+    /// Returns the language of a mail: the requested language, or the default language.
     pub(super) fn language(&self, asked: Option<Language>) -> Language {
         asked.unwrap_or(self.sealgate.config.pages.default_language)
     }

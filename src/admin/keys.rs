@@ -82,7 +82,7 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
 }
 
 pub(super) async fn answer(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Result<Answer, CommandError> {
-    // The change has succeeded, so an error here must not report a failure.
+    // The change has succeeded. Ignore an error here, because it would report the change as failed.
     let live = directory.store.live_nodes().await.unwrap_or_default();
     let untaken_by = |life: &KeyLife| match ring.state(life, now) {
         KeyState::PrePublished | KeyState::Active => {
@@ -139,7 +139,7 @@ pub trait KeyHolder: Send + Sync {
         false
     }
 
-    /// Returns the reason why the automatic rotation that is due fails, if any.
+    /// Returns the reason why a due rotation fails, if any.
     fn rotation_fault(&self) -> Option<String> {
         None
     }

@@ -105,6 +105,6 @@ fn parse_id(id: &str) -> Result<MailId, CommandError> {
 
 fn absent(id: &str) -> CommandError {
     CommandError::Absent(format!(
-        "no queued or undeliverable message has the ID {id}; it may have been sent: sealgate mail list --sent"
+        "no queued or undeliverable message has the ID {id}; to list sent messages, run: sealgate mail list --sent"
     ))
 }

@@ -15,26 +15,27 @@ use sealgate_domain::time::UnixTime;
 pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> Result<Answer, CommandError> {
     let NodeCommand::Admit { node, key, enrolment } = command;
     let request = directory.store.node_request(&node).await?.filter(|request| request.node == node);
-    let absent =
-        || CommandError::Absent(format!("the node {node} has made no request; run on it: sealgate node request"));
+    let absent = || {
+        CommandError::Absent(format!("the node {node} has made no request; run `sealgate node request` on that node"))
+    };
     let request = request.ok_or_else(absent)?;
     for (what, given, found) in [("key", &key, &request.key), ("enrolment key", &enrolment, &request.enrolment)] {
         let found = found.thumbprint().unwrap_or_default();
         if found != *given {
             return Err(CommandError::invalid(format!(
-                "the request of the node {node} in the database has the {what} {found}, not {given}. It was \
-                 repeated, or an attacker changed it. Compare both with the output of `sealgate node \
-                 request` on that node"
+                "the request of the node {node} in the database has the {what} {found}, not {given}. The \
+                 request was repeated, or an attacker changed it. Compare both values with the output of \
+                 `sealgate node request` on that node"
             )));
         }
     }
     // Only the node itself may decide which key it trusts. Otherwise an attacker who can write to
-    // the database could make it trust the attacker's key.
+    // the database could make the node trust the attacker's key.
     let signed = request.statement(directory.issuer);
     if !signed.is_some_and(|signed| directory.keys.has_signed(&request.key, &signed, &request.signature)) {
         return Err(CommandError::invalid(format!(
             "the request of the node {node} in the database is not the one that the node signed: an attacker \
-             may have changed it. Repeat the request, and find out which programs can write to the database"
+             may have changed the request. Repeat the request, and find out which programs can write to the database"
         )));
     }
     let now = directory.clock.now();
@@ -80,8 +81,8 @@ struct Admission<'a> {
 impl Admission<'_> {
     /// Returns the key ring with the node's key.
     ///
-    /// The ring may contain the key already: a member that lost its data key is admitted again to
-    /// receive the key.
+    /// The ring may already contain the key: a member that has lost its copy of the data key is
+    /// admitted again, to receive the data key.
     fn admitted(&self, mut ring: KeyRing) -> Result<KeyRing, KeyFault> {
         let NodeRequest { node, key, .. } = self.request;
         let kid = key.thumbprint().unwrap_or_default();
@@ -121,7 +122,7 @@ impl Admission<'_> {
         })
     }
 
-    /// Sends the encrypted data key to the node, if the cluster has one.
+    /// Sends the encrypted data key to the node, if the cluster has a data key.
     async fn send_data_key(&self, by: PublicJwk) -> Result<(), CommandError> {
         let (Directory { store, issuer, .. }, request) = (self.directory, self.request);
         let encrypted = store.encrypt_data_key(&request.enrolment, request.hash);
@@ -131,8 +132,8 @@ impl Admission<'_> {
                 return Ok(());
             }
             return Err(CommandError::invalid(
-                "this node cannot decrypt the cluster's data key, so it cannot send it; repeat the request \
-                 with --trust and the key of a node that can",
+                "this node cannot decrypt the cluster's data key, so it cannot send the key to the new node; \
+                 repeat the request with --trust and the key of a node that can decrypt it",
             ));
         };
         let mut envelope = DataKeyEnvelope {

@@ -20,8 +20,12 @@ const PAGE: usize = 200;
 /// Maximum number of consents, and of grants, that are read.
 const MAX_READ: usize = 500;
 
-/// Returns all open accesses of a user: browser sessions, the last used first and each followed by
-/// its sessions at applications; clients; application passwords; stored names and passwords.
+/// Returns all open accesses of a user, in this order:
+///
+/// - Browser sessions, the last used first. Each is followed by its sessions at applications.
+/// - Clients.
+/// - Application passwords.
+/// - Stored names and passwords at applications.
 ///
 /// An application on the issuer's host uses the browser session itself, and has no session of its
 /// own.
@@ -86,11 +90,11 @@ fn of_session(session: &Session, sign_in: &SignIn) -> OpenAccess {
     }
 }
 
-/// Returns the live sessions of a user at applications that depend on this session, the newest of
-/// each application.
+/// Returns the user's live sessions at applications that depend on the browser session `parent`. Of
+/// each application, only the newest session is returned.
 ///
-/// A renewed sign-in starts another session at an application, and requests with the previous cookie
-/// may still be in progress.
+/// An application can have several sessions of one browser: a renewed sign-in starts a new session,
+/// while requests with the previous cookie may still be in progress.
 async fn app_sessions(
     store: &Store,
     parent: SessionId,
@@ -126,15 +130,15 @@ fn of_app_session(apps: &[App], session: &AppSession, parent: &Session) -> OpenA
     at_app(apps, &session.app, access)
 }
 
-/// Adds name and title of an application. An application that was removed from the configuration
-/// has its name as the title.
+/// Adds the name and the title of an application. If the application was removed from the
+/// configuration, the name is also the title.
 fn at_app(apps: &[App], name: &str, access: OpenAccess) -> OpenAccess {
     let title = apps.iter().find(|app| app.name == name).map_or(name, App::called);
     OpenAccess { target: Some(name.to_owned()), title: Some(title.to_owned()), ..access }
 }
 
-/// Returns the clients to which the user has given consent or which hold an unexpired grant, in the
-/// order of their names.
+/// Returns the clients that have the user's consent or an unexpired grant of the user, sorted by
+/// name.
 ///
 /// A client that does not ask for consent has only a grant.
 ///
@@ -179,8 +183,8 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
     Ok(found)
 }
 
-/// Ends the user's session at an application, and older ones of the same browser there. Returns it,
-/// or `None` if the user has no such session.
+/// Ends the user's session `id` at an application, and the older sessions of the same browser at
+/// this application. Returns the session, or `None` if the user has no such session.
 ///
 /// The browser session continues, so the browser can open the application again.
 ///

@@ -32,7 +32,7 @@ use sealgate_core::state::Sealgate;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::metrics::Measurements;
 
-/// Maximum number of connections. Further ones wait in the kernel's queue.
+/// Maximum number of connections. Further connections wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 16;
 /// Timeout for the check at startup whether another server listens on an existing socket.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ pub struct AdminSocket {
     path: PathBuf,
 }
 
-/// Binds the socket and replaces one that a killed server left behind.
+/// Binds the socket. Replaces a socket file that a killed server has left behind.
 pub fn bind(path: &Path) -> Result<AdminSocket, BindError> {
     let kernel = |error| BindError::Kernel { path: path.to_owned(), error };
     make_room(path)?;
@@ -98,7 +98,7 @@ fn make_room(path: &Path) -> Result<(), BindError> {
 
 /// Returns whether a server listens on a socket.
 ///
-/// Connecting blocks while a listener's queue is full, so a timeout means that one listens.
+/// Connecting blocks while a listener's queue is full, so a timeout means that a server listens.
 fn is_live(path: &Path) -> Result<bool, BindError> {
     let (sender, receiver) = mpsc::channel();
     let owned = path.to_owned();
@@ -192,8 +192,8 @@ where
             }
         }
     }
-    // Remove the file while the socket still listens. Until then no other server can take over the
-    // path, so the file belongs to this server.
+    // Remove the file while the socket still listens. While it listens, no other server can take
+    // over the path, so the file belongs to this server.
     if let Err(error) = fs::remove_file(&socket.path) {
         tracing::warn!(%error, path = %socket.path.display(), "cannot remove the admin socket");
     }

@@ -51,10 +51,11 @@ pub(super) const ABOUT_INVITATIONS: &str = "\
 Invite a user by mail. The link in the mail is valid for 7 days; the user chooses a password or a passkey with it.
 
 With --print-link, no mail is sent and the link is printed: give it to the user in another way. Acceptance marks the address as \
-verified, also with such a link.
+verified, also with a printed link.
 
-With --from, invites the users in a CSV file: all of them, or none with a report by line. Try it with --dry-run first. The first \
-line names the columns: email and name, and any of username, groups (separated by commas), phone_number, app, language (tr or en).";
+With --from, invites the users in a CSV file. If a line has an error, no user is invited, and every error is reported with its \
+line. Try the file with --dry-run first. The first line names the columns: email and name, and any of username, groups (separated by \
+commas), phone_number, app, language (tr or en).";
 
 /// Invitation as given on the command line: one user, or the users of a file.
 #[derive(Debug, Clone, Args)]
@@ -80,17 +81,19 @@ pub struct InviteArguments {
     /// Group, visible to applications; can be repeated. With --from: in addition to the groups in each line
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// Application to open after acceptance, by its name in the configuration. With --from: default for lines without
-    /// one
+    /// Application to open after acceptance, by its name in the configuration. With --from, this
+    /// applies to lines that name no application
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// Language of the mail [default: from the configuration]. With --from: default for lines without one
+    /// Language of the mail [default: from the configuration]. With --from, this applies to lines
+    /// that name no language
     #[arg(long, value_name = "tr|en", value_parser = arguments::language)]
     language: Option<Language>,
     /// Print the link instead of sending it; needs neither a server nor mail
     #[arg(long, conflicts_with_all = ["app", "language", "from"])]
     print_link: bool,
-    /// Invite the users in a CSV file, at most 5,000, or - for standard input; all or none, with a report by line
+    /// Invite the users in a CSV file (at most 5,000 users), or - for standard input. If a line has
+    /// an error, no user is invited, and every error is reported with its line
     #[arg(long, value_name = "FILE|-",
         conflicts_with_all = ["email", "username", "name", "phone", "picture", "roles"])]
     from: Option<PathBuf>,
@@ -118,7 +121,7 @@ impl From<InviteArguments> for Invited {
                     Invitee { email, username, name, phone, picture, roles, groups, app, language, print_link };
                 Self::One(Box::new(invitee))
             }
-            // Without a file, the parser requires the other arguments. So there is a file.
+            // The parser requires `email` and `name` unless there is a file, so there is a file.
             (from, ..) => {
                 let file = UsersFile::default();
                 Self::Many(from.unwrap_or_default(), Box::new(Invitees { file, groups, app, language, dry_run }))
@@ -134,7 +137,7 @@ pub struct Invitees {
     pub file: UsersFile,
     /// Groups of all users, in addition to the groups of each line.
     pub(super) groups: Vec<String>,
-    /// Application for lines without one.
+    /// Application for lines that name no application.
     pub(super) app: Option<String>,
     pub(super) language: Option<Language>,
     pub(super) dry_run: bool,
@@ -167,7 +170,7 @@ impl From<NewUser> for Invitee {
     }
 }
 
-/// Changes to a user. Attributes that are not given stay.
+/// Changes to a user. Attributes that are not given stay unchanged.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(id = "changes", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
@@ -182,10 +185,10 @@ pub struct UserChanges {
     /// Mark the address as not verified
     #[arg(long)]
     pub(super) email_unverified: bool,
-    /// Username; applications that identify the user by the old one will see a new user
+    /// Username; applications that identify the user by the old username will see a new user
     #[arg(long, value_parser = arguments::username, conflicts_with = "no_username")]
     pub(super) username: Option<Username>,
-    /// Remove the username; others can use it then
+    /// Remove the username; other users can then use it
     #[arg(long)]
     pub(super) no_username: bool,
     /// Full name

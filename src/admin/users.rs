@@ -157,7 +157,7 @@ fn remove_links(links: &mut AccountLinks) {
 fn notice_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
     let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
     if !sealgate.has_room_for(MailKind::Notice) {
-        tracing::warn!(subject = %before.sub, "the old address is not notified of the new one: too many \
+        tracing::warn!(subject = %before.sub, "the old address is not notified of the change: too many \
             messages are queued");
         return Vec::new();
     }

@@ -17,7 +17,7 @@ use crate::answer::Answer;
 use crate::command::Command;
 use crate::socket;
 
-/// Maximum length of a command, in bytes. An import of many users reaches it.
+/// Maximum length of a command, in bytes. An import of many users can reach this length.
 pub(super) const MAX_COMMAND_LENGTH: usize = 16 << 20;
 /// Initial capacity of the buffer, in bytes. It is sufficient for nearly every command.
 const INITIAL_BUFFER_BYTES: usize = 64 * 1024;
@@ -27,8 +27,8 @@ pub(super) const LINE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for the execution of a command.
 ///
-/// It is long, because revoking the grants of a user or a client takes one durable write each, and
-/// there may be thousands.
+/// The time is long, because revoking the grants of a user or a client takes one durable write for
+/// each grant, and there may be thousands of grants.
 pub(super) const EXECUTION_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Reply of the server.
@@ -149,8 +149,9 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
         return Err(AskError::Failed(format!("the command is longer than {MAX_COMMAND_LENGTH} bytes; split it")));
     }
     let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; see its log"));
-    // A server that refuses this user answers and closes without reading. Its answer is more useful
-    // than the broken pipe, so read it first.
+    // A server that refuses this user sends an answer and closes the connection without reading.
+    // This answer is more useful than the error of the write, so read the answer before reporting
+    // the error.
     let written = timeout(LINE_TIMEOUT, stream.write_all(&line)).await.map_err(silent)?;
     drop(line);
     let longest = EXECUTION_TIMEOUT + 2 * LINE_TIMEOUT;

@@ -60,7 +60,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     for (wrong, said) in [
         (text[..text.len() / 2].to_owned(), "is truncated"),
         (text.replacen("Anna", "Enna", 1), "was altered"),
-        (text.replacen("localhost", "elsewhere", 1), "this is an export of"),
+        (text.replacen("localhost", "elsewhere", 1), "the file is an export of"),
     ] {
         fs::write(&file, wrong).unwrap();
         let refused = String::from_utf8(instance.try_run(&import, "").stderr).unwrap();

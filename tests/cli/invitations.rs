@@ -189,7 +189,10 @@ fn every_invalid_line_is_reported_and_no_user_is_invited() {
     ];
     assert_eq!(told[..10], expected, "{errors:#?}");
     assert!(errors[8].ends_with("no application has this name; the configuration has wiki"), "{}", errors[8]);
-    assert!(errors[10].starts_with("line 13: it has 2 fields") && errors[11] == "no user was invited", "{errors:#?}");
+    assert!(
+        errors[10].starts_with("line 13: the row has 2 fields") && errors[11] == "no user was invited",
+        "{errors:#?}"
+    );
     // An invited user chooses a password and verifies the address, so these columns are not
     // allowed.
     for column in ["password_hash", "email_verified", "roles"] {

@@ -142,7 +142,10 @@ fn every_error_is_reported_by_line_and_no_user_is_added() {
         "line 15 groups",
     ];
     assert_eq!(told[..13], expected, "{errors:#?}");
-    assert!(errors[13].starts_with("line 16: it has 2 fields") && errors[14] == "no user was imported", "{errors:#?}");
+    assert!(
+        errors[13].starts_with("line 16: the row has 2 fields") && errors[14] == "no user was imported",
+        "{errors:#?}"
+    );
     assert!(!errors.concat().contains("pDxg"), "{errors:#?}");
     assert_eq!(addresses(&site), ["there@example.test"]);
 }
@@ -227,7 +230,7 @@ fn only_user_entries_of_a_directory_are_imported() {
     assert!(errors[0].starts_with("line 1: password_hash: the hash is that of the empty password"), "{errors:?}");
     let wrong = "dn: uid=ben\nobjectClass: person\ncn: Ben\n\ndn: uid=c\nmail: c@example.test\ncn: C\nuserPassword:< file:///etc/passwd\n";
     let errors = site.errors(&LDIF, wrong);
-    assert!(errors[0].starts_with("line 1: email: it is missing"), "{errors:?}");
+    assert!(errors[0].starts_with("line 1: email: the e-mail address is missing"), "{errors:?}");
     assert!(
         errors[1].starts_with("line 8: userpassword: a reference to another file (:<) is not supported"),
         "{errors:?}"

@@ -55,7 +55,7 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut UsersFile) {
     let named = named_delimiter(first);
     let header = if named.is_some() { text.lines().nth(1).unwrap_or_default() } else { first };
     let delimiter = named.unwrap_or(if header.contains(';') && !header.contains(',') { b';' } else { b',' });
-    // Rows of another length are reported below with their line.
+    // Rows with a different number of fields are reported below, with their line number.
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
@@ -141,7 +141,7 @@ impl Columns {
 fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<UserRow, LineFault> {
     if record.len() != columns.len() {
         let fault = format!(
-            "it has {} fields, and the header has {}; enclose groups and fields with a delimiter in double quotes",
+            "the row has {} fields, and the header has {}; enclose groups and fields with a delimiter in double quotes",
             record.len(),
             columns.len()
         );
@@ -196,7 +196,8 @@ struct Lines<'t> {
 }
 
 impl Lines<'_> {
-    /// Returns the line of the record that begins at this byte, or after line breaks there.
+    /// Returns the line number of the record that begins at this byte, or after the line breaks at
+    /// this byte.
     fn number_at(&mut self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         let breaks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -270,8 +271,11 @@ mod tests {
             let lines: Vec<_> = file.rows.iter().map(|row| row.line).collect();
             assert_eq!(lines, [2, 7], "{end:?}");
             let told = faults(&file);
-            assert!(told.len() == 2 && told[0].starts_with("5: it has 1 fields, and the header has 2"), "{told:?}");
-            assert!(told[1].starts_with("6: it has 3 fields"), "{told:?}");
+            assert!(
+                told.len() == 2 && told[0].starts_with("5: the row has 1 fields, and the header has 2"),
+                "{told:?}"
+            );
+            assert!(told[1].starts_with("6: the row has 3 fields"), "{told:?}");
         }
     }
 

@@ -13,12 +13,12 @@ pub(super) fn read(text: &str, domain: Option<&str>, file: &mut UsersFile) {
             return;
         }
         let Some((name, hash)) = text.split_once(':') else {
-            file.fault(line, "it is not NAME:HASH; correct or remove the line");
+            file.fault(line, "the line is not NAME:HASH; correct or remove the line");
             continue;
         };
         // Lines of htdigest have three fields.
         if hash.contains(':') {
-            file.fault(line, "it has more than two fields; htdigest files cannot be imported");
+            file.fault(line, "the line has more than two fields; htdigest files cannot be imported");
             continue;
         }
         let mut row = UserRow { name: name.to_owned(), password_hash: Secret::new(hash), ..UserRow::at(line) };
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!((row(0), row(1)), ((2, "anna", "anna@example.test"), (4, "", "ben@other.test")));
         assert_eq!(file.rows[0].password_hash.expose(), "$2y$05$x");
         let told = faults(&file);
-        assert!(told.len() == 2 && told[0].starts_with("5: it is not NAME:HASH"), "{told:?}");
-        assert!(told[1].starts_with("6: it has more than two fields"), "{told:?}");
+        assert!(told.len() == 2 && told[0].starts_with("5: the line is not NAME:HASH"), "{told:?}");
+        assert!(told[1].starts_with("6: the line has more than two fields"), "{told:?}");
     }
 }

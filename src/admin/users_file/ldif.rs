@@ -107,7 +107,7 @@ impl Entry {
 
     fn read(&mut self, line: usize, text: &str) {
         let Some((attribute, value)) = text.split_once(':') else {
-            self.faults.push(LineFault::new(line, "it is not ATTRIBUTE: VALUE"));
+            self.faults.push(LineFault::new(line, "the line is not ATTRIBUTE: VALUE"));
             return;
         };
         // An attribute with an option, such as `cn;lang-tr`, is not in the list and is ignored.
@@ -154,7 +154,9 @@ impl Entry {
             "sn" => first(&mut self.surname),
             "uid" => first(&mut self.row.username),
             "userpassword" if self.row.password_hash.expose().is_empty() => self.row.password_hash = Secret::new(value),
-            "userpassword" => self.faults.push(LineFault::in_field(line, attribute, "it is repeated; keep one")),
+            "userpassword" => {
+                self.faults.push(LineFault::in_field(line, attribute, "the attribute is repeated; keep one"));
+            }
             "memberof" => match common_name(value) {
                 Some(group) => self.row.groups.push(group),
                 None => self.faults.push(LineFault::in_field(
@@ -216,14 +218,14 @@ enum Lock {
 impl Lock {
     /// Flag ACCOUNTDISABLE of `userAccountControl` (MS-ADTS §2.2.16).
     const ACCOUNT_DISABLED: i64 = 0x2;
-    /// Offset of the Windows epoch 1601 to 1970, in seconds.
+    /// Seconds from the Windows epoch (1601) to the Unix epoch (1970).
     const FILETIME_EPOCH: i64 = 11_644_473_600;
     const DAY: u64 = 24 * 60 * 60;
 
     /// Parses an attribute of the LDAP password policy draft, 389 Directory Server, Active
     /// Directory or RFC 2307.
     fn from_attribute(attribute: &str, value: &str) -> Result<Self, &'static str> {
-        let number = || value.parse::<i64>().map_err(|_| "it is not an integer");
+        let number = || value.parse::<i64>().map_err(|_| "the value is not an integer");
         let locked_if = |is_locked| if is_locked { Self::Locked } else { Self::Open };
         Ok(match attribute {
             // Set while the account is locked, by an administrator (000001010000Z) or after wrong
@@ -256,7 +258,7 @@ fn value(text: &str) -> Result<Cow<'_, str>, &'static str> {
     }
     let Some(encoded) = text.strip_prefix(':') else { return Ok(Cow::Borrowed(text.trim())) };
     let bytes = STANDARD.decode(encoded.trim()).map_err(|_| "the value after :: is not base64")?;
-    String::from_utf8(bytes).map(|text| Cow::Owned(text.trim().to_owned())).map_err(|_| "it is not UTF-8")
+    String::from_utf8(bytes).map(|text| Cow::Owned(text.trim().to_owned())).map_err(|_| "the value is not UTF-8")
 }
 
 /// Returns the `cn` at the start of a distinguished name (RFC 4514).
@@ -322,12 +324,12 @@ mod tests {
         for (text, told) in [
             ("dn: x\nuserPassword:< file:///etc/shadow\n", "2: userpassword: a reference to another file"),
             ("dn: x\nmail:: ????\n", "2: mail: the value after :: is not base64"),
-            ("dn: x\ncn:: /w==\n", "2: cn: it is not UTF-8"),
+            ("dn: x\ncn:: /w==\n", "2: cn: the value is not UTF-8"),
             ("dn: x\nchangetype: delete\n", "2: changetype: only entries"),
-            ("dn: x\nuserAccountControl: disabled\n", "2: useraccountcontrol: it is not an integer"),
-            ("dn: x\nno colon\n", "2: it is not ATTRIBUTE: VALUE"),
+            ("dn: x\nuserAccountControl: disabled\n", "2: useraccountcontrol: the value is not an integer"),
+            ("dn: x\nno colon\n", "2: the line is not ATTRIBUTE: VALUE"),
             ("dn: x\nuserPassword: a\n\n", ""),
-            ("dn: x\nuserPassword: a\nuserPassword: b\n", "3: userpassword: it is repeated"),
+            ("dn: x\nuserPassword: a\nuserPassword: b\n", "3: userpassword: the attribute is repeated"),
             ("dn: x\nmemberOf: ou=x,cn=y\n", "2: memberof: the group's DN"),
             ("email,name\na@b.test,A\n", "1: this is not LDIF"),
         ] {

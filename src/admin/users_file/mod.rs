@@ -1,8 +1,8 @@
 //! Files with users from other programs, and the exported list of users.
 //!
 //! CSV, LDIF and htpasswd are read into the same rows. This module checks only the syntax of a
-//! file. It neither opens nor fetches files and URLs that the file names. The exported list is CSV
-//! and contains no password hashes.
+//! file. The module never opens files or URLs that the file names. The exported list is CSV and
+//! contains no password hashes.
 
 mod csv;
 mod htpasswd;
@@ -29,14 +29,14 @@ use sealgate_domain::user::Email;
 /// Maximum size of a file, in bytes.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// Maximum size of a file of invited users, in bytes. It contains no hashes.
+/// Maximum size of a file of invited users, in bytes. Such a file contains no hashes.
 pub const MAX_INVITEE_BYTES: usize = 4 << 20;
 
 /// The file and options for reading it. Only the command line uses them; they are not sent to the
 /// server.
 #[derive(Debug, Clone, Default, Args)]
 pub struct UsersSource {
-    /// The file, of at most 10,000 people and 32 MiB, or - for standard input
+    /// File with at most 10,000 users and 32 MiB, or - for standard input
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
     /// Format of the file
@@ -63,7 +63,7 @@ pub enum UsersFormat {
     Htpasswd,
 }
 
-/// Reads a file. Errors are part of the result, so that one report lists all.
+/// Reads a file. Errors are part of the result, so that one report lists all errors.
 pub fn read(bytes: &[u8], source: &UsersSource) -> UsersFile {
     let mut file = of_text(bytes, |text, file| match source.format {
         UsersFormat::Csv => csv::read(text, &csv::IMPORTED, file),
@@ -153,7 +153,8 @@ impl UserRow {
 
 /// Error in a line.
 ///
-/// It names the field but never quotes its value, which may be a hash in the wrong column.
+/// The text names the field, but never quotes the field's value, which may be a hash in the wrong
+/// column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineFault {
