@@ -121,8 +121,8 @@ impl StoreAccess {
         })
     }
 
-    /// Refuses to write to a store while a server uses it, or as root if the store belongs to
-    /// another user.
+    /// Returns an error if a server uses the store, or if this process runs as root and the store
+    /// belongs to another user.
     pub(super) fn refuse_beside_server(&self) -> Result<(), CommandFailure> {
         match self.connect(&Command::Status) {
             Err(AskError::NoServer) => refuse_as_root(&self.config.store),

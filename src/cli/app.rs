@@ -82,7 +82,7 @@ fn remove(name: &str, file: &Path, output: &Output) -> Result<(), CommandFailure
         if config_file::remove_app(document, name)? {
             return Ok(());
         }
-        Err(CommandFailure::line(format_args!("no application is called {name:?}; `sealgate app list` shows them")))
+        Err(CommandFailure::line(format_args!("no application is called {name:?}; `sealgate app list` shows all")))
     })?;
     output.result(&json!({ "name": name, "removed": true, "reloaded": reloaded }), || {
         format!("Removed application {name}\n{}", describe(reloaded.as_ref()))
@@ -90,7 +90,7 @@ fn remove(name: &str, file: &Path, output: &Output) -> Result<(), CommandFailure
 }
 
 fn describe(reloaded: Option<&Reloaded>) -> String {
-    reloaded.map_or_else(|| "no server runs; the next start applies it\n".to_owned(), reload::describe)
+    reloaded.map_or_else(|| "no server runs; the next start applies the change\n".to_owned(), reload::describe)
 }
 
 fn list(file: &Path, output: &Output) -> Result<(), CommandFailure> {

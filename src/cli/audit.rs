@@ -71,14 +71,16 @@ impl Export {
         }
         let to = &self.to;
         let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
-        // The file contains users, their actions and their addresses.
+        // Only the owner may read the file, because it contains users, their actions and their
+        // addresses.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
         let written = self.write(access, BufWriter::new(&file)).and_then(|events| {
             file.sync_all().map_err(named)?;
             Ok(events)
         });
         if written.is_err() {
-            // This function created the file; a partial export is useless.
+            // Remove the file, because a partial export is useless. This function has created the
+            // file.
             let _ = fs::remove_file(to);
         }
         let events = written?;

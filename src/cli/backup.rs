@@ -2,8 +2,9 @@
 //! an import.
 //!
 //! The restored store may be older than the token. It may then lack new keys, and the removals of
-//! compromised keys. The token decides on removed keys. The operator decides on new keys, because
-//! an attacker who can add a key to the token must not be able to choose the signing key.
+//! compromised keys. Keys that are marked as removed in the token are also removed from the store.
+//! New keys are only reported, and the operator decides on them: an attacker who can add a key to
+//! the token must not be able to choose the signing key.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -148,8 +149,8 @@ fn restore_in_place(access: &StoreAccess, output: &Output) -> Result<(), Command
     output.result(&result, || ended(taken.sessions, taken.grants) + &keys_text(&keys))
 }
 
-/// Refuses while nodes serve. Serving nodes have cached the previous state and would continue with
-/// it.
+/// Returns an error while nodes serve, because these nodes have cached the previous state and would
+/// continue with it.
 fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Result<(), CommandFailure> {
     let settings = PostgresSettings::from_config(settings, None).map_err(CommandFailure::line)?;
     let members = access.block_on(members(&settings)).map_err(CommandFailure::line)?;
@@ -163,7 +164,7 @@ fn refuse_beside_nodes(settings: &PostgresConfig, access: &StoreAccess) -> Resul
     )))
 }
 
-/// Verifies a backup on a copy of it, because sled writes to every store that it opens.
+/// Copies a backup and verifies the copy, because sled writes to every store that it opens.
 fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let store = access.files()?;
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
@@ -224,8 +225,8 @@ pub(super) struct KeysReport {
 /// Compares a store that is not in use yet with the token. Removes the keys that the token marks as
 /// compromised.
 ///
-/// An unreadable token only becomes a line of the report, because the server reads the token again
-/// when it starts.
+/// If the token is unreadable, the report has a line about the error. This is not an error of the
+/// function, because the server reads the token again when it starts.
 ///
 /// # Errors
 /// If the store fails.
@@ -294,8 +295,8 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
         if ring.find(&kid).is_none() && !new && !ring.is_unannounced(&key.id) {
             lines.push(format!(
                 "the key {kid} is in the token, but not in the restored store; the server will not start \
-                 until you announce it (sealgate key announce {kid}), if it is yours, or delete it from the \
-                 token"
+                 until you announce the key (sealgate key announce {kid}), if it is yours, or delete the key from \
+                 the token"
             ));
             keys.push(json!({ "kid": kid, "state": "unannounced", "token": "present" }));
         }

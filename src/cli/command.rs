@@ -49,10 +49,10 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
     Ok(Command::User(UserCommand::InviteUser(invitee)))
 }
 
-/// Prints a note that the account remains although no user can sign in to it.
+/// Prints a note that the account remains, but that its user cannot sign in.
 fn note_withdrawal() {
-    let note = "the account remains without a password, so the user cannot sign in; delete it with user \
-        delete, or send another link with user resend-invitation";
+    let note = "the account remains without a password, so the user cannot sign in; delete the account \
+        with user delete, or send another link with user resend-invitation";
     let _ = writeln!(io::stderr(), "note: {note}");
 }
 
@@ -137,7 +137,7 @@ fn rows(
         }
         page = access.ask_page(command)?;
     };
-    // If a session has several grants of a client, it appears on each page that has one of the
+    // A session that has several grants of a client appears on each page that has one of these
     // grants.
     let mut known = HashSet::new();
     rows.retain(|row| row["sid"].is_null() || name != "sessions" || known.insert(row["sid"].to_string()));

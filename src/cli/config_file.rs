@@ -103,7 +103,9 @@ pub(super) fn remove_app(document: &mut DocumentMut, name: &str) -> Result<bool,
 fn apps(document: &mut DocumentMut) -> Result<&mut ArrayOfTables, CommandFailure> {
     let apps = document.entry("app").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
     apps.as_array_of_tables_mut().ok_or_else(|| {
-        CommandFailure::line("app: is not written as [[app]] sections; edit the file yourself, or write it so")
+        CommandFailure::line(
+            "app: the applications are not [[app]] sections; edit the file yourself, or write them as sections",
+        )
     })
 }
 
@@ -112,12 +114,12 @@ pub(super) fn quoted(text: impl Display) -> String {
     toml_edit::Value::from(text.to_string()).to_string()
 }
 
-/// Changes a configuration file and applies it to the server that uses the file. Returns what the
-/// server applied, if one runs.
+/// Changes a configuration file and applies the change to the server that uses the file. Returns
+/// the changes that the server applied, or `None` if no server runs.
 ///
 /// If the result is valid, it replaces the file atomically, with the same owner and mode. If the
 /// server refuses the file, the previous content is restored. `expected` is the only change that
-/// the edit may make, as a reload reports it.
+/// the edit may make, in the form in which a reload reports it.
 ///
 /// # Errors
 /// Every new error in the file. The file is then unchanged.
@@ -142,7 +144,7 @@ pub(super) fn change(
     let Difference { live, restart } = config.difference(&new);
     if live != [expected] || !restart.is_empty() {
         return Err(CommandFailure::line(format_args!(
-            "{} has a form that this command cannot edit; it would change: {}",
+            "{} has a form that this command cannot edit; the edit would change: {}",
             file.display(),
             [live, restart].concat().join(", ")
         )));
@@ -160,11 +162,11 @@ pub(super) fn change(
     }
 }
 
-/// Refuses a file if the files that it names have errors that the files of the previous version do
-/// not have.
+/// Returns an error if the files that the new configuration names have errors that the files of the
+/// previous configuration do not have.
 ///
-/// This command may lack access to the PIN or to a certificate's key. Such an error is no reason to
-/// refuse a change.
+/// Errors of the previous configuration are ignored. For example, this command may lack access to
+/// the PIN or to a certificate's key.
 fn refuse_new_faults(before: &Path, after: &Path) -> Result<(), CommandFailure> {
     let faults = |file: &Path| -> Vec<String> {
         Config::load(file).err().unwrap_or_default().iter().map(without_line).collect()
@@ -179,7 +181,8 @@ fn without_line(fault: &ConfigFault) -> String {
     fault.to_string().trim_end_matches(&line).to_owned()
 }
 
-/// Complete new file that has not yet replaced another one. It is removed when dropped.
+/// Complete new file that has not replaced the previous file yet. The file is removed when this
+/// value is dropped.
 pub(super) struct NewFile {
     pub(super) path: PathBuf,
 }

@@ -203,7 +203,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "unauthenticated" => {
             "sign in, or send an access token; explain the request of a user with --user, or of a token with --token"
         }
-        "invalid_token" => "get a new access token from this issuer, or from a trusted one of the application",
+        "invalid_token" => "get a new access token from this issuer, or from an issuer that the application trusts",
         "audience" => "request the token for this application with the parameter `resource`",
         "client" => "add the token's client to `clients` of the application",
         "unapproved_client" => "approve the client: sealgate client approve CLIENT",
@@ -215,7 +215,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         "too_many_groups" => "remove the user from some groups: sealgate user set USER --remove-group GROUP",
         "unwritable_group" => "rename the group, or set `names` of the application to \"utf8\"",
         "destination" => "allow the request in the rule of the destination too",
-        "below" => "allow the request in every rule below the path: it acts on everything there",
+        "below" => "allow the request in every rule below the path, because the request acts on all of them",
         "network" => "add the client's network to `networks` of a rule, or add a rule without networks",
         "unopened" => "add an [[app.route]] whose path contains this one",
         "method" => "add the method to `methods` of the rule",

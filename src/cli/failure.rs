@@ -43,8 +43,8 @@ impl CommandFailure {
     /// status.
     ///
     /// The status is 1 for a failure, 2 for wrong usage, 3 for an incomplete proof, 75
-    /// (`EX_TEMPFAIL`) for a failure that may be temporary, 0 for help, and the reported one for
-    /// [`CommandFailure::Reported`].
+    /// (`EX_TEMPFAIL`) for a failure that may be temporary, and 0 for help.
+    /// [`CommandFailure::Reported`] contains its own status.
     pub(crate) fn report(&self) -> i32 {
         match self {
             Self::Usage(error) => {

@@ -45,8 +45,9 @@ pub(super) enum Verb {
     },
     /// Create the wrapping key in the PKCS#11 token; prints its ID
     ///
-    /// For a token that was set up without one. It wraps the store's data key, which encrypts secrets that must be read
-    /// back. AES-256, not extractable. A server uses it from its next start.
+    /// For a token that was set up without a wrapping key. The wrapping key is an AES-256 key that
+    /// cannot be extracted. It wraps the store's data key, which encrypts the secrets that the
+    /// server must read back. A server uses the wrapping key from its next start.
     GenerateWrappingKey,
     /// Generate the private key of a TLS certificate in the PKCS#11 token
     ///
@@ -57,8 +58,8 @@ pub(super) enum Verb {
     },
     /// Print a certificate signing request for a TLS key in the token
     ///
-    /// PEM, signed by the key. Your certificate authority issues the certificate from it. Repeat the command for a
-    /// renewal.
+    /// The request is in PEM and signed by the key. Your certificate authority issues the
+    /// certificate from the request. Repeat the command for a renewal.
     RequestCertificate {
         /// Label of the TLS key
         label: String,
@@ -68,29 +69,32 @@ pub(super) enum Verb {
     },
     /// List the keys in the token and the published keys with their schedule
     ///
-    /// Then the TLS keys in the token (EC keys, labelled differently from the signing keys), with the configured hosts
-    /// for which their certificates are valid.
+    /// Also lists the TLS keys in the token (EC keys, labelled differently from the signing keys),
+    /// with the configured hosts for which their certificates are valid.
     List,
     /// Check that the keys can sign and cannot be extracted
     ///
-    /// Each key must have been generated in the token, be sensitive, not extractable, usable for signing only, and
-    /// exist once. Signs with each key, and compares the token with the schedule in the store.
+    /// Each key must have been generated in the token. It must be sensitive, not extractable,
+    /// usable only for signing, and present only once. The command signs with each key, and
+    /// compares the token with the schedule in the store.
     Check,
     /// Verify the key attestations that a provider publishes
     ///
-    /// Checks them up to the root certificate of the HSM vendor. Needs no configuration. Exit status: 0 all proven, 1
-    /// an error was found, 3 no error, but not every key is proven.
+    /// Checks the attestations up to the root certificate of the HSM vendor. Needs no
+    /// configuration. Exit status: 0 all proven, 1 an error was found, 3 no error, but not every
+    /// key is proven.
     VerifyAttestation(attestation::Attestation),
     #[command(flatten)]
     Life(KeyCommand),
     /// Rotate the signing key; prints the schedule
     ///
-    /// Generates and publishes a key. It signs once verifiers have fetched it; the previous key is then retired and
-    /// removed.
+    /// Generates and publishes a key. The new key signs after verifiers have fetched it. The
+    /// previous key is then retired, and later removed.
     Rotate {
         #[command(flatten)]
         size: Size,
-        /// The current key may be compromised: remove it at once with everything it signed, and sign with another key
+        /// The current key may be compromised: remove it at once, refuse everything that it signed,
+        /// and sign with another key
         #[arg(long)]
         emergency: bool,
     },
@@ -104,7 +108,8 @@ pub(super) struct Size {
     bits: KeySize,
 }
 
-/// Maximum time for which the removal of a signing key waits for the nodes to accept the next one.
+/// Maximum time for which the removal of a signing key waits until the nodes accept the next
+/// signing key.
 const TAKEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Columns of tables about keys.
@@ -232,7 +237,8 @@ fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
 
 /// Generates a further key and announces it, because servers refuse an unknown key.
 ///
-/// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats it.
+/// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats the
+/// announcement.
 fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
     let mut keys = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
@@ -336,10 +342,11 @@ fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Res
     remove_now(&active.life.kid, access, output)
 }
 
-/// Waits until the other serving nodes accept the key. The current signing key vouches for it.
+/// Waits until the other serving nodes accept the key. They accept it because the current signing
+/// key vouches for it.
 ///
-/// After the removal of the current key, no key could vouch for the next one. If a node does not
-/// accept the key in time, it is reported, and the removal continues.
+/// After the removal of the current key, no key could vouch for the next key. If a node does not
+/// accept the key in time, a warning names the node, and the removal continues.
 fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure> {
     let started = Instant::now();
     loop {
@@ -350,7 +357,7 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
         }
         if started.elapsed() > TAKEN_TIMEOUT {
             let nodes = untaken.join(", ");
-            let _ = writeln!(io::stderr(), "warning: {nodes} does not trust the key {kid}; admit it there again");
+            let _ = writeln!(io::stderr(), "warning: {nodes} does not trust the key {kid}; admit this node again");
             return Ok(());
         }
         thread::sleep(Duration::from_millis(200));

@@ -94,7 +94,7 @@ First steps, on the machine of the service:
       --redirect-uri https://wiki.example.com/callback
 
 Commands that manage data go through the admin socket while a server runs, and
-open the store directly while none does.
+open the store directly while no server runs.
 Exit status: 0 success, 1 failure, 2 wrong usage, 3 not proven (key verify-attestation).
 `doctor` exits as monitoring plugins do: 0 ok, 1 warnings, 2 problems, 3 unknown.";
 
@@ -126,7 +126,7 @@ enum Noun {
     Audit(audit::AuditVerb),
     /// Copy the store to a new directory and verify the copy
     ///
-    /// Works while the server runs and while it does not. Compares every record of the copy.
+    /// Works whether or not the server runs. Compares every record of the copy.
     Backup(backup::BackupArguments),
     /// Restore or verify a backup, or complete a restore made by other tools
     ///
@@ -176,7 +176,7 @@ pub fn main() -> ! {
 /// Runs the program with these arguments. The first argument is the program's name.
 ///
 /// # Errors
-/// [`CommandFailure`], which prints itself.
+/// [`CommandFailure`]. [`CommandFailure::report`] prints it.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandFailure> {
     let cli = Cli::try_parse_from(arguments)?;
     let output = Output::new(cli.json);
@@ -234,18 +234,18 @@ fn load(file: &Path) -> Result<Config, CommandFailure> {
 /// Loads the configuration with the files that it names. If these files have errors, loads the
 /// configuration alone.
 ///
-/// For commands that use the token, or recipes of applications, if possible.
+/// For commands that use the token or the recipes of applications only if possible.
 fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
     let config = Config::load(file).or_else(|_| Config::read(file));
     with_environment(config.map_err(|faults| CommandFailure::from_lines(&faults))?)
 }
 
-/// Returns the configuration, in a process whose environment names the SoftHSM configuration of
-/// `hsm.softhsm_conf`.
+/// Ensures that the environment names the SoftHSM configuration of `hsm.softhsm_conf`. Returns the
+/// configuration.
 ///
-/// The PKCS#11 module reads the environment, and changing the environment is only safe in a process
-/// with one thread. So if the variable is not set, this function replaces the process with a new
-/// instance of the program (`exec`).
+/// The PKCS#11 module reads the variable from the environment. Changing the environment is safe
+/// only in a process with one thread. If the variable is not set, this function therefore replaces
+/// the process with a new instance of the program (`exec`).
 fn with_environment(config: Config) -> Result<Config, CommandFailure> {
     let Some(conf) = &config.hsm.softhsm_conf else { return Ok(config) };
     if std::env::var_os(SOFTHSM_CONF).is_some_and(|set| set == *conf) {
@@ -258,8 +258,8 @@ fn with_environment(config: Config) -> Result<Config, CommandFailure> {
     Err(failed(process::Command::new(program).arg0(name).args(arguments).env(SOFTHSM_CONF, conf).exec()))
 }
 
-/// Reads the configuration without the files that it names. So users and clients can be managed
-/// without access to the PIN or the certificate.
+/// Reads the configuration without the files that it names, so that users and clients can be
+/// managed without access to the PIN or the certificate.
 fn read(file: &Path) -> Result<Config, CommandFailure> {
     Config::read(file).map_err(|faults| CommandFailure::from_lines(&faults))
 }

@@ -28,8 +28,8 @@ pub(super) enum NodeVerb {
     Remove {
         /// Node name (`cluster.node`)
         name: String,
-        /// The node's token may be compromised: refuse everything its keys signed within a second [default: accept it
-        /// until it expires]
+        /// The node's token may be compromised: within a second, refuse everything that its keys
+        /// have signed [default: accept tokens until they expire]
         #[arg(long)]
         now: bool,
     },
@@ -43,15 +43,15 @@ pub(super) enum NodeVerb {
     },
     /// Admit a new node with its own token, or a removed node by name
     ///
-    /// For a new node, pass the fingerprints that `node request` printed there; this node must be serving. Start the
-    /// admitted node afterwards.
+    /// For a new node, pass the fingerprints that `node request` printed on the new node. Run this
+    /// command on a serving node. Start the admitted node afterwards.
     Admit {
         /// Node name (`cluster.node`)
         name: String,
-        /// Fingerprint of its signing key
+        /// Fingerprint of the new node's signing key
         #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true, requires = "enrolment")]
         key: Option<String>,
-        /// Fingerprint of its enrolment key
+        /// Fingerprint of the new node's enrolment key
         #[arg(long, value_name = "FINGERPRINT", allow_hyphen_values = true, requires = "key")]
         enrolment: Option<String>,
     },
@@ -95,7 +95,8 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
             return output
                 .result(&json!({ "name": name, "removed": false }), || format!("Admitted node {name}; start it\n"));
         }
-        // The node's keys were removed with it, so it would serve but could not sign.
+        // The keys of a removed node were removed too. Without new keys, the node would serve but
+        // could not sign.
         NodeVerb::Admit { .. } if has_own_keys => {
             return Err(CommandFailure::line(
                 "a node with its own token needs --key and --enrolment: the fingerprints that `sealgate node \
@@ -143,8 +144,8 @@ fn state(member: &ClusterMember) -> &'static str {
     }
 }
 
-/// Requests admission. `trust` is the signing key of the admitting node. The operator has read it
-/// there.
+/// Requests admission. `trust` is the signing key of the admitting node. The operator has read this
+/// key on that node.
 fn request(trust: &str, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let config = access.config();
     let Some(holder) = config.token_holder() else {

@@ -169,7 +169,7 @@ pub(super) fn shown(name: &str, value: &Value) -> String {
 /// Escapes a text for a terminal.
 ///
 /// Attackers can choose the names of clients and browsers. A control character could rewrite the
-/// operator's output, and a bidirectional one could disguise it.
+/// operator's output, and a bidirectional character could disguise it.
 pub(super) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for char in text.chars() {

@@ -29,8 +29,8 @@ pub(super) fn survey(config: &Config, is_served: bool) -> Vec<String> {
     problems
 }
 
-/// Checks that a host name resolves to this machine. Browsers resolve `localhost` and all names below it
-/// themselves.
+/// Checks that a host name resolves to this machine. Browsers themselves resolve `localhost` and
+/// all names that end with `.localhost`.
 fn name(host: &str) -> Option<String> {
     if is_loopback_host(host) {
         return None;
@@ -71,8 +71,8 @@ pub(super) fn is_local(address: IpAddr) -> bool {
     TcpListener::bind((address, 0)).is_ok()
 }
 
-/// Returns the reason why the server could not listen on an address, if there is one. Call it only
-/// while no server runs.
+/// Returns the reason why the server could not listen on an address, if there is one. Call this
+/// function only while no server runs.
 pub(super) fn port(address: &SocketAddr) -> Option<String> {
     let port = address.port();
     match TcpListener::bind(address).map_err(|error| error.kind()) {
@@ -82,13 +82,14 @@ pub(super) fn port(address: &SocketAddr) -> Option<String> {
         )),
         // This process lacks the capability, but the service has it.
         Err(ErrorKind::PermissionDenied) => {
-            Some(format!("port {port} needs root or CAP_NET_BIND_SERVICE: use a port above 1023 without"))
+            Some(format!("port {port} needs root or CAP_NET_BIND_SERVICE: without these, use a port above 1023"))
         }
         Err(error) => Some(format!("cannot listen on {address} ({error}): change server.listen")),
     }
 }
 
-/// Connects to each upstream of an application. Returns a line for each one that does not answer.
+/// Connects to each upstream of an application. Returns a line for each upstream that does not
+/// answer.
 pub(super) fn upstreams(app: &App) -> Vec<String> {
     let problem = |upstream: &Upstream| {
         let is_reached = match upstream {

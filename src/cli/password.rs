@@ -10,14 +10,14 @@ use zeroize::Zeroizing;
 use super::failure::CommandFailure;
 use sealgate_domain::secret::Secret;
 
-/// Maximum length of the input, in bytes. It exceeds that of every accepted password.
+/// Maximum length of the input, in bytes. Every accepted password is shorter.
 const MAX_INPUT_BYTES: usize = 8192;
 
 pub(super) fn read() -> Result<Secret, CommandFailure> {
     read_secret("password")
 }
 
-/// Reads a secret from standard input. Errors call it `what`.
+/// Reads a secret from standard input. `what` names the secret in errors.
 pub(super) fn read_secret(what: &str) -> Result<Secret, CommandFailure> {
     let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the {what}: {error}"));
     // The buffer of std is bypassed, because it is not zeroized.

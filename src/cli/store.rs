@@ -13,13 +13,14 @@ use sealgate_store::postgres::{ClusterMember, FormatRaise, PostgresSettings, ini
 pub(super) enum StoreVerb {
     /// Create the tables in the database that `store.url_file` names
     ///
-    /// Existing tables stay. Run it once with a role that may create tables; the servers' role does not need that. Run
-    /// it again after an upgrade, while nodes serve, to add what older tables lack.
+    /// Existing tables stay. Run the command once with a role that may create tables; the servers'
+    /// role does not need this right. Run it again after an upgrade, while nodes serve, to add what
+    /// is missing in older tables.
     Init,
     /// Raise the store format to the newest that all nodes support
     ///
-    /// Before this, nodes of the older and of this version can serve together. Afterwards the older version is refused.
-    /// This cannot be undone.
+    /// Before the upgrade, nodes of the older version and of this version can serve together. After
+    /// the upgrade, nodes of the older version are refused. The upgrade cannot be undone.
     Upgrade,
 }
 

@@ -13,10 +13,11 @@ use sealgate_app_login::{AppLogin, LoginOutcome, LoginRecipe, LoginStep, LoginSt
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::login_exchange::WebExchange;
 
-/// Default of `--user-agent`: that of a usual browser, because some applications refuse others.
+/// Default of `--user-agent`: the value of a common browser, because some applications refuse other
+/// clients.
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
-/// Address in `X-Forwarded-For`, in place of that of the user's browser.
+/// Address in `X-Forwarded-For`, instead of the address of a user's browser.
 const OWN_ADDRESS: &str = "127.0.0.1";
 
 #[derive(Debug, Args)]
@@ -29,11 +30,11 @@ pub(super) struct TestLoginArguments {
     /// User name at the application
     #[arg(long, value_name = "NAME")]
     username: String,
-    /// Public host of the application, for the Host header, or its URL if that is not https [default:
-    /// the upstream's host]
+    /// Public host of the application, for the Host header, or the public URL if its scheme is not
+    /// https [default: the upstream's host]
     #[arg(long, value_name = "HOST|URL")]
     host: Option<String>,
-    /// User-Agent header; the gateway sends that of the user's browser
+    /// User-Agent header; the gateway sends the header of the user's browser
     #[arg(long, value_name = "TEXT", default_value = BROWSER)]
     user_agent: String,
     /// CA of the upstream's certificate, PEM, if this machine does not trust it

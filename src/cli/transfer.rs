@@ -95,7 +95,7 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
     }
     let to = &arguments.to;
     let named = |error: ExportError| CommandFailure::line(format_args!("{}: {error}", to.display()));
-    // The file contains users' names and password hashes.
+    // Only the owner may read the file, because it contains users' names and password hashes.
     let file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(|error| named(error.into()))?;
     let mut file = BufWriter::new(file);
@@ -105,7 +105,7 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
         Ok(records)
     });
     if written.is_err() {
-        // This function created the file; a partial export is useless.
+        // Remove the file, because a partial export is useless. This function has created the file.
         let _ = fs::remove_file(to);
     }
     let records = written.map_err(named)?;
@@ -114,7 +114,8 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
     })
 }
 
-/// Returns the path of an existing store. Opening a missing one would create it.
+/// Returns the path of the store, if the store exists. To open a missing store would create the
+/// store.
 pub(super) fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
     if store.join("db").is_file() {
         return Ok(store.to_owned());
@@ -168,7 +169,7 @@ pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: 
     output.result(&result, || format!("{place}: {records} records\n") + &backup::keys_text(&keys))
 }
 
-/// Writes everything that an import creates in a store.
+/// Writes the imported records to a store, and compares the store's keys with the token.
 async fn fill(
     engine: Arc<dyn Engine>,
     mut file: BufReader<Hashing>,

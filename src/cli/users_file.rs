@@ -63,14 +63,14 @@ pub(super) fn export(to: &Path, access: &mut StoreAccess, output: &Output) -> Re
         return Ok(());
     }
     let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
-    // The file contains names, addresses and telephone numbers.
+    // Only the owner may read the file, because it contains names, addresses and telephone numbers.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
     let written = write(access, BufWriter::new(&file)).and_then(|people| {
         file.sync_all().map_err(named)?;
         Ok(people)
     });
     if written.is_err() {
-        // This function created the file; a partial export is useless.
+        // Remove the file, because a partial export is useless. This function has created the file.
         let _ = fs::remove_file(to);
     }
     let people = written?;

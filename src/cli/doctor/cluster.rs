@@ -55,7 +55,7 @@ fn node(node: &ClusterMember) -> Finding {
     if !node.is_heard_of() {
         let message = format!(
             "the node {name} sent no heartbeat for {silent:.0} seconds: start it; if it does not return, \
-             sealgate node remove {name}"
+             run: sealgate node remove {name}"
         );
         return Finding::problem(Topic::Nodes, message);
     }

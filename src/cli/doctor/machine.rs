@@ -29,11 +29,11 @@ const MAX_FILES: usize = 1000;
 
 pub(super) fn clock() -> Vec<Finding> {
     vec![match is_clock_synchronized() {
-        Ok(true) => Finding::ok(Topic::Clock, "a time service keeps the clock"),
+        Ok(true) => Finding::ok(Topic::Clock, "a time service synchronizes the clock"),
         Ok(false) => Finding::warning(
             Topic::Clock,
-            "no time service keeps the clock: install and start chrony or systemd-timesyncd; tokens and codes of \
-             authenticator apps depend on it",
+            "no time service synchronizes the clock: install and start chrony or systemd-timesyncd; tokens and \
+             codes of authenticator apps depend on the clock",
         ),
         Err(error) => {
             Finding::skipped(Topic::Clock, format!("the state of the clock cannot be read ({error}): run this as root"))
@@ -201,8 +201,8 @@ pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Reports files of a store that belong to another user than its directory, for example after a command was run
-/// as root.
+/// Reports a file of the store whose owner is not the owner of the store's directory, for example
+/// after a command was run as root.
 fn foreign_files(store: &Path) -> Option<Finding> {
     let owner = fs::metadata(store).ok()?.uid();
     let entries = match fs::read_dir(store) {
@@ -217,7 +217,7 @@ fn foreign_files(store: &Path) -> Option<Finding> {
     Some(Finding::problem(Topic::Files, message))
 }
 
-/// Returns the directory of SoftHSM's tokens, if the token is one.
+/// Returns the directory of SoftHSM's tokens, if the configured token is a SoftHSM token.
 fn softhsm_tokens(config: &Config) -> Option<PathBuf> {
     let is_softhsm = config.hsm.module.file_name()?.to_string_lossy().contains("softhsm");
     let named = config.hsm.softhsm_conf.clone().or_else(|| Some(std::env::var_os(crate::cli::SOFTHSM_CONF)?.into()));

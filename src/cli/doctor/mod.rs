@@ -31,10 +31,10 @@ use sealgate_system::clock::{Clock, SystemClock};
 pub(super) const ABOUT: &str = "\
 Examine a running installation and name a remedy for each problem.
 
-Prints one line for each check: its state (ok, warning, problem, skipped), its name, and what was found with a remedy. Changes \
+Prints one line for each check: its state (ok, warning, problem, skipped), its name, and the result with a remedy. Changes \
 nothing, prints no secret, and takes at most 15 seconds. Run it as root or as the service's user: other users cannot read \
-everything, and the lines say what was skipped. If the server does not run, that is one problem, and the rest is examined from \
-the configuration file.
+everything, and the lines say what was skipped. If the server does not run, this is one problem, and the other checks use the \
+configuration file.
 
 Exit status, as monitoring plugins have it: 0 everything is ok, 1 there are warnings, 2 there are problems or the command line \
 is wrong, 3 a check was skipped and the others are ok.";
@@ -64,7 +64,7 @@ enum Topic {
     Server,
     /// Addresses that the server listens on
     Ports,
-    /// Whether a time service keeps the clock
+    /// Whether a time service synchronizes the clock
     Clock,
     /// Names of the issuer and the applications
     Dns,
@@ -170,7 +170,7 @@ impl Finding {
 
 /// Check that has not run yet.
 struct Examination {
-    /// Topics of the check's findings. If the check has no result, it is reported under the first
+    /// Topics of the check's findings. If the check has no result, this is reported under the first
     /// topic.
     topics: Vec<Topic>,
     run: Box<dyn FnOnce() -> Vec<Finding> + Send>,
@@ -181,7 +181,7 @@ impl Examination {
         Self { topics: vec![topic], run: Box::new(run) }
     }
 
-    /// Adds topics of its findings.
+    /// Adds further topics of the check's findings.
     fn also(mut self, topics: &[Topic]) -> Self {
         self.topics.extend(topics);
         self
@@ -288,7 +288,7 @@ fn certificate_files(config: &Config) -> Vec<Finding> {
     config.certificate_ends.iter().map(line).collect()
 }
 
-/// Judges the expiry of a certificate. It expires soon if fewer than `soon` days are left.
+/// Judges the expiry of a certificate. The finding is a warning if fewer than `soon` days are left.
 fn validity(certificate: &str, ends: i64, soon: i64) -> Finding {
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
     let days = days_left(ends, now);
@@ -307,7 +307,7 @@ fn validity(certificate: &str, ends: i64, soon: i64) -> Finding {
     }
 }
 
-/// Runs the checks and returns their findings, in the same order.
+/// Runs the checks and returns their findings, in the order of the checks.
 fn examine(examinations: Vec<Examination>) -> Vec<Finding> {
     let topics: Vec<Vec<Topic>> = examinations.iter().map(|examination| examination.topics.clone()).collect();
     let mut results: Vec<Option<Vec<Finding>>> = topics.iter().map(|_| None).collect();

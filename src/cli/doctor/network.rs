@@ -1,5 +1,5 @@
-//! Checks of the names, ports and certificates as browsers see them, of the applications, and of
-//! the mail server.
+//! Checks of the network: names, ports and certificates as browsers see them, connections to the
+//! applications, and the mail server.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,7 +24,7 @@ const SOCKET_TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 /// State of a listening socket in the socket tables.
 const LISTENING: &str = "0A";
 
-/// Checks that a stopped server could listen.
+/// Checks that a stopped server could listen on its addresses.
 pub(super) fn ports(config: &Config, state: &ServerState) -> Vec<Finding> {
     if !matches!(state, ServerState::Stopped) {
         return Vec::new();
@@ -38,7 +38,7 @@ struct Origin {
     host: String,
     port: u16,
     is_https: bool,
-    /// Number of days before the expiry of its certificate at which the expiry is reported.
+    /// Number of days before the expiry of the certificate. In this period, the expiry is reported.
     soon: i64,
     /// URL of the issuer, if this is the issuer's origin.
     issuer: Option<String>,
@@ -96,7 +96,8 @@ impl Origin {
         findings
     }
 
-    /// Resolves the host. Browsers resolve `localhost` and all names below it themselves.
+    /// Resolves the host. Browsers themselves resolve `localhost` and all names that end with
+    /// `.localhost`.
     fn addresses(&self) -> Result<(Vec<SocketAddr>, Vec<Finding>), Finding> {
         let host = &self.host;
         if is_loopback_host(host) {
@@ -151,7 +152,8 @@ impl Origin {
             }
         }
         let remedy = "open the port in the firewall, or correct the DNS record";
-        // A router may not forward packets of this machine to the machine's own public address.
+        // If the address is not local, this is only a warning: the router may not forward packets
+        // of this machine to the machine's own public address.
         if addresses.iter().any(|address| outside::is_local(address.ip())) {
             Finding::problem(Topic::Certificate, format!("{refusal}: {remedy}"))
         } else {
@@ -200,8 +202,8 @@ pub(super) fn bypass(app: &App) -> Vec<Finding> {
         };
         if !addresses.iter().any(|address| address.ip().is_loopback() || outside::is_local(address.ip())) {
             let message = format!(
-                "the application {name} is on another machine, {place}: let its firewall accept only this one; it \
-                 cannot be checked from here"
+                "the application {name} is on another machine, {place}: let that machine's firewall accept \
+                 connections only from this machine; this cannot be checked from here"
             );
             return Some(Finding::ok(Topic::Bypass, message));
         }

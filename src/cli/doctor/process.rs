@@ -11,7 +11,7 @@ use sealgate_config::Config;
 
 /// Bit of the capability to listen on ports below 1024 (capabilities(7)).
 const CAP_NET_BIND_SERVICE: u64 = 1 << 10;
-/// Name of the program in the kernel.
+/// Name of the process, as the kernel reports it.
 const PROGRAM: &str = "sealgate";
 
 /// Returns the directory of the server's process.
@@ -20,7 +20,8 @@ fn directory(state: &ServerState, topic: Topic) -> Result<PathBuf, Vec<Finding>>
         return Err(state.silent(topic, "start it"));
     };
     let directory = PathBuf::from(format!("/proc/{}", work.process_id));
-    // In a container, the server has another process ID than here.
+    // If the server runs in a container, the process ID that it reports is not valid outside of the
+    // container.
     let name = fs::read_to_string(directory.join("comm")).unwrap_or_default();
     if !name.trim_end().starts_with(PROGRAM) {
         let message = "the server's process is not visible here: run this in its container";
@@ -99,7 +100,7 @@ fn is_own_unit(groups: &str) -> bool {
     groups.lines().any(|line| line.split('/').any(|part| part.starts_with(PROGRAM) && part.ends_with(".service")))
 }
 
-/// Returns the settings of the unit that the process shows to be missing.
+/// Returns the protections of the unit that the process does not have.
 fn missing_protections(status: &str, limits: &str, mounts: &str) -> Vec<&'static str> {
     let capabilities = field(status, "CapEff").and_then(|bits| u64::from_str_radix(bits, 16).ok());
     let root = mounts.lines().rfind(|line| line.split(' ').nth(4) == Some("/"));

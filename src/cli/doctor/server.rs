@@ -64,7 +64,9 @@ pub(super) fn ask(config: &Config, file: &Path) -> (ServerState, Vec<Finding>) {
             let findings = running(&status, file);
             (ServerState::Runs(status), findings)
         }
-        Ok(_) => (ServerState::Unknown, vec![Finding::problem(Topic::Server, "it has another version: restart it")]),
+        Ok(_) => {
+            (ServerState::Unknown, vec![Finding::problem(Topic::Server, "the server has another version: restart it")])
+        }
         Err(AskError::NoServer) => {
             let message = format!(
                 "no server answers on {}: start it; its log (journalctl -u sealgate) shows why it stopped",
@@ -93,7 +95,7 @@ fn command(config: &Config, command: &Command) -> Result<Answer, AskError> {
     })
 }
 
-/// Returns whether the server refuses this user because of the socket's owner.
+/// Returns whether the server refuses this user because the socket belongs to another user.
 fn is_of_another_user(socket: &Path) -> bool {
     let user = rustix::process::geteuid();
     if user.is_root() {
@@ -153,13 +155,13 @@ pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
             Topic::Token,
             format!(
                 "a signature takes {signature_milliseconds} ms on average: check the device and its network; more \
-                 hsm.sessions help if it works in parallel"
+                 hsm.sessions help if the device works in parallel"
             ),
         ));
     }
     if findings.is_empty() {
         let message = match signatures {
-            0 => "it is ready; no signature since startup".to_owned(),
+            0 => "the token is ready; no signature since startup".to_owned(),
             _ => format!("{signatures} signatures since startup, {signature_milliseconds} ms on average"),
         };
         findings.push(Finding::ok(Topic::Token, message));
@@ -199,7 +201,7 @@ pub(super) fn keys(config: &Config, state: &ServerState) -> Vec<Finding> {
             }
             None if is_old => Finding::warning(
                 Topic::Keys,
-                format!("{kid} signs since {day}: sealgate key rotate, or set keys.rotate_seconds"),
+                format!("{kid} signs since {day}: run sealgate key rotate, or set keys.rotate_seconds"),
             ),
             None => Finding::ok(Topic::Keys, format!("{kid} signs since {day}")),
         });

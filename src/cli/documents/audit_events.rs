@@ -31,7 +31,7 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::AppSignedIn => "an application behind the gateway started a session for a user who is signed in",
         AuditKind::SignedOut => "a user signed out",
         AuditKind::ConsentGiven => "a user allowed a client to use their data",
-        AuditKind::ConsentWithdrawn => "a user withdrew that permission",
+        AuditKind::ConsentWithdrawn => "a user withdrew a client's permission to use their data",
         AuditKind::TokensIssued => "a client received tokens for a code",
         AuditKind::TokensRefreshed => "a client refreshed its tokens",
         AuditKind::ReuseDetected => "a used code or a rotated refresh token was presented; its grant ended",
@@ -50,7 +50,7 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::UserDeleted => "an account was deleted",
         AuditKind::PasswordChanged => "a password was changed",
         AuditKind::PasswordResetAsked => {
-            "a password reset was requested; the detail gives the message that was sent, or why none was"
+            "a password reset was requested; the detail gives the message that was sent, or why no message was sent"
         }
         AuditKind::PasswordReset => "a password was set with a link from an e-mail",
         AuditKind::AddressVerified => "a user proved that they receive e-mail at their account's address",

@@ -1,6 +1,6 @@
 //! `sealgate init`: sets up an installation with one command.
 //!
-//! Each step is skipped if its result exists. So a second run continues where the first one
+//! Each step is skipped if its result exists. A second run therefore continues where the first run
 //! stopped. The steps that use the token and the store run in another process
 //! ([`super::provision`]), as the service's user and with the environment that SoftHSM reads.
 
@@ -37,13 +37,13 @@ use sealgate_system::clock::{OsEntropy, random};
 pub(super) const ABOUT: &str = "\
 Set up an installation: configuration, token, keys and first administrator.
 
-Creates what is missing and changes nothing that exists, so a second run continues where the first one stopped: a short \
-configuration file (validated before it is written), a SoftHSM token with its PIN file, the signing and the wrapping key, and the \
-first administrator, whose one-time link it prints. Where systemd runs, it starts the service. Then it checks names, ports and \
-applications, and prints what to do next. Asks for missing arguments on a terminal.
+Creates a short configuration file (validated before it is written), a SoftHSM token with its PIN file, the signing and the \
+wrapping key, and the first administrator, whose one-time link it prints. Objects that exist are not changed, so a second run \
+continues where the first run stopped. Where systemd runs, the command starts the service. Then it checks names, ports and \
+applications, and prints the next steps. On a terminal, it asks for missing arguments.
 
 As root it sets up the service of the package: /etc/sealgate/sealgate.toml, /etc/sealgate/pkcs11-pin and /var/lib/sealgate. \
-With --config FILE --state DIR everything is elsewhere and belongs to the caller.";
+With --config FILE --state DIR, all files are in these places and belong to the caller.";
 
 #[derive(Debug, Args)]
 pub(super) struct InitArguments {
@@ -81,7 +81,7 @@ pub(super) struct InitArguments {
     /// CA of the authority's server, PEM, if this machine does not trust it
     #[arg(long, value_name = "FILE", requires = "acme")]
     acme_ca: Option<PathBuf>,
-    /// A reverse proxy terminates TLS; its address or network
+    /// Address or network of a reverse proxy that terminates TLS
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1",
         group = "transport")]
     behind_proxy: Option<String>,
@@ -227,7 +227,8 @@ fn draft(arguments: &mut InitArguments, place: &Place, questions: Questions) -> 
 fn refuse_other_issuer(arguments: &InitArguments, config: &Config, place: &Place) -> Result<(), CommandFailure> {
     match &arguments.issuer {
         Some(issuer) if issuer != config.issuer.as_str() => Err(CommandFailure::line(format_args!(
-            "{} exists, with the issuer {}: this command does not change it; edit it, or remove it to start over",
+            "{} exists, with the issuer {}: this command does not change the file; edit the file, or \
+             remove it to start over",
             place.config.display(),
             config.issuer.as_str()
         ))),
@@ -235,7 +236,7 @@ fn refuse_other_issuer(arguments: &InitArguments, config: &Config, place: &Place
     }
 }
 
-/// Returns the names of the applications that an existing configuration does not have.
+/// Returns a warning for each requested application that an existing configuration does not have.
 fn missing_apps(arguments: &InitArguments, config: &Config, place: &Place) -> Vec<String> {
     let is_missing = |asked: &&Protected| !config.apps.iter().any(|app| app.host == asked.host);
     let describe = |asked: &Protected| {
@@ -369,7 +370,7 @@ fn start(place: &Place, is_served: bool, report: &mut Report) -> Result<bool, Co
     if !systemctl(&["enable", "--now", "--quiet", "sealgate.service"]) {
         let mut lines = report.warnings.clone();
         lines.push(
-            "the service does not start: `journalctl -u sealgate` says why; run this again when it is corrected"
+            "the service does not start: `journalctl -u sealgate` shows the reason; correct it, and run this again"
                 .to_owned(),
         );
         return Err(CommandFailure::Failed(lines));

@@ -150,7 +150,8 @@ impl Place {
         if let Some(credentials) = &credentials {
             command.env("CREDENTIALS_DIRECTORY", &credentials.0);
         }
-        // The configuration names SoftHSM's configuration, if it is not the system's.
+        // `SOFTHSM2_CONF` is not set here, because `hsm.softhsm_conf` names SoftHSM's configuration
+        // if it is not the configuration of the system.
         let output = command.stdin(Stdio::null()).env_remove("SEALGATE_CONFIG").output();
         let output = output
             .map_err(|error| CommandFailure::line(format_args!("cannot start {}: {error}", program.display())))?;

@@ -32,7 +32,7 @@ impl Questions {
     /// Asks for one of several arguments. Returns `None` if the user enters nothing.
     pub(super) fn choice(self, argument: &str, question: &str) -> Result<Option<String>, CommandFailure> {
         if !self.is_interactive {
-            let message = format!("give {argument}; on a terminal, this command asks for what is missing");
+            let message = format!("give {argument}; on a terminal, this command asks for missing arguments");
             return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
         }
         self.optional(question)

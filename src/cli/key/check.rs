@@ -1,7 +1,7 @@
 //! Checks of the keys in the token, and their comparison with the schedule in the store.
 //!
-//! `sealgate key check` runs these checks, and so does `sealgate check`, which reports the errors
-//! that would prevent startup.
+//! Both `sealgate key check` and `sealgate check` run these checks. `sealgate check` reports the
+//! errors that would prevent startup.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ use sealgate_signer::{Check, KeyReport};
 
 pub(crate) struct Findings {
     check: Check,
-    /// Errors that prevent startup, or that remove a key from the published keys.
+    /// Errors that would prevent startup, or that would prevent the publication of a key.
     pub(crate) faults: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
