@@ -24,8 +24,8 @@ pub struct HomePage<'a> {
     pub inside: Inside<'a>,
     /// Applications in the operator's order.
     pub apps: &'a [HomeApp<'a>],
-    /// Whether the page contains the offer to add a passkey. A script shows it on devices that can
-    /// store one.
+    /// Whether the page contains the offer to add a passkey. A script shows the offer on devices
+    /// that can store a passkey.
     pub offers_passkey: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct HomeApp<'a> {
     /// Description of the application, one line.
     pub description: Option<&'a str>,
     pub icon: Option<String>,
-    /// URL of the form for the user's name and password, if there are none or they were refused.
+    /// Set if the user's name and password at the application are missing or were refused.
     pub login: Option<HomeAppLogin>,
 }
 
@@ -55,7 +55,7 @@ impl HomeApp<'_> {
         initial(self.title)
     }
 
-    /// Returns the CSS class that colours the letter. It depends on the title only.
+    /// Returns the CSS class that colours the letter. The class depends only on the title.
     fn tint(&self) -> &'static str {
         const TINTS: [&str; 6] = ["tint-0", "tint-1", "tint-2", "tint-3", "tint-4", "tint-5"];
         // FNV-1a: the colour must be the same in every process.
@@ -75,7 +75,7 @@ pub struct ProfilePage<'a> {
     /// Whether the account has a page for verifying and changing the address.
     pub has_address_page: bool,
     pub name: &'a str,
-    /// Phone number as typed. Its format is international, or it is empty.
+    /// Phone number as typed: in international format, or empty.
     pub phone_number: &'a str,
     /// URL of an image as typed, or empty.
     pub picture: &'a str,
@@ -171,7 +171,8 @@ impl PasswordPage<'_> {
 
 /// Page of the user's open accesses, and of factors that were added recently.
 ///
-/// The form of the accesses sends `csrf`, and `end` with an access, `others=yes` or `everything=yes`. The form of the factors is the same as on the page that lists the factors.
+/// The form of the accesses sends `csrf` and one of these fields: `end` with an access,
+/// `others=yes`, `everything=yes`. The form of the factors is the same as on the page "Security".
 #[derive(Template)]
 #[template(path = "account/sessions.html")]
 pub struct SessionsPage<'a> {
@@ -203,7 +204,8 @@ pub struct ApplicationsPage<'a> {
 
 /// Page of the user's application passwords.
 ///
-/// The forms send `csrf`, and `revoke` with an id, or `app` and `name` for a new password.
+/// All forms send `csrf`. The forms of existing passwords also send `revoke` with an id. The form
+/// for a new password also sends `app` and `name`.
 #[derive(Template)]
 #[template(path = "account/app_passwords.html")]
 pub struct AppPasswordsPage<'a> {
@@ -219,8 +221,8 @@ pub struct AppPasswordsPage<'a> {
     /// Name of a new password, as typed.
     pub name: &'a str,
     pub fault: Option<AppPasswordFault>,
-    /// Level that a sign-in must reach to create a password. `None` if the sign-in has reached it.
-    /// If set, the page has no form.
+    /// Level that a sign-in must reach to create a password. `None` if this sign-in has reached the
+    /// level. Otherwise the page has no form.
     pub needed: Option<AssuranceLevel>,
     /// New password, shown once.
     pub made: Option<NewAppPassword<'a>>,
@@ -232,7 +234,7 @@ pub struct NewAppPassword<'a> {
     pub password: &'a str,
     pub user: &'a str,
     pub app: &'a str,
-    /// Header in which programs send it; `None` for HTTP Basic.
+    /// Header in which programs send the password. `None` for HTTP Basic.
     pub header: Option<&'a str>,
 }
 
@@ -259,10 +261,12 @@ impl AppPasswordsPage<'_> {
     }
 }
 
-/// Page of the user's names and passwords at applications with their own login form.
+/// Page where the user stores a name and a password for each application that has its own login
+/// form.
 ///
-/// The forms send `csrf`, and `remove` with an application, or `app`, `app_username` and
-/// `app_password`. No page contains a stored password.
+/// All forms send `csrf`. The forms that remove a stored password also send `remove` with an
+/// application. The form that stores a password also sends `app`, `app_username` and
+/// `app_password`. The page never contains a stored password.
 ///
 /// The password field has `autocomplete="new-password"`, because browsers ignore `off` for passwords
 /// and would fill in the password of the account.
@@ -279,8 +283,8 @@ pub struct AppLoginsPage<'a> {
     pub saved: Option<(&'a str, &'a str)>,
     /// Whether passwords can be encrypted. If not, the page has no form.
     pub can_store: bool,
-    /// Level that a sign-in must reach to store a password. `None` if the sign-in has reached it.
-    /// If set, the page has no form.
+    /// Level that a sign-in must reach to store a password. `None` if this sign-in has reached the
+    /// level. Otherwise the page has no form.
     pub needed: Option<AssuranceLevel>,
 }
 
@@ -290,8 +294,8 @@ pub struct AppLoginLine<'a> {
     /// Name in the configuration.
     pub app: &'a str,
     pub title: &'a str,
-    /// Whether a name and password can be entered. False if the application takes none or the user
-    /// cannot open the application.
+    /// Whether a name and password can be entered. False if the application takes no user's name
+    /// and password, or if the user cannot open the application.
     pub takes: bool,
     pub stored: Option<&'a AppCredential>,
 }

@@ -20,7 +20,7 @@ pub struct AddressPage<'a> {
     pub problem: Option<AddressProblem>,
 }
 
-/// Code that this browser waits for.
+/// Mailed code that the user must type in this browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingCode<'a> {
     OfAddress,

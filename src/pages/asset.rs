@@ -54,7 +54,7 @@ impl Asset {
     }
 }
 
-/// Removes comments, indentation and unnecessary line breaks from the stylesheet. That makes it a
+/// Removes comments, indentation and unnecessary line breaks from the stylesheet. The result is a
 /// fifth smaller.
 fn minified_css(css: &str) -> String {
     let mut tight = String::with_capacity(css.len());
@@ -87,8 +87,8 @@ pub(super) fn icon(operator: &str, accent: Option<Accent>) -> String {
          fill='#fff'>{}</text></svg>",
         initial(operator)
     );
-    // The text is a letter or a digit and our own markup. It needs no escaping except the escaping
-    // of URLs.
+    // The SVG contains a letter or a digit and fixed markup, so it needs only the encoding for
+    // URLs.
     let encoded: String = url::form_urlencoded::byte_serialize(svg.as_bytes()).collect();
     format!("data:image/svg+xml,{}", encoded.replace('+', "%20"))
 }
@@ -102,7 +102,7 @@ fn colours(accent: Accent) -> String {
     )
 }
 
-/// Returns the 64-bit FNV-1a hash. It only distinguishes the files of different builds.
+/// Returns the 64-bit FNV-1a hash. The hash only distinguishes the files of different builds.
 fn fnv1a(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

@@ -1,8 +1,8 @@
 //! Build script that generates one method of `page::words::Words` for each message of
 //! `src/pages/words/*.ftl`.
 //!
-//! So a page with an unknown message or argument does not compile, and an unused message is dead
-//! code. The script reports errors in the files with the file and the message.
+//! A page with an unknown message or argument therefore does not compile, and an unused message is
+//! dead code. The script reports errors in the files with the file and the message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -35,15 +35,16 @@ fn main() {
     }
 }
 
-/// Message: its arguments with whether they select a plural form, and the Rust expression that
-/// formats the message.
+/// Message of a file. `arguments` contains for each argument whether it selects a plural form.
+/// `code` is the Rust expression that formats the message.
 #[derive(Default)]
 struct Method {
     arguments: BTreeMap<String, bool>,
     code: String,
 }
 
-/// Returns the methods for the messages of all files, in the order of [`LANGUAGES`], or all errors in them.
+/// Returns the methods for all messages, or all errors in the files. The files are in the order of
+/// [`LANGUAGES`].
 pub(crate) fn methods(files: &[String; 2]) -> Result<String, Vec<String>> {
     let mut faults = Vec::new();
     let languages = [0, 1].map(|at| read(LANGUAGES[at].1, &files[at], &mut faults));

@@ -1,5 +1,5 @@
-//! Pages for registering an account and for accepting an invitation. On both, the user chooses the
-//! first credential: a password or a passkey.
+//! Pages for registering an account and for accepting an invitation. On both pages, the user
+//! chooses the first credential: a password or a passkey.
 
 use askama::Template;
 
@@ -24,8 +24,8 @@ pub struct CreateAccountPage<'a> {
 
 /// Reason why a registration cannot start or continue.
 ///
-/// No reason reveals whether an account exists. Only the user who receives the address's mail
-/// learns that.
+/// Only [`CreateAccountProblem::Taken`] reveals that an account exists, and only to a user who
+/// receives the mail of the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateAccountProblem {
     /// Mail servers do not accept an address of this form.

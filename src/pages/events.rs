@@ -76,7 +76,8 @@ pub struct AuditLogPage<'a> {
     pub from: &'a str,
     /// Last day to filter by, as typed, or empty.
     pub to: &'a str,
-    /// Offset of the reader's time zone in minutes, positive behind UTC. The script sets it.
+    /// Offset of the reader's time zone in minutes, positive if the zone is behind UTC. The script
+    /// sets it.
     pub zone: i64,
     pub faults: &'a [AuditField],
 }
@@ -107,8 +108,7 @@ impl EventLine {
         (self.event.count > 1).then(|| t.event_count(self.event.count))
     }
 
-    /// Returns the name of the client or application, if it still exists. Users are not shown its
-    /// id.
+    /// Returns the name of the client or application, if it still exists. Users do not see the id.
     fn party(&self) -> Option<&str> {
         self.party.as_ref()?.name.as_deref()
     }
@@ -141,8 +141,8 @@ impl EventLine {
         matches!(self.event.actor, Actor::Developer(_))
     }
 
-    /// Returns the methods of a sign-in, or the app or key that the event concerns. Users see it
-    /// too.
+    /// Returns the methods of a sign-in, or the app or key that the event concerns. Users see this
+    /// text too.
     fn factor(&self, t: &Words) -> Option<Markup> {
         let detail = self.event.detail.as_deref()?;
         match (self.event.kind, detail) {

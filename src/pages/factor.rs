@@ -62,7 +62,7 @@ pub struct FactorPage<'a> {
     /// E-mail address of the account.
     pub account: &'a str,
     pub chosen: FactorChoice,
-    /// Factors of the user, the last used one first and recovery codes last.
+    /// Factors of the user. The last used factor is first, and recovery codes are last.
     pub offers: &'a [FactorChoice],
     /// Options for `navigator.credentials.get()`, as JSON, if a key is selected.
     pub key_options: Option<&'a str>,
@@ -130,9 +130,12 @@ fn with(address: &str, choice: FactorChoice) -> String {
 
 /// Page for enrolling a second factor during a sign-in.
 ///
-/// Its forms send `csrf` and `with`. In addition, they send `code` and `name` of an app; or
-/// `credential` (the JSON of a registration), `kind` (`security_key` or `passkey`) and `name` of a
-/// key; or `later=yes`.
+/// Its forms send `csrf` and:
+///
+/// - for an app: `with`, `code` and `name`;
+/// - for a key: `with`, `credential` (the JSON of a registration), `kind` (`security_key` or
+///   `passkey`) and `name`;
+/// - to postpone the enrolment: `later=yes`.
 #[derive(Template)]
 #[template(path = "enrol.html")]
 pub struct EnrolPage<'a> {
@@ -144,7 +147,7 @@ pub struct EnrolPage<'a> {
     pub account: &'a str,
     pub enrolment: EnrolStep<'a>,
     /// Whether an authenticator app meets the required level. Otherwise only security keys and
-    /// passkeys do.
+    /// passkeys meet the level.
     pub takes_apps: bool,
     /// Time until which the enrolment can be postponed. `None` if it cannot be postponed.
     pub later: Option<UnixTime>,
@@ -190,7 +193,7 @@ pub struct KeyEnrolment<'a> {
 pub enum EnrolProblem {
     WrongCode,
     ClockIsOff,
-    /// The secret or the challenge had expired. The page has a new one.
+    /// The secret or the challenge had expired. The page contains a new secret or challenge.
     Expired,
     /// The key already belongs to an account.
     KeyKnown,

@@ -26,7 +26,7 @@ pub struct Inside<'a> {
     pub app_logins: bool,
     /// Token of the page's forms that take effect only once. The forms send it as `once`.
     pub once: String,
-    /// Whether the account has a page of applications.
+    /// Whether the home page exists, which lists the user's applications.
     pub home: bool,
 }
 
@@ -37,7 +37,7 @@ pub enum ConsoleRole {
     Administrator,
 }
 
-/// Result of a form, shown on the page that follows it.
+/// Result of a form, shown on the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     Profile,
@@ -223,9 +223,10 @@ impl Inside<'_> {
             (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
             (true, _) => &MenuEntry::DEVELOPER,
         };
-        // The page of application passwords is linked only if an application accepts them, and the
-        // page of names and passwords only if an application takes them. The home page does not
-        // exist if an application uses the provider's root path.
+        // The page of application passwords is linked only if an application accepts application
+        // passwords. The page of names and passwords is linked only if an application takes the
+        // user's name and password. The home page does not exist if an application uses the
+        // provider's root path.
         let exists = |entry: &MenuEntry| match entry {
             MenuEntry::AppPasswords => self.app_passwords,
             MenuEntry::AppLogins => self.app_logins,
@@ -239,7 +240,7 @@ impl Inside<'_> {
         if current.in_console() { self.frame.t.menu_console() } else { self.frame.t.menu_account() }
     }
 
-    /// Returns the link from the account to the console, or the link back.
+    /// Returns the link from the account to the console, or from the console to the account.
     pub(super) fn across(&self, current: &MenuEntry) -> Option<(MenuEntry, Markup)> {
         match (current.in_console(), self.console) {
             (false, Some(_)) => Some((MenuEntry::Clients, self.frame.t.menu_console())),

@@ -60,8 +60,8 @@ pub(super) fn from_accept_language(header: &str, default: Language) -> Option<La
 /// Maximum number of ranges that are read. Browsers send about ten.
 const MAX_RANGES: usize = 64;
 
-/// Returns the weight of the language in thousandths, and its position. Uses a range that names the
-/// language, or else `*`.
+/// Returns the weight of the language in thousandths, and the position of its range. The range
+/// names the language; if there is no such range, the range is `*`.
 fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     let mut named: Option<(u16, usize)> = None;
     let mut any: Option<(u16, usize)> = None;
@@ -82,8 +82,8 @@ fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     named.or(any)
 }
 
-/// Parses a quality value in thousandths (RFC 9110 §12.4.2). Returns 1000 if it is missing, and
-/// `None` if it is malformed.
+/// Parses a quality value in thousandths (RFC 9110 §12.4.2). Returns 1000 if the value is missing,
+/// and `None` if the value is malformed.
 fn weight(parameters: &str) -> Option<u16> {
     let parameters = parameters.trim();
     if parameters.is_empty() {
@@ -127,7 +127,8 @@ fn element(at: UnixTime, pattern: &str, attribute: &str) -> Markup {
     Safe(format!("<time datetime=\"{}\"{attribute}>{words}</time>", at.format("%Y-%m-%dT%H:%M:%SZ")))
 }
 
-/// Time to wait, in a convenient unit. It is rounded up, so that the user does not retry too early.
+/// Time to wait, in a convenient unit. The time is rounded up, so that the user does not retry too
+/// early.
 pub(super) enum Wait {
     Seconds(u64),
     Minutes(u64),

@@ -1,9 +1,9 @@
 //! Pages for users: sign-in, consent, account chooser, sign-out and errors.
 //!
 //! The pages are server-rendered HTML in Turkish and English, with one stylesheet. They work
-//! without scripts. Each page is a struct that derives its template. Handlers fill it with a frame
-//! ([`Frame`] or [`Inside`]) and domain values, and [`html`] renders it. This module does not use
-//! HTTP or the store. The caller must send [`CONTENT_SECURITY_POLICY`] with every page.
+//! without scripts. Each page is a struct that derives its template. Handlers fill the struct with
+//! a frame ([`Frame`] or [`Inside`]) and domain values, and [`html`] renders it. This module does
+//! not use HTTP or the store. The caller must send [`CONTENT_SECURITY_POLICY`] with every page.
 
 #![expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass their values by reference")]
 
@@ -127,8 +127,9 @@ impl Pages {
 
     /// Returns the language of a page.
     ///
-    /// In this order: `ui_locales` (OpenID Connect Core §3.1.2.1), the saved choice (a language
-    /// tag), the `Accept-Language` header, the configured default.
+    /// The first of these sources that names a supported language decides: `ui_locales` (OpenID
+    /// Connect Core §3.1.2.1), the saved choice (a language tag), the `Accept-Language` header, the
+    /// configured default.
     pub fn language(&self, ui_locales: Option<&str>, saved: Option<&str>, accept_language: Option<&str>) -> Language {
         ui_locales
             .and_then(language::from_ui_locales)

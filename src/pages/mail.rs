@@ -89,8 +89,8 @@ impl MailView<'_> {
             Some(accent) => [accent.light.to_string(), accent.dark.to_string()],
             None => ACCENT.map(str::to_owned),
         };
-        // Mail programs without support for dark schemes ignore this rule. In others it overrides
-        // the colours of the elements.
+        // Mail programs without support for dark schemes ignore this rule. In other programs, the
+        // rule overrides the colours of the elements.
         let dark = format!(
             "@media (prefers-color-scheme:dark){{.page{{background-color:#0e1514!important}}\
              .card{{background-color:#17201e!important}}.text{{color:#e7edeb!important}}.quiet{{color:#a6b4b0!important}}\

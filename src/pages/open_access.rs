@@ -40,7 +40,7 @@ impl Words {
         }
     }
 
-    /// Returns further facts, in one line.
+    /// Returns details of the access, in one line.
     pub(super) fn access_detail(self, access: &OpenAccess) -> Option<Markup> {
         match access.kind {
             AccessKind::Session => self.methods(&access.methods),
@@ -55,7 +55,7 @@ impl Words {
         }
     }
 
-    /// Returns the address, for an application's session with the device.
+    /// Returns the address. For a session at an application, also returns the device.
     pub(super) fn access_place(self, access: &OpenAccess) -> Option<Markup> {
         let address = access.address?.to_string();
         Some(match access.kind {
@@ -110,7 +110,7 @@ impl Words {
         }
     }
 
-    /// Returns untrusted text whose direction does not affect the text around it.
+    /// Returns untrusted text as markup. Its writing direction does not affect the text around it.
     #[expect(clippy::unused_self, reason = "the other texts are methods, too")]
     fn isolated(self, text: &str) -> Markup {
         Safe(format!("<bdi>{}</bdi>", escaped(text).0))

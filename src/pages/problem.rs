@@ -52,7 +52,7 @@ pub enum Problem {
     InvalidRequest,
     /// The form has expired, or its token belongs to another browser.
     ExpiredForm,
-    /// The browser did not return the cookie that binds the sign-in to it.
+    /// The browser did not return the cookie that binds the sign-in to the browser.
     CookieMissing,
     /// A page of the sign-in was opened without a sign-in in progress.
     NothingToDo,
@@ -75,13 +75,14 @@ pub enum Problem {
     Upstream,
     /// A required component is overloaded or unavailable: the token, the store or a queue.
     Unavailable,
-    /// The account may not use the console, or not this part of it.
+    /// The account may not use the console, or may not use this part of the console.
     Console,
-    /// The form was kept for a user other than the signed-in one.
+    /// The form was kept for another user than the signed-in user.
     FormOfAnother,
     /// The kept form does not exist, or has expired.
     FormNotKept,
-    /// A form or a frame needs a sign-in, and its request cannot be kept until then.
+    /// A form or a frame needs a sign-in, and its request cannot be kept until the user has signed
+    /// in.
     SignInNeeded,
     /// The user has no second factor and needs an enrolment link from an administrator.
     FactorsReset,
@@ -152,8 +153,8 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
     }
 }
 
-/// Page that asks for confirmation before a kept form is shown. It is used if the browser does not
-/// confirm that its user opened the page.
+/// Page that asks for confirmation before a kept form is shown. The page is used if the browser
+/// does not confirm that the user opened it.
 #[derive(Template)]
 #[template(path = "kept_form.html")]
 pub struct KeptFormPage<'a> {

@@ -12,7 +12,7 @@ const QUIET_ZONE: usize = 4;
 /// Returns the QR code of a text as an `<svg>`. It is hidden from screen readers, because the page
 /// also contains the text.
 ///
-/// Returns `None` if the text is too long, beyond about two thousand bytes.
+/// Returns `None` if the text is longer than about two thousand bytes.
 ///
 /// The code is dark on light in every colour scheme, because many readers of QR codes do not
 /// support inverse codes.

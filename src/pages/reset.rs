@@ -28,8 +28,8 @@ pub struct NewPasswordPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    /// E-mail address of the account, partly hidden. The user can notice a link to another account
-    /// by it.
+    /// E-mail address of the account, partly hidden. It lets the user notice that a link is for
+    /// another account.
     pub account: &'a str,
     /// Name under which a password manager stores the password.
     pub username: &'a str,

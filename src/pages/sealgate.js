@@ -18,8 +18,8 @@ for (const button of document.querySelectorAll("button[data-reveals]")) {
   if (field.form) field.form.addEventListener("submit", () => { field.type = "password"; });
 }
 
-// The fragment of the requested URL does not reach the server. Browsers keep it across redirects;
-// forms and links of these pages need this code.
+// The fragment of the requested URL does not reach the server. Browsers keep the fragment across
+// redirects, but not across forms and links. This code adds it to these.
 if (location.hash) {
   for (const [selector, name] of [["form[action]", "action"], ["button[formaction]", "formaction"], ["a[hreflang], a[href*='interaction=']", "href"]]) {
     for (const element of document.querySelectorAll(selector)) {
@@ -42,8 +42,8 @@ for (const hint of document.querySelectorAll("[data-caps-of]")) {
   field.addEventListener("keyup", tell);
 }
 
-// Times in the reader's time zone. The server writes UTC, because it has no information about the
-// time zone. The order of a date follows the page's language.
+// Show times in the reader's time zone. The server writes UTC, because it has no information about
+// the time zone. The order of a date follows the page's language.
 const language = document.documentElement.lang;
 for (const element of document.querySelectorAll("time[datetime]")) {
   const at = new Date(element.dateTime);
@@ -96,7 +96,8 @@ const keys = window.PublicKeyCredential;
 const hasKeys = Boolean(keys && keys.parseRequestOptionsFromJSON && keys.prototype.toJSON);
 const KEY_WORDS = { InvalidStateError: "known", SecurityError: "security", NotSupportedError: "unsupported", ConstraintError: "unsupported" };
 
-// Browsers allow one request at a time, so a new one starts after the previous one has ended.
+// Browsers allow one request at a time, so a new request starts after the previous request has
+// ended.
 let control, ended;
 function ask(button, waits) {
   if (control) control.abort();
@@ -104,8 +105,8 @@ function ask(button, waits) {
   return ended = Promise.all([ended]).then(() => request(button, waits, control.signal));
 }
 
-// `waits`: the request is pending until the user selects a passkey in a field (conditional
-// mediation), and shows no message.
+// If `waits` is true, the request is pending until the user selects a passkey in a field
+// (conditional mediation), and shows no message.
 async function request(button, waits, signal) {
   const { form, dataset: { gets, creates, kind } } = button;
   const mediation = waits ? "conditional" : undefined;
@@ -149,8 +150,8 @@ for (const button of document.querySelectorAll("button[data-gets], button[data-c
   if (!hasKeys) { if (!button.dataset.seconds) say("unsupported"); continue; }
   button.hidden = false;
   button.addEventListener("click", () => ask(button, false));
-  // Not after a refusal: an authenticator that answers without interaction would cause an endless
-  // loop.
+  // Do not offer a passkey after a refusal. An authenticator that answers without interaction would
+  // cause an endless loop.
   if (!("refused" in button.dataset)) offer(button);
   if (button.dataset.seconds) setTimeout(() => renew(button), button.dataset.seconds * 1000);
 }
@@ -200,7 +201,7 @@ for (const field of document.querySelectorAll("textarea[data-uris]")) {
     if (fault) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");
   };
-  // Delay the first error until typing pauses; update a visible one at once. Do not validate when
+  // Delay the first error until typing pauses. Update a visible error at once. Do not validate when
   // the field loses focus: the message would move the button away from the pointer that presses it.
   let pause;
   field.addEventListener("input", () => {

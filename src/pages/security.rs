@@ -57,7 +57,7 @@ pub enum FactorLineKind {
 /// State of a user's recovery codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryState {
-    /// The user has no factor that codes could replace, or no password to use with them.
+    /// The user has no factor that codes could replace, or no password to use with the codes.
     Unavailable,
     None,
     Left {
@@ -109,8 +109,8 @@ pub struct UnnamedFactor<'a> {
 
 /// Returns the default name of a factor. If the name is in use, a number is appended.
 ///
-/// The name is the authenticator's model. For a passkey of an unknown model it is the browser and
-/// the system, and otherwise the kind.
+/// The name is the authenticator's model, if it is known. If not, the name of a passkey is the
+/// browser and the system, and the name of any other factor is its kind.
 pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, taken: &[&str]) -> String {
     let t = &frame.t;
     let browser = browser(factor.user_agent).zip(system(factor.user_agent));

@@ -20,7 +20,8 @@ pub struct LoginPage<'a> {
     pub client: Option<&'a str>,
     /// Initial value of the e-mail field: a `login_hint`, or the previous input. May be empty.
     pub email: &'a str,
-    /// Initial state of the check box for staying signed in. `None` if there is none.
+    /// Initial state of the check box for staying signed in. `None` if the page has no such check
+    /// box.
     pub keep: Option<bool>,
     /// URL for resetting a forgotten password, if the server sends mail.
     pub forgot: Option<&'a str>,

@@ -141,7 +141,7 @@ async fn an_error_suggests_the_other_tls_mode() {
     let implicit = MailServer::speaking(Speaks::Implicit);
     let start = MailServer::speaking(Speaks::StartTls);
     let SendError::Relay(line) = fault(&trusting(&start, "implicit")).await else { panic!("the relay is at fault") };
-    assert!(line.ends_with("if it greets in clear first, write tls = \"starttls\""), "{line}");
+    assert!(line.ends_with("if the server sends a greeting before TLS, write tls = \"starttls\""), "{line}");
     // The server waits for TLS and the client waits for the greeting.
     let certificate = implicit.certificate();
     let waiting = transport(&implicit, &format!("ca_file = {certificate:?}\ntimeout_seconds = 1"));

@@ -40,8 +40,9 @@ pub struct NewClientPage<'a> {
 
 /// Page of a client with all actions.
 ///
-/// Its other forms send `csrf` and `action`: `rotate` with `overlap_seconds`, `disable`, `enable`,
-/// `approve`, `withdraw-approval`, `level` with `level`, `delete`.
+/// One form sends the client's settings. The other forms send `csrf` and one of these actions as
+/// `action`: `rotate` with `overlap_seconds`, `level` with `level`, `disable`, `enable`, `approve`,
+/// `withdraw-approval`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
 pub struct ClientPage<'a> {

@@ -13,7 +13,7 @@ use sealgate_domain::scope::{Scope, ScopeValue};
 pub struct ClientForm {
     pub name: String,
     pub description: String,
-    /// Whether the client is public, so that it cannot keep a secret.
+    /// Whether the client is public. A public client cannot keep a secret.
     pub public: bool,
     /// Redirect URIs, one per line.
     pub redirect_uris: String,

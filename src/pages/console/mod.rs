@@ -69,8 +69,8 @@ pub struct AppsPage<'a> {
 pub struct AppLine<'a> {
     pub name: &'a str,
     pub address: String,
-    /// Addresses of the application's servers, each with whether it accepts connections. `None`
-    /// before the first check.
+    /// Addresses of the application's servers. Each has a flag that is true if the server accepts
+    /// connections, and `None` before the first check.
     pub servers: Vec<(String, Option<bool>)>,
 }
 
@@ -131,10 +131,10 @@ pub struct ConfirmPage<'a> {
     pub name: &'a str,
     /// Email address of the user, or identifier of the client.
     pub identifier: &'a str,
-    /// Fields of the form that asked for the change, without its token.
+    /// Fields of the form that asked for the change, without its CSRF token.
     pub fields: &'a [(&'a str, &'a str)],
-    /// Path to which the form is sent. `cancel` is the path of the page that the Cancel link leads
-    /// to. Both are without the issuer's prefix.
+    /// Path to which the form is sent. `cancel` is the path that the Cancel link opens. Both paths
+    /// are without the issuer's prefix.
     pub action: &'a str,
     pub cancel: &'a str,
 }

@@ -108,8 +108,8 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Returns whether the issuer has no TLS. Only an issuer on the developer's machine has none.
-    /// Some libraries need an option for it.
+    /// Returns whether the issuer does not use TLS. This is only possible on the developer's own
+    /// machine. Some libraries need an option for such an issuer.
     fn is_insecure(&self) -> bool {
         self.issuer.starts_with("http:")
     }

@@ -80,8 +80,8 @@ impl UsersPage<'_> {
 /// Page with the form for a new user.
 ///
 /// The form sends `csrf`, `email`, `username`, `name`, `groups` (one per line), `role_developer`
-/// and `role_admin`. If users can be invited, it also sends `app` with `invite`, or
-/// `with-password`.
+/// and `role_admin`. If users can be invited, the form also sends `app` and the pressed button:
+/// `invite` or `with-password`.
 #[derive(Template)]
 #[template(path = "console/new_user.html")]
 pub struct NewUserPage<'a> {
@@ -131,18 +131,22 @@ impl NewUserPage<'_> {
 
 /// Page of a user with all actions.
 ///
-/// The forms send `csrf` and `action`: `save` with `groups`, `role_developer`, `role_admin` and,
-/// for a user without one, `username`; `disable`, `enable`, `reset-password`, `revoke`,
-/// `send-reset-link`, `unblock-factors`, `reset-factors`,
-/// `resend-invitation`, `withdraw-invitation`, `set-app-login` with `app`, `app_username` and
-/// `app_password`. The buttons of the open accesses send `end` with an access instead.
+/// The forms send `csrf` and one of these actions as `action`:
+///
+/// - `save` with `groups`, `role_developer` and `role_admin`, and with `username` if the user has
+///   no username;
+/// - `set-app-login` with `app`, `app_username` and `app_password`;
+/// - without further fields: `disable`, `enable`, `reset-password`, `revoke`, `send-reset-link`,
+///   `unblock-factors`, `reset-factors`, `resend-invitation`, `withdraw-invitation`.
+///
+/// The buttons of the open accesses send `end` with an access instead of `action`.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
-    /// Whether the page shows the signed-in user, who cannot lock themselves out.
+    /// Whether the page shows the signed-in user. Administrators cannot lock themselves out.
     pub own: bool,
     /// Input of the form, shown instead of the user's groups and roles.
     pub typed: Option<TypedUser<'a>>,
@@ -176,7 +180,8 @@ pub struct TypedUser<'a> {
 /// Form for a user's name and password at an application. The page never contains a stored password.
 #[derive(Debug, Clone, Copy)]
 pub struct UserAppLogins<'a> {
-    /// Applications for which an administrator can set them: names and titles.
+    /// Names and titles of the applications for which an administrator can store a user's name and
+    /// password.
     pub apps: &'a [(&'a str, &'a str)],
     /// Name of the selected application.
     pub app: &'a str,

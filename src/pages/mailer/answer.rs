@@ -38,15 +38,16 @@ pub(super) enum Blame {
 /// | step | reply | cause | action |
 /// |---|---|---|---|
 /// | any | 530, 534, 535, 538; x.7.8 to x.7.11: authentication required or insufficient | Sealgate | the message waits, and sending pauses |
-/// | `MAIL` | 421, 5xx: sender refused, or no messages accepted now | Sealgate | as above |
+/// | `MAIL` | 421, 5xx: sender refused, or no messages accepted now | Sealgate | the message waits, and sending pauses |
 /// | `RCPT` or later | 421: connection closed | unclear | retried with growing waits; sending pauses after several recipients in a row |
-/// | `RCPT` or later | 5xx with x.7.0 or x.7.1, or a text about relaying: a policy | unclear | as above; refused when its lifetime ends |
+/// | `RCPT` or later | 5xx with x.7.0 or x.7.1, or a text about relaying: a policy | unclear | as for 421; refused when the message's lifetime ends |
 /// | `RCPT` or later | any other 5xx | this message | refused |
-/// | any | any other 4xx, no reply, a broken connection | temporary | retried with growing waits; others are sent meanwhile |
+/// | any | any other 4xx, no reply, a broken connection | temporary | retried with growing waits; other messages are sent meanwhile |
 ///
-/// A policy may forbid relaying, this recipient, or content that looks like spam. One reply does not
-/// distinguish these. If Sealgate were assumed to be the cause, one recipient could stop all mail. If
-/// the message were assumed, all messages would be lost while the configuration is wrong.
+/// A policy may forbid relaying, this recipient, or content that looks like spam. One reply does
+/// not distinguish these three. If this function always blamed Sealgate, one recipient could stop
+/// all mail. If it always blamed the message, all messages would be lost while the configuration is
+/// wrong.
 pub(super) fn blame(step: Step, code: u16, text: &str) -> Blame {
     let status = enhanced(text);
     let policy = status.filter(|(subject, _)| *subject == 7).map(|(_, detail)| detail);

@@ -93,7 +93,7 @@ impl MailRoute {
         };
         let connected = AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await;
         connected.map_err(|error| match error.status() {
-            Some(_) => format!("{server} does not take our greeting ({})", answer::reply(&error)),
+            Some(_) => format!("{server} does not accept our greeting ({})", answer::reply(&error)),
             None => {
                 format!("{server} does not speak SMTP as expected ({}){}", answer::reply(&error), self.hint())
             }
@@ -104,8 +104,8 @@ impl MailRoute {
     fn hint(&self) -> &'static str {
         match self.tls {
             MailTls::None => "",
-            MailTls::StartTls => "; if it takes TLS from the first byte, write tls = \"implicit\"",
-            MailTls::Implicit => "; if it greets in clear first, write tls = \"starttls\"",
+            MailTls::StartTls => "; if the server expects TLS from the first byte, write tls = \"implicit\"",
+            MailTls::Implicit => "; if the server sends a greeting before TLS, write tls = \"starttls\"",
         }
     }
 
@@ -113,7 +113,7 @@ impl MailRoute {
         let server = self.server();
         let addresses = lookup_host((self.host.as_str(), self.port)).await;
         let addresses = addresses.map_err(|error| format!("{server} cannot be found ({error}); correct mail.host"))?;
-        let mut last = "it has no address".to_owned();
+        let mut last = "the name has no address".to_owned();
         for address in addresses {
             // Cleartext must stay on this machine, even if the resolver returns another address.
             if self.tls == MailTls::None && !address.ip().is_loopback() {
@@ -163,8 +163,8 @@ impl MailRoute {
             let ours = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
             match ours {
                 Some(rustls::Error::InvalidCertificate(fault)) => format!(
-                    "the certificate of {server} is not trusted ({fault}); write the name that it is for in mail.host, or who \
-                     signed it in mail.ca_file"
+                    "the certificate of {server} is not trusted ({fault}); write the name in the certificate as mail.host, or the \
+                     certificate of its authority in mail.ca_file"
                 ),
                 _ => format!("{server} does not speak TLS as expected ({error}){}", self.hint()),
             }
@@ -199,8 +199,8 @@ fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
 
 /// Reads a reply before TLS: its code and its lines.
 ///
-/// Reads byte by byte. So data that an attacker injects stays in the socket, where the TLS
-/// handshake fails on it. Injected data must not count as a reply after TLS.
+/// Reads byte by byte, so that data that an attacker injects stays in the socket. The TLS handshake
+/// then fails on this data. Injected data must not count as a reply after TLS.
 async fn reply(socket: &mut TcpStream) -> io::Result<([u8; 3], Vec<String>)> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no reply of SMTP");
     let (mut words, mut line, mut read) = (Vec::new(), Vec::new(), 0);

@@ -40,7 +40,8 @@ pub enum SendError {
     /// The server did not accept the message now, or its answer was lost.
     #[error("the mail server did not accept the message now: {0}")]
     Later(String),
-    /// The server refuses this message, and its reply does not show whether it accepts others.
+    /// The server refuses this message. The reply does not show whether the server accepts other
+    /// messages.
     #[error("the mail server does not accept this message, or no message from this server: {0}")]
     Unclear(String),
     /// The server accepts no messages: it is unreachable, not trusted, or refuses the sign-in. The
@@ -79,7 +80,7 @@ impl Transport {
     pub fn new(config: &MailConfig) -> Result<Self, SendError> {
         let route = MailRoute::new(config).map_err(SendError::Relay)?;
         let from_address = compose::address(&config.from.address)
-            .ok_or_else(|| SendError::Relay("mail.from: is not an address that mail servers take".to_owned()))?;
+            .ok_or_else(|| SendError::Relay("mail.from: is not an address that mail servers accept".to_owned()))?;
         let credentials = config.credentials.clone();
         Ok(Self {
             route,
@@ -112,14 +113,14 @@ impl Transport {
     /// # Errors
     /// [`SendError`], depending on the cause.
     pub async fn send(&self, composed: &Composed, to: &Email) -> Result<String, SendError> {
-        let unsendable = SendError::Unsendable("mail servers do not take its recipient's address");
+        let unsendable = SendError::Unsendable("mail servers do not accept the recipient's address");
         let to = MailAddress::from_email(to).ok_or_else(|| unsendable.clone())?;
         // True after a successful sign-in. Later failures then concern this message.
         let inside = AtomicBool::new(false);
         let attempt = timeout(self.timeout, async {
             let recipient = compose::address(&to).ok_or(unsendable)?;
             let bytes = compose::bytes(composed, &self.from, self.reply_to.as_ref(), recipient.clone());
-            let bytes = bytes.ok_or(SendError::Unsendable("a header field would not be one"))?;
+            let bytes = bytes.ok_or(SendError::Unsendable("a value is not valid in its header field"))?;
             let mut connection = self.open().await?;
             inside.store(true, Ordering::Relaxed);
             let answer = self.hand_over(&mut connection, recipient, &bytes).await?;
@@ -183,7 +184,7 @@ impl Transport {
         let wants_sign_in = matches!(code, 530 | 534 | 535 | 538);
         match blame(step, code, &words(error)) {
             Blame::Configuration if step == Step::Sender && code >= 500 && !wants_sign_in => self.relay(&format!(
-                "does not accept the sender mail.from ({answer}); use an address that it accepts from this account"
+                "does not accept the sender mail.from ({answer}); use an address that the server accepts from this account"
             )),
             Blame::Configuration => self.relay(&format!("accepts no mail from this server ({answer})")),
             Blame::Mail => SendError::Refused(answer),
