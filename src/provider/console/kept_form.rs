@@ -28,8 +28,15 @@ const MAX_BYTES: usize = 16 * 1024;
 /// Application name under which the console's forms are stored. No real application can have it.
 const CONSOLE: &str = "~console";
 
-/// Fields that are not stored: the tokens of the page, the confirmation, and `password`.
-const NOT_KEPT: [&str; 4] = ["csrf", "once", "sure", "password"];
+/// Fields that are not stored: the tokens of the page and the confirmation. Passwords are not stored
+/// either.
+const NOT_KEPT: [&str; 3] = ["csrf", "once", "sure"];
+
+/// Returns the fields to store, as a form.
+fn kept_fields(form: &Params) -> String {
+    let fields = form.pairs().filter(|(name, _)| !NOT_KEPT.contains(name) && !name.contains("password"));
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+}
 
 /// Stores a form that the user sent from `page`.
 ///
@@ -45,8 +52,7 @@ pub(super) async fn keep(
     form: &Params,
 ) -> Result<String, Failure> {
     let Some(owner) = owner(ctx, visitor) else { return Ok(page.to_owned()) };
-    let fields = form.pairs().filter(|(name, _)| !NOT_KEPT.contains(name));
-    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let body = kept_fields(form);
     if body.len() > MAX_BYTES {
         return Ok(page.to_owned());
     }
@@ -101,4 +107,16 @@ fn owner(ctx: &RequestContext<'_>, visitor: &Visitor) -> Option<SecretHash> {
     let browser = ctx.cookie(ctx.cookies.browser)?;
     let text = format!("console form {} {} {browser}", visitor.user.sub, visitor.session.value.id);
     Some(SecretHash::for_secret(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_and_tokens_are_not_stored() {
+        let sent = "csrf=c&once=o&sure=yes&app=wiki&app_username=ben&app_password=secret&password=other";
+        let form = Params::parse(sent.as_bytes()).unwrap();
+        assert_eq!(kept_fields(&form), "app=wiki&app_username=ben");
+    }
 }
