@@ -13,7 +13,7 @@ use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::navigation;
 use sealgate_pages::{AppLoginPage, AppLoginProblem, Problem, html};
 
-/// Seconds after which a client may repeat a request that waited for a sign-in.
+/// Value of `Retry-After`, in seconds, when the sign-in to the application failed or took too long.
 const RETRY_SECONDS: &str = "5";
 
 /// Adds the user's session at the application to the permit. Signs the user in first if necessary.
@@ -38,10 +38,11 @@ pub(super) async fn add_session(
     }
 }
 
-/// Refuses a request that may change something if a page of another origin may have caused it.
+/// Refuses a request that may change state, unless the browser reports that a page of the
+/// application's own origin or the user caused the request.
 ///
-/// The application's own cookies are not in the browser, so their `SameSite` attribute does not
-/// protect the application.
+/// The gateway keeps the application's cookies, and the browser does not have them. So the cookies'
+/// `SameSite` attribute cannot prevent such a request.
 fn refuse_other_origin(ctx: &AppRequest<'_>) -> Option<GateReply> {
     let is_safe = matches!(ctx.head.method, Method::GET | Method::HEAD | Method::OPTIONS);
     let own = || ctx.app.origin(&ctx.sealgate.config.issuer);

@@ -1,8 +1,8 @@
-//! Authentication with application passwords, which programs send with HTTP Basic (RFC 7617) or in a
-//! header of the application's configuration.
+//! Authentication with application passwords. Programs send the password with HTTP Basic (RFC
+//! 7617), or in the header that the application's configuration names.
 //!
-//! Only rules with `app_passwords` accept them. Such a program is never redirected to the sign-in page, and
-//! the application never receives the password.
+//! Only rules with `app_passwords` accept application passwords. A request with an application
+//! password is never redirected to the sign-in page. The application never receives the password.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,8 @@ const WRONG_PASSWORD: Refusal = Refusal::new(
 /// of another application get the same refusal.
 pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) -> Result<Credential, GateReply> {
     let headers = &ctx.head.headers;
-    // The application may use either of two `Authorization` headers.
+    // If there are two `Authorization` headers, the gateway and the application could read
+    // different ones.
     if credential::is_repeated(headers) {
         return Err(refuse_repeated(ctx, &AUTHORIZATION));
     }
@@ -53,9 +54,9 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) ->
         return Err(refuse_wrong_password(ctx, None));
     };
     let store = &ctx.sealgate.store;
-    // The store is read in the same way for an unknown name, so that the response time reveals
-    // little. Phone keyboards append a space, so the name is trimmed. E-mail addresses and
-    // usernames never begin or end with a space.
+    // For an unknown name, the store is read in the same way, so that the response time hardly
+    // shows whether the name exists. The name is trimmed, because phone keyboards append a space.
+    // E-mail addresses and usernames never begin or end with a space.
     let user = store.user_by_sign_in_name(name.trim()).await.map_err(|error| ctx.failed(&error))?;
     let whose = user.as_ref().map_or(unused_subject(), |user| user.sub);
     let passwords = store.app_passwords(whose).await.map_err(|error| ctx.failed(&error))?;
@@ -75,7 +76,7 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) ->
     }
 }
 
-/// Returns the value of a header that must not be repeated.
+/// Returns the value of a header. `None` if the header is missing or repeated.
 fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h [u8]> {
     let mut fields = headers.get_all(name).iter();
     let only = fields.next()?;
@@ -86,11 +87,11 @@ fn unused_subject() -> Subject {
     Subject::from_random([0; 16])
 }
 
-/// Refuses a wrong password: 401, or 429 if the client address has sent too many.
+/// Refuses a wrong password: 401, or 429 if the client address has sent too many wrong passwords.
 ///
-/// The limit bounds the growth of the log and the audit log. It need not prevent guessing, because
-/// passwords have 160 random bits. A valid password is never refused, so each node counts
-/// separately.
+/// The limit bounds the growth of the log and the audit log. It does not have to prevent guessing,
+/// because passwords have 160 random bits. Each node counts separately. That is sufficient, because
+/// the limit never applies to a valid password.
 fn refuse_wrong_password(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
     let refused = || {
         let answer = error(StatusCode::UNAUTHORIZED, &WRONG_PASSWORD);
@@ -121,9 +122,10 @@ fn challenge(ctx: &AppRequest<'_>) -> String {
 /// Replaces the challenge of a refusal with a Basic challenge, except for browsers.
 ///
 /// Container tools such as skopeo and Docker treat the realm of a Bearer challenge as the address
-/// of a token service, and fail. OAuth clients do not need the challenge, because the
-/// protected-resource metadata has a well-known path. Browsers, which would show a password prompt
-/// for Basic, are recognized by their Fetch Metadata headers. Programs do not send these.
+/// of a token service, and fail. OAuth clients do not need the Bearer challenge, because the
+/// protected-resource metadata has a well-known path. Browsers get no Basic challenge, because they
+/// would show a password prompt. Browsers are recognized by Fetch Metadata headers, which programs
+/// do not send.
 pub(super) fn with_basic_challenge(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if navigation::is_by_browser(&ctx.head.headers) {
         return answer;
@@ -134,7 +136,7 @@ pub(super) fn with_basic_challenge(ctx: &AppRequest<'_>, answer: Response) -> Re
     }
 }
 
-/// Returns whether a request has an application password, which may be invalid.
+/// Returns whether a request has an application password. Does not verify the password.
 pub(super) fn is_presented(headers: &HeaderMap, identity: &IdentityHeaders) -> bool {
     match &identity.app_password_header {
         Some(name) => headers.contains_key(name),
@@ -142,7 +144,7 @@ pub(super) fn is_presented(headers: &HeaderMap, identity: &IdentityHeaders) -> b
     }
 }
 
-/// Returns whether `Authorization` has an application password, which may be invalid.
+/// Returns whether `Authorization` has an application password. Does not verify the password.
 pub(super) fn is_in_authorization(headers: &HeaderMap, identity: &IdentityHeaders) -> bool {
     identity.app_password_header.is_none() && is_basic(headers)
 }
@@ -155,7 +157,8 @@ fn is_basic(headers: &HeaderMap) -> bool {
 }
 
 /// Queue of uses of application passwords that are not yet written to the store. If the queue is
-/// full, a use is dropped. The next request with the same password queues its use again.
+/// full, a new use is dropped. Then the next request with the same password tries again to add its
+/// use.
 #[derive(Debug, Default)]
 pub(super) struct AppPasswordUses(Mutex<HashMap<PasswordId, UnixTime>>);
 
@@ -182,8 +185,7 @@ impl AppPasswordUses {
         }
     }
 
-    /// Writes the queued uses to the store. Writes many concurrently, because one flush to disk
-    /// serves them all.
+    /// Writes the queued uses to the store. Concurrent writes share one flush to disk.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<(PasswordId, UnixTime)> = waiting.into_iter().collect();

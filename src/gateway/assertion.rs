@@ -1,10 +1,10 @@
 //! Signed assertions: JWTs about the user of a request. The application verifies them with the
 //! published keys.
 //!
-//! A signature in the PKCS#11 token takes milliseconds, too long for every request. So assertions
-//! are cached by claims and signing key, and renewed before they expire. When an assertion must be
-//! renewed, one request signs the new one. Concurrent requests use the old assertion while it is
-//! valid, or wait for the new one.
+//! The PKCS#11 token needs milliseconds for a signature, too long for every request. So assertions
+//! are cached by claims and signing key, and are renewed before they expire. When an assertion must
+//! be renewed, one request signs a new assertion. Concurrent requests use the old assertion. If the
+//! old assertion has expired, they wait for the new assertion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,8 +51,8 @@ impl Default for Assertions {
 }
 
 impl Assertions {
-    /// Returns an assertion about this user for the application. `None` if the PKCS#11 token cannot
-    /// sign. The error is logged.
+    /// Returns an assertion about this user for the application. Logs an error and returns `None`
+    /// if the PKCS#11 token cannot sign.
     pub(super) async fn about(
         &self,
         sealgate: &Sealgate,

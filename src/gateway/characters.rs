@@ -1,9 +1,9 @@
-//! Characters that are part of a name for the application, but end a name or a segment for other
-//! servers: `;`, `%2F`, `%5C` and `%252F`. Pure.
+//! Characters that the application reads as part of a name, but other servers read as the end of a
+//! name or a segment: `;`, `%2F`, `%5C` and `%252F`. Pure.
 //!
 //! The gateway finds the rule of a request by the path as the application reads it. A framework or
-//! a proxy in front of the application may read the same path differently. So the rules of every
-//! other reading must have the same requirements.
+//! a proxy in front of the application may read the same path differently. So the rule of every
+//! other reading must have the same requirements as the rule of the application's reading.
 //!
 //! In a decoded path, a placeholder (a control character) replaces each escaped character that is
 //! data.
@@ -34,8 +34,8 @@ const DOUBLE_SLASH: u8 = 4;
 impl Characters {
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true, double_slash: true };
 
-    /// Returns the characters of this kind in a decoded path, in which escaped ones are
-    /// placeholders.
+    /// Returns which of these characters a decoded path contains. In the path, placeholders replace
+    /// the escaped characters.
     pub(super) fn from_decoded(path: &[u8]) -> Self {
         // Common case: the path has no such characters.
         if !path.iter().any(|byte| matches!(*byte, b';' | SLASH..=DOUBLE_SLASH)) {
@@ -109,23 +109,24 @@ pub(super) fn begins_with_two_slashes(path: &[u8]) -> bool {
 
 /// Returns the path as the application reads it.
 ///
-/// Placeholders of slashes and backslashes remain. A later check would report their escapes as
-/// double escapes.
+/// Placeholders of slashes and backslashes remain: if they were escapes such as `%2F`, a later
+/// check would refuse the path because of a double escape.
 pub(super) fn as_data(path: &[u8]) -> Vec<u8> {
     read_as(path, [false; 3], (Cut::Nothing, false))
 }
 
-/// Returns every reading of a path other than [`as_data`]. In each, repeated slashes are merged.
+/// Returns every reading of a path other than [`as_data`]. In each reading, repeated slashes are
+/// merged.
 ///
 /// # Errors
-/// If a reading contains a dot segment, or if the readings take too much work.
+/// If a reading contains a dot segment, or if the readings exceed the budget.
 pub(super) fn readings(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let has = Characters::from_decoded(path);
     let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
     let cuts = [
         (Cut::Nothing, false),
-        // Servers that decode first also cut the text after an escaped semicolon. Servers that cut
-        // first keep it.
+        // Servers that decode before they cut also remove the text after an escaped semicolon.
+        // Servers that cut before they decode keep that text.
         (Cut::Parameters, false),
         (Cut::Parameters, true),
         (Cut::Rest, false),
@@ -280,8 +281,8 @@ mod tests {
     }
 
     /// Returns the path as a server may read it: decodes it, splits it at separators and drops
-    /// empty names. Names are cut at semicolons before decoding if `cut` is 1, and after decoding
-    /// if it is 2.
+    /// empty names. If `cut` is 1, names are cut at semicolons before decoding. If `cut` is 2,
+    /// names are cut after decoding.
     fn as_some_server_reads(raw: &str, decodings: usize, backslash: bool, cut: usize) -> Vec<u8> {
         let cut_off = |path: &[u8]| -> Vec<u8> {
             let segments = path.split(|byte| *byte == b'/' || (backslash && *byte == b'\\'));
@@ -328,8 +329,8 @@ mod tests {
                 let text: Vec<u8> = percent_encoding::percent_decode(&text).collect();
                 text.split(|byte| matches!(*byte, b'/' | b'\\' | SLASH | BACKSLASH | DOUBLE_SLASH)).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(&b'/')
             };
-            // A separator may remain data for the server, so separators are decoded in both paths
-            // before they are compared.
+            // The server may read a separator as data. So separators are decoded in both paths
+            // before the paths are compared.
             let known = readings.iter().any(|read| plain(read) == plain(&theirs));
             prop_assert!(known, "{} is read as {:?}, none of {:?}", raw, String::from_utf8_lossy(&theirs), readings);
         }

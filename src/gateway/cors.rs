@@ -34,7 +34,7 @@ pub(super) enum Cors {
     /// The rule lists the origin of the request.
     Listed(HeaderValue),
     /// The rule lists origins, but not the origin of the request. Also used for requests with no
-    /// `Origin` or several.
+    /// `Origin` or several `Origin` headers.
     Unlisted,
 }
 
@@ -91,7 +91,8 @@ impl Cors {
 
 /// Returns the response to a preflight (Fetch Standard, CORS-preflight request).
 ///
-/// `None` for other requests, and if the rule of the requested method lists no origins.
+/// `None` if the request is not a preflight, or if the rule of the requested method lists no
+/// origins.
 pub(super) fn preflight(place: &RoutePlace, address: Option<IpAddr>, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
         return None;

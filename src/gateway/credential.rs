@@ -18,15 +18,15 @@ use sealgate_domain::oauth::trusted_token::ForeignFault;
 /// Content of the `Authorization` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presented<'a> {
-    /// There is no bearer token. `Authorization` is missing, or has another scheme, which the
-    /// application may use.
+    /// There is no bearer token: `Authorization` is missing, or has another scheme. The application
+    /// may use that scheme.
     Nothing,
     /// A bearer token (RFC 6750 §2.1).
     Bearer(&'a str),
     /// The bearer token is malformed, or there is more than one `Authorization` header.
     ///
-    /// The credential does not count as absent. A client that sends a token must be authenticated
-    /// by that token, and not by a cookie that the browser added.
+    /// A malformed token is not ignored: a client that sends a token must be authenticated by that
+    /// token, and not by a cookie that the browser added.
     Malformed,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Presented<'a> {
             (None, _) => Self::Nothing,
             (Some(only), None) if !is_bearer(only) => Self::Nothing,
             (Some(only), None) => credentials::bearer(only).map_or(Self::Malformed, Self::Bearer),
-            // The application may use either of the two headers.
+            // If there are two headers, the gateway and the application could read different ones.
             (Some(_), Some(_)) => Self::Malformed,
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn holds(headers: &HeaderMap, matches: impl Fn(&str) -> bool) -> bool
     headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(matches)
 }
 
-/// Returns the words of a header that may be JWTs. These begin with `eyJ`, the base64url form of
+/// Returns the words of a header that may be JWTs. A JWT begins with `eyJ`, the base64url form of
 /// `{"`.
 ///
 /// The function searches for that prefix instead of reading each byte, because `Authorization` may

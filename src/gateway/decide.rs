@@ -48,8 +48,8 @@ pub struct Gateway {
     hosts: Hosts,
     uses: Arc<SessionUses>,
     password_uses: Arc<app_password::AppPasswordUses>,
-    /// Cached sessions. Each configuration has its own cache, because the keys contain the index of
-    /// the application.
+    /// Cached sessions. Each configuration has its own cache, because a cache key contains the
+    /// index of the application in the configuration.
     session_cache: SessionCache,
     /// Sessions at applications that belong to the configuration in effect.
     sessions_at_apps: Arc<CurrentSessions>,
@@ -61,7 +61,7 @@ pub(super) struct AppGate {
     pub(super) app: App,
     routes: Routes,
     sessions: Sessions,
-    /// Scopes that a client must request for a token that the application accepts.
+    /// Scopes that a client must request, so that the application accepts its token.
     scopes: Vec<String>,
     takes_app_passwords: bool,
     /// Sessions at the application, if the gateway signs users in by its login form.
@@ -78,7 +78,7 @@ impl AppGate {
         AppRequest::new(sealgate, head, body, &self.app, &self.scopes, self.sessions)
     }
 
-    /// Returns the depth of the request: its path only, or everything below it.
+    /// Returns the depth of the request: only its path, or also everything below its path.
     fn depth(&self, head: &Parts) -> RequestDepth {
         let method = head.method.as_str();
         // If rules name methods, headers that override the method are not forwarded.
@@ -107,14 +107,15 @@ impl Gateway {
         gateway
     }
 
-    /// Ends the sessions at applications whose settings this configuration changes. To be called
-    /// when a reload can no longer fail.
+    /// Ends the sessions at applications whose settings this configuration changes. The caller must
+    /// call this function only when the reload can no longer fail.
     pub fn take_effect(&self) {
         self.sessions_at_apps.replace(self.gates.iter().filter_map(|gate| gate.sessions_at_app.as_ref()));
     }
 
-    /// Creates the gateway of a new configuration. It shares the queued uses, the cached assertions
-    /// and the unchanged sessions at applications with this one.
+    /// Creates the gateway of a new configuration. The new gateway shares the queued uses and the
+    /// cached assertions with this gateway. It also shares the sessions at applications whose
+    /// settings have not changed.
     #[must_use]
     pub fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
@@ -140,8 +141,8 @@ impl Gateway {
         self.admit_to(sealgate, Some(app), head, Body::Unread).await
     }
 
-    /// Responds to a request for which [`Gateway::admit`] returned [`GateOutcome::ReadForm`], now
-    /// with its body.
+    /// Responds to a request for which [`Gateway::admit`] returned [`GateOutcome::ReadForm`].
+    /// `body` is the body of the request.
     pub async fn take_form(&self, sealgate: &Sealgate, head: &Parts, body: Bytes) -> Response {
         self.admit_with(sealgate, head, Body::Read(body)).await.into_response()
     }
@@ -184,8 +185,8 @@ impl Gateway {
         self.password_uses.write(sealgate).await;
     }
 
-    /// Ends sessions at applications whose browser session has ended. The caller must call this
-    /// function every few seconds.
+    /// Ends the sessions at applications that belong to ended browser sessions. The caller must
+    /// call this function every few seconds.
     pub async fn end_sessions_at_apps(&self, sealgate: &Sealgate) {
         for sessions in self.sessions_at_apps.all() {
             sessions.end_orphans(sealgate).await;
@@ -242,10 +243,10 @@ impl Gateway {
         judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.add_to(response) })
     }
 
-    /// Decides with the credential. Refuses the request if access may have been revoked in the
-    /// meantime.
+    /// Reads the credential and decides. Refuses the request if access may have been revoked during
+    /// the decision.
     ///
-    /// Requests to public paths skip that check, because their decision uses no stored data.
+    /// The decision on a public path uses no stored data, so a revocation cannot affect it.
     async fn judge(
         &self,
         gate: &AppGate,
@@ -261,8 +262,8 @@ impl Gateway {
         store.ensure_current(&basis).map_err(|error| ctx.failed(&error))?;
         match (outcome, &gate.sessions_at_app, &credential) {
             // An exchange in progress already has its cookies. Public paths get no session. A
-            // sign-in takes time, so the edge asks for another decision before it sends the
-            // request.
+            // sign-in to the application takes time. So the edge asks for another decision after
+            // the sign-in, before it sends the request to the application.
             (GateOutcome::Forward(permit), Some(sessions), Credential::Browser(signed_in))
                 if !ctx.is_again() && asked.rule.access != Access::Public =>
             {
@@ -286,8 +287,8 @@ impl Gateway {
                 let issuer = &ctx.sealgate.issuer;
                 let headers = &ctx.head.headers;
                 // Programs send their application password to every path of an application,
-                // including public ones. `is_in_authorization` comes first: it avoids parsing a
-                // verified token a second time.
+                // including public paths. `is_in_authorization` is checked first, because it avoids
+                // parsing a verified token a second time.
                 let identity = &gate.app.identity;
                 let holds_token = credential.is_in_authorization(identity)
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
@@ -382,8 +383,8 @@ fn is_known_token(ctx: &AppRequest<'_>, token: &str) -> bool {
         || ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers).is_some()
 }
 
-/// Creates the gateways of the applications. Sessions at an application of `old` remain if they fit
-/// the new configuration.
+/// Creates the gateways of the applications. A new gateway takes over the sessions at the
+/// application from `old`, if they are usable with the new configuration.
 fn gates(config: &Config, old: &[AppGate]) -> Vec<AppGate> {
     let remaining = |app: &App| {
         let mut remaining = old.iter().filter_map(|gate| gate.sessions_at_app.as_ref());
@@ -400,7 +401,7 @@ fn gates(config: &Config, old: &[AppGate]) -> Vec<AppGate> {
     config.apps.iter().map(gate).collect()
 }
 
-/// Returns the value of the `Host` header, which occurs once.
+/// Returns the value of the only `Host` header.
 pub(super) fn host(head: &Parts) -> &str {
     head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
@@ -428,15 +429,15 @@ impl Hosts {
 
 /// Returns the target to forward and its canonical path.
 fn read_target(head: &Parts, characters: Characters) -> Result<(&PathAndQuery, CanonicalPath<'_>), Ambiguous> {
-    // The target must not name another host than `Host` (RFC 9112 §3.2.2), because the upstream
-    // might use either.
+    // The target and `Host` must name the same host (RFC 9112 §3.2.2), because the upstream might
+    // use either.
     let other_host = head.uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host(head)));
     let target = head.uri.path_and_query().filter(|_| !other_host).ok_or(Ambiguous::NotAbsolute)?;
     Ok((target, CanonicalPath::from_target(target, characters)?))
 }
 
-/// Returns whether the refused request is a form that would be accepted after a sign-in and can be
-/// stored until then.
+/// Returns whether the gateway should store the form of the refused request during a sign-in: the
+/// request could be accepted after the sign-in, and the form can be stored.
 fn is_form_to_keep(
     ctx: &AppRequest<'_>,
     asked: &AccessRequest<'_>,

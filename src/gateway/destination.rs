@@ -1,7 +1,8 @@
 //! `Destination` (RFC 4918 §10.3): the target of a `WebDAV` COPY or MOVE. Pure.
 //!
-//! The application treats it as a second path of the request. So it is parsed like the first path,
-//! and the rule of the destination must allow the request too.
+//! The application acts on the destination as on a second path of the request. So the gateway
+//! parses the destination like the path, and the rule of the destination must allow the request
+//! too.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -41,8 +42,8 @@ pub(super) fn destination<'a>(
     below: &mut Subtree<'a>,
 ) -> Result<Destination<'a>, Ambiguous> {
     let Some(field) = headers.get(DESTINATION) else {
-        // With forward authentication, the client's header may reach the application although the
-        // proxy did not send it to the gateway.
+        // With forward authentication, the application may receive a `Destination` that the proxy
+        // did not send to the gateway.
         let is_missing = matches!(below.method(), "COPY" | "MOVE");
         return if is_missing { Err(Ambiguous::NotAbsolute) } else { Ok(Destination::None) };
     };
@@ -51,7 +52,8 @@ pub(super) fn destination<'a>(
     let path = CanonicalPath::parse_with(path, routes.characters())?;
     let Some(place) = routes.find(&path)? else { return Ok(Destination::Closed) };
     let Ok(ruled) = below.rule(place) else { return Ok(Destination::Closed) };
-    // The upstream of the request would use the path as its own. Another rule may protect that path.
+    // The upstream of the request would read the destination as one of its own paths, and another
+    // rule may protect that path.
     if ruled.upstream != rule.upstream {
         return Ok(Destination::Closed);
     }
@@ -59,7 +61,7 @@ pub(super) fn destination<'a>(
     Ok(Destination::Ruled(ruled))
 }
 
-/// Returns the path of a URL, or the text itself if it is a path.
+/// Returns the path of a URL, or the text itself if the text is a path.
 pub(super) fn path(text: &str) -> Option<&str> {
     let target = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") => {

@@ -29,8 +29,9 @@ pub(super) fn encode_text(text: &str, names: Names, missing: Option<u8>) -> Opti
 
 /// Encodes a group name so that applications can split the list and decode the exact name.
 ///
-/// Percent-encodes the delimiter and leading or trailing blanks, which HTTP parsers remove. Returns
-/// `None` if the encoding has no way to write them.
+/// Percent-encodes the delimiter. Also percent-encodes blanks at the start and end of the name,
+/// because HTTP parsers remove such blanks. Returns `None` if the encoding cannot represent these
+/// characters.
 pub(super) fn encode_group(group: &str, names: Names, delimiter: char) -> Option<Vec<u8>> {
     let blank = group.starts_with(' ') || group.ends_with(' ');
     match names {
@@ -43,8 +44,8 @@ pub(super) fn encode_group(group: &str, names: Names, delimiter: char) -> Option
     }
 }
 
-/// Returns the byte of a character in ISO-8859-9. This is Latin-1 with six Turkish letters in place
-/// of six Icelandic ones.
+/// Returns the byte of a character in ISO-8859-9. ISO-8859-9 is Latin-1 with six Turkish letters in
+/// place of six Icelandic letters.
 fn latin_5(char: char) -> Option<u8> {
     match char {
         'Ğ' => Some(0xD0),
@@ -62,8 +63,8 @@ fn latin_5(char: char) -> Option<u8> {
 /// Percent-encodes (RFC 3986 §2.1, UTF-8) every byte except visible ASCII and the space, and also
 /// the `special` bytes.
 ///
-/// Many servers would read the UTF-8 bytes of `ş` as two other letters. Callers always list the
-/// percent sign, so that different names have different encodings.
+/// Many servers would read the UTF-8 bytes of `ş` as two other letters. Callers always include the
+/// percent sign in `special`, so that different names have different encodings.
 fn encode(text: &str, special: &[u8]) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

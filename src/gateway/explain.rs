@@ -43,12 +43,12 @@ pub enum Asker {
     Token {
         claims: Box<AccessTokenClaims>,
         user: Box<User>,
-        /// Whether an operator created the token's client or an administrator approved it.
+        /// Whether an operator created the token's client, or an administrator approved the client.
         vouched_for: bool,
     },
     /// A client with a valid token of another issuer.
     Foreign(Box<Foreign>),
-    /// A user who has just signed in with a browser at this level. `None` is the level that
+    /// A user who has just signed in with a browser at this level. `None` means the level that
     /// `[factors]` requires.
     User(Box<User>, Option<AssuranceLevel>),
 }
@@ -64,7 +64,7 @@ pub struct Explanation {
     pub forwarded: bool,
     /// HTTP status of the refusal. `None` if the request is forwarded or Sealgate responds itself.
     pub status: Option<u16>,
-    /// Reason of the decision, as the word that the log contains.
+    /// Reason of the decision: the same word as in the log.
     pub reason: &'static str,
     pub claim: Option<&'static str>,
     /// Identity headers of a forwarded request. Empty for a refused request.
@@ -89,7 +89,7 @@ pub struct IdentityHeader {
     pub name: String,
     /// Attribute that the value comes from, such as `email`, or `assertion`.
     pub from: &'static str,
-    /// Whether the header is sent. It is omitted if the user lacks the attribute.
+    /// Whether the header is sent. A header is omitted if the user lacks the attribute.
     pub sent: bool,
     /// Value of the header. Bytes that are not UTF-8 are escaped. `None` if the header is omitted,
     /// or if its value is signed for each request.
@@ -98,8 +98,8 @@ pub struct IdentityHeader {
 
 /// Explains the decision on a request.
 ///
-/// `url` is absolute, and its path is not normalized. `address` is the client's address. Without
-/// it, rules that are limited to networks do not apply.
+/// `url` is absolute, and its path is not normalized. `address` is the client's address. If
+/// `address` is `None`, rules that are limited to networks do not apply.
 ///
 /// # Errors
 /// If `url` is not an absolute HTTP or HTTPS URL, the method is invalid, or a claim of the token
@@ -131,7 +131,7 @@ impl Explanation {
             "unopened" | "network" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination"
             | "below" => 403,
             "too_many_groups" | "unwritable_group" => 500,
-            // All other reasons are those of ambiguous paths and methods.
+            // All other reasons mean that the path or the method is ambiguous.
             _ => 400,
         })
     }
@@ -236,8 +236,8 @@ fn decide(
             let login = app.login.as_ref().filter(|_| is_session).map(|login| login.account.clone());
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, login, upstream, ..explanation })
         }
-        // Before it checks rules, the gateway refuses tokens of issuers that the application does
-        // not trust.
+        // If the application does not trust the issuer of a token, the gateway refuses the token
+        // before it checks rules.
         Err(Refused::Unknown) if matches!(credential, Credential::Foreign(_)) => {
             Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..explanation })
         }

@@ -40,8 +40,8 @@ const MAX_GROUPS_LENGTH: usize = 4096;
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
     format: Arc<config::IdentityHeaders>,
-    /// Whether `Authorization` is removed. It is removed if it contains the credential that proved
-    /// the identity, or an access token of Sealgate.
+    /// Whether `Authorization` is removed, because it contains the credential that proved the
+    /// identity, or an access token of Sealgate.
     strips_authorization: bool,
     /// Whether rules of the application name methods. If they do, headers that override the method
     /// are removed.
@@ -69,12 +69,12 @@ impl Identity {
         }
     }
 
-    /// Creates the identity headers of an authenticated user. The user gets no header for a missing
-    /// attribute.
+    /// Creates the identity headers of an authenticated user. There is no header for an attribute
+    /// that the user lacks.
     ///
     /// # Errors
-    /// [`UnwritableGroups`] if the groups cannot be sent exactly. With a missing or misread group,
-    /// the application would grant other rights.
+    /// [`UnwritableGroups`] if the groups cannot be sent exactly. If a group were missing or
+    /// misread, the application would grant the wrong rights.
     pub(super) fn for_principal(
         who: Principal<'_>,
         format: &Arc<config::IdentityHeaders>,
@@ -95,10 +95,14 @@ impl Identity {
 
     /// Adds the properties of the request and its rule.
     ///
-    /// `methods_ruled` is true if rules of the application name methods. `holds_token` is true if
-    /// `Authorization` contains a token or password of Sealgate. The header is then removed, also
-    /// on public paths, where it is not verified but would give access to other applications. The
-    /// response is private unless the rule is public for all networks, or allows shared caching.
+    /// `methods_ruled` is true if rules of the application name methods.
+    ///
+    /// `holds_token` is true if `Authorization` contains a token or password of Sealgate. The
+    /// header is then removed, even on public paths: there the gateway does not verify the
+    /// credential, but the application could use it to access other applications.
+    ///
+    /// The response is private unless the rule is public for all networks, or allows shared
+    /// caching.
     #[must_use]
     pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route, is_by_network: bool) -> Self {
         let private = (rule.access != Access::Public || is_by_network) && rule.caching == Caching::Private;
@@ -124,8 +128,8 @@ impl Identity {
 
 pub(super) struct IdentityHeaderSet {
     pub(super) name: HeaderName,
-    /// Attribute that the value comes from. Differs from the configured attribute if that is the
-    /// username and the user has none.
+    /// Attribute that the value comes from. Differs from the configured attribute only if the
+    /// configuration names the username and the user has no username.
     pub(super) from: IdentityValue,
     /// `None` if the user lacks the attribute.
     pub(super) value: Option<HeaderValue>,
@@ -138,8 +142,8 @@ pub(super) fn identity_headers(
 ) -> Result<Vec<IdentityHeaderSet>, UnwritableGroups> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
-        // This cannot fail: no encoding produces control characters, and all other bytes are valid
-        // in header values.
+        // The conversion cannot fail: no encoding produces control characters, and all other bytes
+        // are valid in header values.
         let value = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty());
         Ok(IdentityHeaderSet { name: name.clone(), from, value })
     };
@@ -398,7 +402,7 @@ mod tests {
             (&HeaderValue::from_static("Bearer a.b.c"), &HeaderValue::from_static("a.b.c"))
         );
         // The application expects only the gateway's `Authorization`, so it must not receive the
-        // client's.
+        // client's `Authorization`.
         let nobody = Identity::nobody(&format(AuthorizationHeader::Replace));
         assert!(!arrive(&basic, &nobody).contains_key("authorization"));
     }

@@ -65,11 +65,11 @@ enum Own {
     Logo,
 }
 
-/// Ends the application's session and redirects to the provider, which ends the user's other
-/// sessions.
+/// Ends the application's session, and redirects to the provider. The provider then ends the user's
+/// other sessions.
 ///
-/// Keeps the session if the request is cross-site, or is not a user's navigation (an image, a link
-/// scanner). The provider then asks the user for confirmation.
+/// Keeps the session if the request is cross-site, or if the user did not navigate to the page (for
+/// example, an image or a link scanner). The provider then asks the user for confirmation.
 async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let issuer = &ctx.sealgate.config.issuer;
     let mut location = format!("{}/oauth/logout?client_id={INTERNAL_CLIENT}{}", issuer.as_str(), ctx.app.name);

@@ -2,8 +2,8 @@
 //!
 //! A rule has no effect if the application reads the path differently from the gateway. For
 //! example, `/public/..%2fadmin` begins with `/public/`, but a server that decodes first reads
-//! `/admin`. So a path is refused if servers may read it differently, whichever rule it matches.
-//! The bytes of the forwarded path are exactly those that were checked.
+//! `/admin`. So a path that servers may read differently is refused, whichever rule the path
+//! matches. The bytes of the forwarded path are exactly those that were checked.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use crate::characters::Characters;
 use crate::reading;
 use crate::reading::{Ambiguous, ReadingBudget};
 
-/// Path with one meaning: every escape is decoded once, and no segment is empty or a dot segment.
+/// Path with one meaning: every escape was decoded once, and no segment is empty or a dot segment.
 ///
 /// An application may read some separators as data, see [`Characters`]. A path with such characters
 /// has other readings, which [`CanonicalPath::interpretations`] returns.
@@ -33,8 +33,9 @@ pub(super) struct CanonicalPath<'a> {
 struct Readings {
     /// Readings in which characters that are data to the application are separators.
     separator_readings: Vec<Vec<u8>>,
-    /// Readings by servers that fold letters or open Windows names: first of the path itself, then
-    /// of each element of `separator_readings`. Missing elements count as empty.
+    /// Readings by servers that fold letters or open files by Windows names. The first element has
+    /// the readings of the path itself. The following elements have the readings of each element of
+    /// `separator_readings`. Missing elements count as empty.
     name_readings: Vec<Vec<Vec<u8>>>,
 }
 
@@ -84,9 +85,8 @@ impl<'a> CanonicalPath<'a> {
 
     /// Returns the path, decoded once.
     ///
-    /// Escaped slashes and backslashes that are data are replaced by placeholders, which are
-    /// control characters. The path need not be UTF-8, because old applications use other
-    /// encodings.
+    /// Placeholders, which are control characters, replace escaped slashes and backslashes that are
+    /// data. The path need not be UTF-8, because old applications use other encodings.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.text
     }
@@ -100,11 +100,11 @@ impl<'a> CanonicalPath<'a> {
     /// characters as separators: it may read `/a%2fb` as `/a/b`.
     ///
     /// Each form comes with its readings by servers that fold letters or open files by Windows
-    /// names. Most paths have none.
+    /// names. Most paths have no such readings.
     ///
     /// # Errors
-    /// If a reading contains a dot segment or could be decoded again, or if the readings take too
-    /// much work.
+    /// If a reading contains a dot segment or could be decoded again, or if the readings exceed
+    /// their [`ReadingBudget`].
     pub(super) fn interpretations(&self) -> Result<impl Iterator<Item = (&[u8], &[Vec<u8>])>, Ambiguous> {
         let Readings { separator_readings, name_readings } =
             self.readings.get_or_init(|| self.read()).as_ref().map_err(|why| *why)?;

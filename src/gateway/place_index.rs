@@ -34,8 +34,8 @@ impl PlaceIndex {
         for (number, path) in paths.enumerate() {
             for read in [path, &reading::as_windows_reads(path), &reading::as_windows_reads(name(path))] {
                 let numbers = index.entry(name(read).to_ascii_lowercase()).or_default();
-                // Two readings of a place's path may be equal, but the place's number is added
-                // once. Numbers are added in ascending order.
+                // Two readings of a place's path may be equal, but the place's number is added only
+                // once. Numbers are added in ascending order, so only the last number is compared.
                 if numbers.last() != Some(&number) {
                     numbers.push(number);
                 }
@@ -45,8 +45,8 @@ impl PlaceIndex {
         Self { numbers: index, max_key_bytes }
     }
 
-    /// Returns the numbers of all places whose name is that of the path or of one of its ancestors,
-    /// in ascending order. Ignores letter case.
+    /// Returns the numbers of all places whose path, without a trailing slash, is this path or one
+    /// of its ancestors. The numbers are in ascending order. Ignores letter case.
     pub(super) fn find(&self, path: &[u8]) -> Vec<usize> {
         // Keeps one byte more than the longest key, so that a longer path does not match a key as a
         // whole.
@@ -78,7 +78,7 @@ pub(super) struct Subtree<'a> {
     /// Address of the client, if it is known.
     address: Option<IpAddr>,
     rules: Vec<&'a Rule>,
-    /// Whether one of these places has no rule for the method.
+    /// Whether a place below the paths has no rule for the method.
     is_closed: bool,
 }
 
@@ -152,12 +152,14 @@ pub(super) enum RequestDepth {
 impl RequestDepth {
     /// Returns the depth at which a request with this method and these headers acts.
     ///
-    /// A `Depth` header counts only if it is valid for the method. Otherwise the request is assumed
-    /// to act on everything below, so that no server acts deeper than the check (RFC 4918 §9).
+    /// A `Depth` header counts only if it is valid for the method. Otherwise the gateway assumes
+    /// that the request acts on everything below its path, so that no server acts deeper than the
+    /// check (RFC 4918 §9).
     pub(super) fn from_request(method: &str, headers: &HeaderMap) -> Self {
         match (method, field(headers)) {
-            // `Depth: 1` shows names and properties of members without access, but not their
-            // content. If it were refused, users could not browse a collection with such a member.
+            // `Depth: 1` shows the names and properties of all members, but not their content. That
+            // includes members to which the user has no access. If `Depth: 1` were refused, users
+            // could not browse a collection with such a member.
             ("LOCK", Some(b"0")) | ("PROPFIND", Some(b"0" | b"1")) => Self::Zero,
             // DELETE (§9.6.1) and the MOVE of a collection (§9.9.2) allow no other depth. COPY
             // allows `Depth: 0`, but `WsgiDAV` 4.4 copies all members even with `Depth: 0`.
@@ -167,14 +169,15 @@ impl RequestDepth {
     }
 
     /// Returns the depth as [`RequestDepth::from_request`] does, for applications that receive
-    /// headers which override the method, such as `X-HTTP-Method-Override`.
+    /// headers such as `X-HTTP-Method-Override`. If such a header overrides the method, the depth
+    /// is `Infinity`.
     pub(super) fn of_any_method(method: &str, headers: &HeaderMap) -> Self {
         if request_fields::override_method(headers) { Self::Infinity } else { Self::from_request(method, headers) }
     }
 }
 
-/// Returns the value of `Depth` if there is exactly one and the header is forwarded. A header that
-/// `Connection` names is not forwarded (RFC 9110 §7.6.1).
+/// Returns the value of `Depth` if there is exactly one `Depth` header and it is forwarded. A
+/// header that `Connection` names is not forwarded (RFC 9110 §7.6.1).
 fn field(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(DEPTH).iter();
     let (Some(only), None) = (values.next(), values.next()) else { return None };

@@ -1,9 +1,9 @@
 //! Tree of an application's places, for lookups below a path and of paths with Windows short names.
 //! Pure.
 //!
-//! A place is a path of the configuration with its rules (`RoutePlace`). Windows gives a long name
-//! a short one: `ADMINI~1` for `administration`. So a segment that looks like a short name may mean
-//! any name that begins with the same two letters.
+//! A place is a path of the configuration with its rules (`RoutePlace`). For a long name, Windows
+//! also creates a short name: `ADMINI~1` for `administration`. So a segment that looks like a short
+//! name may mean any name that begins with the same two letters.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ struct Node {
     name_bytes: usize,
     /// Places with exactly this path.
     exact: Vec<usize>,
-    /// Places with this path that also include everything below it.
+    /// Places with this path whose rules also apply to everything below the path.
     covering: Vec<usize>,
     /// One place for each distinct set of conditions below this node.
     below: Vec<usize>,
@@ -51,7 +51,7 @@ struct Siblings {
     only: Option<usize>,
 }
 
-/// Key of one or two letters in lower case. The second is zero if there is only one.
+/// Key of one or two letters in lower case. In a key of one letter, the second byte is zero.
 type Letters = [u8; 2];
 
 /// Segment of a path, as Windows reads it, in lower case.
@@ -77,14 +77,14 @@ pub(super) struct Conditions<'c> {
     /// Returns whether the place with this number has the same conditions as the place of the
     /// path.
     pub is_same: &'c dyn Fn(usize) -> bool,
-    /// Returns whether the place with this number has an exact path, such as that of a script,
-    /// whose conditions must also protect longer paths (`/admin.php/x`).
+    /// Returns whether the place with this number has an exact path, such as `/admin.php`, whose
+    /// conditions must also protect longer paths, such as `/admin.php/x`.
     pub hides: &'c dyn Fn(usize) -> bool,
 }
 
 impl PlaceTree {
-    /// Builds the tree. The number of a place is its position in the iterator. `conditions` has a
-    /// number for each place. Places with the same conditions have the same number.
+    /// Builds the tree. The number of a place is its position in the iterator. `conditions` has an
+    /// element for each place. Places with the same conditions have equal elements.
     pub(super) fn from_paths<'p>(paths: impl Iterator<Item = &'p [u8]>, conditions: &[usize]) -> Self {
         let mut tree = Self { nodes: vec![Node::default()], depth: 0, max_name_bytes: 0 };
         for (number, path) in paths.enumerate() {
@@ -145,8 +145,9 @@ impl PlaceTree {
         }
     }
 
-    /// Returns the numbers of the places with exactly this path or its directory, and the number of
-    /// one place below it for each distinct set of conditions.
+    /// Returns two iterators over place numbers. The first has the places with exactly this path,
+    /// with or without a trailing slash. The second has, for each distinct set of conditions below
+    /// the path, one place.
     pub(super) fn at_and_below(&self, path: &[u8]) -> (impl Iterator<Item = usize>, impl Iterator<Item = usize>) {
         let name = path.strip_suffix(b"/").unwrap_or(path);
         let mut segments = name.split(|byte| *byte == b'/').skip(1);
@@ -160,9 +161,9 @@ impl PlaceTree {
         (here, node.flat_map(|node| &node.below).copied())
     }
 
-    /// Returns the places at and below the paths that this path may mean, one for each distinct set
-    /// of conditions. Skips subtrees in which all conditions equal the conditions of the found
-    /// place.
+    /// Finds the places at and below all paths that this path may mean. Returns one place for each
+    /// distinct set of conditions. Skips subtrees in which all conditions equal the conditions of
+    /// the place that was found for the path.
     ///
     /// # Errors
     /// - [`Ambiguous::Spelling`] if the path may mean a path with other conditions.
@@ -234,7 +235,7 @@ impl PlaceTree {
 }
 
 /// Returns the first letter of a name and its first two letters. Dots and spaces are skipped,
-/// because short names have none.
+/// because short names have no dots or spaces.
 fn first_letters(name: &[u8]) -> Vec<Letters> {
     let letters = name.iter().filter(|byte| !matches!(byte, b'.' | b' ')).map(u8::to_ascii_lowercase);
     let letters: Vec<u8> = letters.take(2).collect();

@@ -42,7 +42,7 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Returns the username, if any. Users of other issuers have none.
+    /// Returns the username, if any. Users of other issuers have no username.
     pub(super) fn username(self) -> Option<&'a str> {
         match self {
             Self::Local(user) => user.username.as_ref().map(Username::as_str),

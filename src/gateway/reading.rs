@@ -1,9 +1,9 @@
 //! Readings of a path by servers that do not use its decoded bytes as they are. Pure.
 //!
 //! Windows opens several names as the same file. Databases, file systems and character sets fold
-//! letters. Servers pass the rest of a path to a script. Paths with such readings cannot be refused
-//! in general, because `/sayfa/Ayşe%20ı` is an ordinary page. So each reading is compared with the
-//! rules, and the path is refused if a reading leads to other rules.
+//! letters. Some servers pass the rest of a path to a script. Paths with such readings cannot be
+//! refused in general: `/sayfa/Ayşe%20ı`, for example, is an ordinary page. So each reading is
+//! compared with the rules, and the path is refused if a reading leads to other rules.
 //!
 //! Rules are written in ASCII, so only foldings to ASCII matter. One pass over the bytes detects
 //! the common path that has no other reading.
@@ -64,7 +64,7 @@ impl Ambiguous {
         match self {
             Self::NotAbsolute => "The target is not a path on this host.",
             Self::Character => {
-                "The path has a character that some servers read as a separator, such as ; or a backslash, or that must be escaped."
+                "The path has a character that must be escaped, or that some servers read as a separator, such as ; or a backslash."
             }
             Self::Escape => "The path has a percent sign without two hexadecimal digits.",
             Self::Hidden => {
@@ -82,9 +82,9 @@ impl Ambiguous {
 
 /// Amount of work that may still be spent on the readings of one path. Copying a byte is one unit.
 ///
-/// The readings multiply the length of a path: some letters fold to 18 others, and characters that
-/// are data for the application give up to 40 readings. The limit keeps the cost of a request close
-/// to that of an ordinary request.
+/// The readings together can be much longer than the path: some letters fold to 18 letters, and
+/// characters that the application reads as data give up to 40 readings. The budget keeps the cost
+/// of every request close to that of an ordinary request.
 #[derive(Debug)]
 pub(super) struct ReadingBudget(usize);
 
@@ -99,7 +99,7 @@ impl ReadingBudget {
         Self(Self::FOR_PATH)
     }
 
-    /// Subtracts these units from the rest.
+    /// Subtracts these units from the remaining budget.
     ///
     /// # Errors
     /// [`Ambiguous::Readings`] if too few units remain.
@@ -121,11 +121,12 @@ pub(super) fn has_other_readings(path: &[u8]) -> bool {
     odd || matches!(before, b'.' | b' ')
 }
 
-/// Returns the other readings of a decoded path. Compare them without regard to letter case.
+/// Returns the other readings of a decoded path. The caller must compare the readings without
+/// regard to letter case.
 ///
 /// # Errors
-/// If a reading contains a dot segment or could be decoded again, or if the readings take too much
-/// work.
+/// If a reading contains a dot segment or could be decoded again, or if the readings exceed the
+/// budget.
 pub(super) fn readings(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
     let mut texts = vec![Cow::Borrowed(path)];
     if !path.is_ascii() {
@@ -138,8 +139,8 @@ pub(super) fn readings(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Ve
     }
     let mut found = Vec::new();
     for text in texts {
-        // A server that decodes before it splits the target ends the path at the query, the
-        // fragment or path parameters.
+        // A server that decodes the target before it splits the target ends the path at a decoded
+        // `?`, `#` or `;`.
         let cut = text.iter().position(|byte| matches!(byte, b'?' | b'#' | b';'));
         let cut = cut.and_then(|end| text.get(..end)).map(|text| Cow::Owned(text.to_vec()));
         for text in [Some(text), cut].into_iter().flatten() {
@@ -185,7 +186,7 @@ pub(super) fn may_be_dot_segment(name: &[u8]) -> bool {
 /// Returns a reading with repeated slashes merged.
 ///
 /// # Errors
-/// If it contains a dot segment.
+/// If the reading contains a dot segment.
 pub(super) fn merge_slashes(reading: &[u8]) -> Result<Vec<u8>, Ambiguous> {
     let mut tidy = Vec::with_capacity(reading.len());
     for name in reading.split(|byte| is_slash(*byte)).filter(|name| !name.is_empty()) {
@@ -218,8 +219,9 @@ fn has_escape(text: &[u8]) -> bool {
 /// - Letters with the same upper case are merged: `ı` becomes `i`.
 /// - Invisible characters are removed.
 ///
-/// A path that is not UTF-8 has two forms. In one, all of it is read as ISO-8859-9. In the other,
-/// only the invalid parts are. Many servers decode each name or each letter separately.
+/// A path that is not UTF-8 has two forms. In the first form, all bytes are read as ISO-8859-9. In
+/// the second form, only the invalid parts are read as ISO-8859-9, because many servers decode each
+/// name or each letter separately.
 fn folded(path: &[u8], budget: &mut ReadingBudget) -> Result<Vec<Vec<u8>>, Ambiguous> {
     if let Ok(text) = str::from_utf8(path) {
         return Ok(vec![folded_text(text, budget)?]);

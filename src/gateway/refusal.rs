@@ -50,8 +50,8 @@ pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
-/// Refuses a request with a repeated header field. The application may use another occurrence than
-/// the gateway.
+/// Refuses a request with a repeated header field. The gateway may read one occurrence and the
+/// application another.
 pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
@@ -91,8 +91,8 @@ pub(super) fn refuse_network(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRe
 
 /// Refuses a bearer token.
 ///
-/// The response does not reveal whether the token is forged, expired or revoked. It is never a
-/// redirect, because clients that send tokens are programs.
+/// The response does not reveal whether the token is forged, expired or revoked. The response is
+/// never a redirect, because clients that send tokens are programs.
 pub(super) fn refuse_token(ctx: &AppRequest<'_>) -> GateReply {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "invalid_token", "refused");
@@ -163,7 +163,7 @@ pub(super) async fn refuse(
         (Refused::Below, _) => {
             let refusal = Refusal::new(
                 ErrorCode::AccessDenied,
-                "The request acts on all paths below, and a rule of one of them does not allow it.",
+                "The request acts on all paths below its own path, and the rule of one of them does not allow the request.",
             );
             error(StatusCode::FORBIDDEN, &refusal)
         }

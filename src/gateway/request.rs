@@ -110,9 +110,10 @@ impl<'a> AppRequest<'a> {
 
     /// Returns a page whose form is submitted to the application.
     ///
-    /// The page has no `form-action`, because browsers would also apply it to a redirect of the
-    /// application. Its referrer policy permits its own origin, because otherwise the form would be
-    /// sent without the `Origin` header, which many applications check.
+    /// The page's security policy has no `form-action`, because browsers would also apply it to a
+    /// redirect of the application. The page's referrer policy is `same-origin`. With a stricter
+    /// policy, the browser would send the form without the application's `Origin`, which many
+    /// applications check.
     pub(super) fn page_with_form(html: String) -> Response {
         Response::html(StatusCode::OK, html, None).with(http::header::REFERRER_POLICY, "same-origin")
     }
@@ -155,8 +156,8 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
-    /// Replaces the JSON of a refusal with a page, if the client shows pages. The application's own
-    /// pages may show the page in a frame.
+    /// Replaces the JSON of a refusal with a page, if the client shows pages. The application's
+    /// pages may show this page in a frame.
     pub(super) fn as_page(&self, refused: Response, problem: Problem) -> Response {
         if !self.answers_with_pages() {
             return refused;

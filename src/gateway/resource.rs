@@ -45,8 +45,8 @@ pub(super) fn is_metadata(path: &CanonicalPath<'_>) -> bool {
 
 /// Returns the scopes that a client must request, so that these rules accept its token.
 ///
-/// They are the scopes of the rules and `openid`, without which the provider issues no token. The
-/// list is empty if every rule is public.
+/// The list has the scopes of the rules, and `openid`: without `openid`, the provider issues no
+/// token. The list is empty if every rule is public.
 pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     if rules.iter().all(|rule| rule.access == Access::Public) {
         return Vec::new();
@@ -72,8 +72,8 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
             Some(rule) => scopes(std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),
         };
-        // Clients that registered themselves may use refresh tokens, but they request only the
-        // scopes of the challenge.
+        // Clients that registered themselves may use refresh tokens. They request only the scopes
+        // of the challenge, so the challenge must contain `offline_access`.
         if !wanted.is_empty() && ctx.sealgate.config.registration.mode == RegistrationMode::Open {
             wanted.push(ScopeValue::OfflineAccess.as_str());
         }
@@ -84,8 +84,8 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
 /// Returns the refusal of a token that lacks a scope (RFC 6750 §3.1).
 ///
 /// The challenge names all scopes that the next authorization request needs. A client that
-/// requested only the missing scope would be refused again. Without `offline_access`, it would lose
-/// its refresh token.
+/// requested only the missing scope would be refused again. A client that did not request
+/// `offline_access` again would lose its refresh token.
 pub(super) fn scope_challenge(ctx: &AppRequest<'_>, rule: &Rule, has_offline_access: bool) -> Response {
     const LACKING: Refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a required scope.");
     let mut wanted = scopes(std::slice::from_ref(rule));

@@ -1,10 +1,10 @@
 //! Sessions of browsers: the user of a session cookie, a cache of live sessions, and the record of
 //! their last use.
 //!
-//! A cache entry contains the user's access counter, which is read before everything else. Every
-//! revocation of the user's access changes the counter. The session is then read again. The counter
-//! does not change when time passes or the session is used. So an entry also expires at the first
-//! time limit of the session, and after [`MAX_ENTRY_AGE`] at the latest.
+//! A cache entry contains the user's access counter. The counter is read before everything else.
+//! Every revocation of the user's access changes the counter, and the session is then read again.
+//! The counter does not change when time passes or when the session is used. So an entry also
+//! expires at the first time limit of the session, and after [`MAX_ENTRY_AGE`] at the latest.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ use sealgate_store::{Loaded, StoreError};
 pub(super) struct SessionSignIn {
     pub user: User,
     pub parent: Session,
-    /// Session at the application. `None` if the cookie is that of `parent`.
+    /// Session at the application. `None` if the cookie belongs to `parent`.
     pub own: Option<SessionId>,
     /// Authentication steps that the cookie proves.
     pub steps: AuthenticationSteps,
@@ -62,8 +62,7 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
         return Ok(None);
     };
     let sign_in = match &own {
-        // Sign-in at which this cookie was set. After a newer sign-in, the browser has a new
-        // cookie.
+        // The sign-in that set this cookie. After a newer sign-in, the browser has a new cookie.
         Some(own) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
         None => parent.current(),
     };
@@ -92,8 +91,8 @@ pub(super) async fn enabled(ctx: &AppRequest<'_>, subject: Subject) -> Result<Op
 }
 
 /// Queue of used sessions whose last use is not yet written to the store. Requests do not wait for
-/// the write. If the queue is full, a use is dropped. The next request of the session queues its
-/// use again.
+/// the write. If the queue is full, a new use is dropped. Then the next request of the session
+/// tries again to add its use.
 #[derive(Debug, Default)]
 pub(super) struct SessionUses(Mutex<HashSet<SessionId>>);
 
@@ -118,8 +117,7 @@ impl SessionUses {
         }
     }
 
-    /// Writes the queued uses to the store. Writes many concurrently, because one flush to disk
-    /// serves them all.
+    /// Writes the queued uses to the store. Concurrent writes share one flush to disk.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let waiting: Vec<SessionId> = waiting.into_iter().collect();
@@ -146,7 +144,8 @@ impl SessionUses {
 /// Maximum number of cached sessions, about 2 KiB each.
 const MAX_CACHED_SESSIONS: usize = 16_384;
 
-/// Maximum age of a cache entry. The time of the last use in an entry may be outdated by as much.
+/// Maximum age of a cache entry. The time of the last use in an entry may be that much older than
+/// the actual last use.
 const MAX_ENTRY_AGE: Duration = Duration::from_secs(30);
 
 /// Cache of live sessions. The key contains the index of the application, because the cookie of one
@@ -184,9 +183,9 @@ impl SessionCache {
         if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && is_current(known)) {
             return Ok(Some(known));
         }
-        // Read before the session. If access is revoked afterwards, the counter no longer matches
-        // and the entry is not used. The counters of all users are read, because the user is not
-        // known yet.
+        // The counters are read before the session. If access is revoked afterwards, the user's
+        // counter no longer matches and the entry is not used. The counters of all users are read,
+        // because the user is not known yet.
         let before = store.access_counters();
         let Some(found) = Box::pin(find(ctx)).await? else {
             self.0.remove(&key);

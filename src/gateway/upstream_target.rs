@@ -1,4 +1,4 @@
-//! Target of a request at an upstream that receives other paths than its clients see. Pure.
+//! Target of a request at an upstream whose paths differ from the paths that clients see. Pure.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use sealgate_config::PathPrefix;
 
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
-/// Target of a request at its upstream, and the change that led to it.
+/// Target of a request at its upstream, and the prefix that was replaced in the target.
 #[derive(Debug, Clone)]
 pub(super) struct UpstreamTarget {
     pub prefix: Arc<PathPrefix>,
     pub path_and_query: PathAndQuery,
     /// `Destination` with the path at the upstream.
     destination: Option<HeaderValue>,
-    /// URL with a slash after the prefix, if the request has none.
+    /// URL with a slash after the prefix. `None` if the request already has that slash.
     pub with_slash: Option<String>,
 }
 
 impl UpstreamTarget {
-    /// Returns the target at the upstream of the rule. `None` if the upstream receives the path of the
-    /// request.
+    /// Returns the target at the upstream of the rule. `None` if the upstream receives the path of
+    /// the request unchanged.
     ///
     /// # Errors
     /// If the upstream could read the new path in more than one way.
@@ -41,7 +41,8 @@ impl UpstreamTarget {
         let Some(prefix) = &rule.upstream.prefix else { return Ok(None) };
         let at_upstream = |target: &str| {
             let changed = prefix.to_upstream(target);
-            // Without its prefix, a path may begin with an escaped slash.
+            // The new path is checked too: without its prefix, a path may begin with an escaped
+            // slash.
             let path = CanonicalPath::parse_with(changed.split('?').next().unwrap_or_default(), characters)?;
             path.interpretations().map(drop)?;
             Ok(changed)

@@ -28,7 +28,7 @@ pub struct Permit {
     pub(super) user: Option<u64>,
     /// Target at the upstream.
     pub(crate) path_and_query: PathAndQuery,
-    /// Changes for an upstream that receives other paths than clients see.
+    /// Changes for an upstream whose paths differ from the paths that clients see.
     pub(super) upstream_target: Option<Box<UpstreamTarget>>,
     pub(super) identity: Identity,
     /// CORS headers of the response.
@@ -61,8 +61,9 @@ impl Permit {
         }
     }
 
-    /// Returns the URL to which the client must be redirected instead, because relative links of the
-    /// upstream's page would lead out of its prefix.
+    /// Returns the URL to which the gateway must redirect the client instead of forwarding the
+    /// request. Without the redirect, relative links of the upstream's page would lead out of its
+    /// prefix.
     pub fn redirect(&self) -> Option<&str> {
         self.upstream_target.as_ref()?.with_slash.as_deref()
     }

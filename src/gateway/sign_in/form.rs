@@ -78,8 +78,8 @@ pub(crate) async fn keep_and_sign_in(
     }
 }
 
-/// Stores a form whose user has signed in again in the meantime, in another tab. Redirects to the
-/// page of the form.
+/// Stores a form whose user has signed in again in another tab in the meantime. Redirects to the
+/// page that shows the form.
 ///
 /// The body has already been read, so the request can no longer be forwarded.
 pub(crate) async fn keep_and_show(
@@ -105,7 +105,7 @@ pub(crate) async fn keep_and_show(
 /// Shows a stored form, once.
 ///
 /// A request that may not come from the user, such as the request of a link scanner, gets a page
-/// with a button. So it does not consume the form.
+/// with a button. So such a request does not use up the form.
 ///
 /// # Errors
 /// If the store fails, or if too many sign-ins are pending.

@@ -5,7 +5,7 @@
 //! (RFC 9700 §4.7).
 //!
 //! The server stores the requested page under the hash of the state. The browser has the state, and
-//! one cookie that binds all its sign-ins, even if several tabs start one.
+//! a cookie that binds the sign-in to this browser. All tabs of the browser use the same cookie.
 
 use std::time::Duration;
 
@@ -40,13 +40,15 @@ use sealgate_store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 /// Limit of started sign-ins. Each sign-in is written to disk, and clients without credentials can
 /// start sign-ins.
 const SIGN_INS: SignInLimit = SignInLimit { name: "gate_sign_in", site_name: "gate_sign_in_site", divisor: 1 };
-/// Limit of started sign-ins with a form. The store keeps few forms and evicts the oldest ones.
+/// Limit of started sign-ins with a form. The store keeps only few forms, and evicts the oldest
+/// forms.
 const SIGN_INS_WITH_FORM: SignInLimit = SignInLimit { name: "gate_form", site_name: "gate_form_site", divisor: 10 };
 
 /// Limit of the sign-ins that a client address (an IPv6 /64) may start per minute:
 /// `rate_limits.sign_ins` divided by `divisor`.
 ///
-/// An IPv6 /48, which one subscriber may have, may start twice that number.
+/// One subscriber may have a whole IPv6 /48. So the addresses of a /48 together may start at most
+/// twice that number.
 struct SignInLimit {
     name: &'static str,
     site_name: &'static str,
@@ -56,7 +58,7 @@ struct SignInLimit {
 /// First page that the provider shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
-    /// The page that the sign-in requires. None if the user is already signed in.
+    /// The page that the sign-in requires. There is no page if the user is already signed in.
     Needed,
     Chooser,
 }
@@ -269,8 +271,8 @@ impl AuthorizationResponse {
     }
 }
 
-/// Handles the authorization response. Returns 429 if it starts another sign-in and a rate limit is
-/// exceeded.
+/// Handles the authorization response. Starts another sign-in if necessary, and returns 429 if that
+/// exceeds a rate limit.
 ///
 /// # Errors
 /// If the store fails, or if too many sign-ins are pending.
@@ -324,7 +326,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
 }
 
 /// Responds to a sign-in that does not reach the required level. Starts no further sign-in, because
-/// it would not reach the level either.
+/// a further sign-in would not reach the level either.
 async fn too_weak(
     ctx: &AppRequest<'_>,
     demanded: &[String],
@@ -335,7 +337,8 @@ async fn too_weak(
     let policy = &sealgate.config.factors;
     let needed = match (AssuranceLevel::lowest_of(demanded), user) {
         (Some(level), _) => level,
-        // Only context classes of another issuer are accepted, and no sign-in here reaches one.
+        // The rule accepts only context classes of another issuer, and no sign-in to Sealgate
+        // reaches these.
         (None, Some(user)) if !demanded.is_empty() => return Ok(ctx.forbidden(Principal::Local(user))),
         (None, _) => policy.level,
     };
@@ -366,11 +369,13 @@ async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loa
     }))
 }
 
-/// Responds to an authorization response that cannot be completed: its sign-in is unknown in this
-/// browser or has expired, or the code is invalid or used.
+/// Responds to an authorization response that cannot be completed, for one of these reasons:
 ///
-/// The response may come from another tab, late, twice, or from a link of an attacker. A signed-in
-/// user continues to the application. For other users a new sign-in starts.
+/// - This browser has not started the sign-in, or the sign-in has expired.
+/// - The code is invalid or used.
+///
+/// The response may belong to another tab, or arrive late or twice, or come from an attacker's
+/// link. A signed-in user continues to the application. For other users, a new sign-in starts.
 async fn resume_or_restart(ctx: &AppRequest<'_>, back: &SignInTarget, refused: bool) -> Result<Response, StoreError> {
     if session::find(ctx).await?.is_some() {
         let answer = Response::redirect(StatusCode::FOUND, &back.location());
@@ -379,8 +384,8 @@ async fn resume_or_restart(ctx: &AppRequest<'_>, back: &SignInTarget, refused: b
     if refused {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
     }
-    // This browser rejects cookies. It would return here forever, because the counter of redirects
-    // is a cookie too.
+    // A browser without this cookie rejects cookies. A new sign-in would lead back to this point
+    // forever, because the counter of redirects is a cookie too.
     if ctx.cookie(ctx.cookies.browser).is_none() {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
@@ -389,8 +394,8 @@ async fn resume_or_restart(ctx: &AppRequest<'_>, back: &SignInTarget, refused: b
     Ok(with_callback_count(ctx, answer, Some(callback_count)))
 }
 
-/// Responds to an error of the provider. Starts no new sign-in, because it would probably fail in
-/// the same way.
+/// Responds to an error of the provider. Starts no new sign-in, because a new sign-in would
+/// probably fail in the same way.
 fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
     let ours = known.into_iter().find(|code| code.as_str() == error);
@@ -435,7 +440,7 @@ async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, St
 /// Starts the application's session and returns its cookie.
 ///
 /// Returns `None` if another tab of the browser has already started the same session. A new cookie
-/// would invalidate the old one, which other requests may be using at this moment.
+/// would invalidate the cookie of that session, which other requests may be using at this moment.
 async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
     let store = &ctx.sealgate.store;
     let old = match ctx.session_cookie() {
@@ -447,8 +452,8 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
         if same && old.sign_in == code.sign_in {
             return Ok(None);
         }
-        // A browser has one session per application. The previous user's session ends (session
-        // fixation).
+        // A browser has one session per application. Ending the previous user's session prevents
+        // session fixation.
         if !same {
             store.end_app_session(old.id).await?;
         }
@@ -498,7 +503,7 @@ fn callback_count_cookie(ctx: &AppRequest<'_>) -> &'static str {
 }
 
 /// Adds the cookie that counts completed callbacks, see [`RedirectLoop`]. `None` deletes the
-/// cookie: the user has typed credentials, so this is no redirect loop.
+/// cookie: the user has typed credentials, so the redirects are not a loop.
 fn with_callback_count(ctx: &AppRequest<'_>, answer: Response, callback_count: Option<RedirectLoop>) -> Response {
     let (name, secure) = (callback_count_cookie(ctx), ctx.cookies.secure);
     match callback_count {

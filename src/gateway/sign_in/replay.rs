@@ -1,9 +1,9 @@
 //! Storage of a submitted form until its user has signed in, and the fields that make a browser
 //! submit the form again.
 //!
-//! The fields are written into a page. The browser parses the page and serializes the fields again
-//! (URL Standard §5, HTML Standard §4.10.22), which changes some bodies. A body that would change
-//! is not stored, because the application must not receive data that the user did not type.
+//! The fields are written into a page. The browser parses the page, and serializes the fields again
+//! (URL Standard §5, HTML Standard §4.10.22). This changes some bodies. A body that would change is
+//! not stored, because the application must not receive data that the user did not type.
 
 use std::time::Duration;
 

@@ -28,8 +28,8 @@ const OWN_PREFIX: &[u8] = b"/.sealgate";
 
 /// Path and query on the host of the request, byte for byte as the client requested it.
 ///
-/// The path begins with exactly one slash, so that no browser reads it as another host. It is never
-/// one of Sealgate's own paths, because a link must not lead a user to one of them.
+/// The path begins with exactly one slash, so that no browser reads it as another host. The path is
+/// never one of Sealgate's own paths, because a link must not lead a user to such a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReturnPath(String);
 
@@ -70,7 +70,7 @@ pub(crate) fn cookie_value(state: &str, page: &ReturnPath) -> Option<String> {
 }
 
 /// Returns the return path from the cookie. Returns `None` if the cookie has another state than the
-/// response. If the response has no state, the cookie is accepted too.
+/// response. If the response has no state, the cookie is accepted without this check.
 pub(crate) fn read(cookie: Option<&str>, state: Option<&str>) -> Option<ReturnPath> {
     ReturnPath::parse(&cookie::read_destination(cookie, state)?)
 }

@@ -53,7 +53,7 @@ pub(super) enum ProbeResult {
     /// The session is open. Contains its cookies after the probe.
     Open(CookieJar),
     Ended,
-    /// The application did not answer, or answered with an error of its own.
+    /// The application did not answer, or answered with a server error.
     Unanswered,
     /// No probe was sent, because too many are in progress.
     Busy,
@@ -87,7 +87,7 @@ impl AppClient {
             Upstream::Url(url) => Some(url.as_str()),
             Upstream::Socket(_) => None,
         });
-        // The configuration has checked both.
+        // The check of the configuration has already parsed the URLs and the public origin.
         let targets = urls
             .filter_map(|url| LoginTarget::new(url).and_then(|target| target.with_public(&public.0, public.1)).ok())
             .collect();
@@ -125,7 +125,7 @@ impl AppClient {
             LoginAccount::OfUser => {
                 let stored = match store.app_credential(user, self.site()).await {
                     Err(error @ StoreError::UnreadableAppCredential { .. }) => {
-                        // The user can enter it again.
+                        // The user can enter the name and password again.
                         tracing::warn!(app = self.app, subject = %user, %error, "cannot sign in to the application");
                         None
                     }
@@ -193,8 +193,8 @@ impl AppClient {
         Err(if kind == FailureKind::WrongPassword { LoginRefusal::WrongPassword } else { LoginRefusal::Failed })
     }
 
-    /// Returns whether the user's stored password is the one that was stored at this time. Always
-    /// true with a service account.
+    /// Returns whether the password that was stored at this time is still the user's stored
+    /// password. Always true with a service account.
     pub(super) async fn has_password_of(
         &self,
         store: &Store,
@@ -211,8 +211,8 @@ impl AppClient {
         }
     }
 
-    /// Sends a probe, which shows whether the session is open. If so, returns the session's cookies
-    /// after the probe.
+    /// Sends a probe, which shows whether the session is open. If the session is open, returns its
+    /// cookies after the probe.
     ///
     /// A session of another user counts as ended.
     pub(super) async fn probe(
@@ -251,8 +251,8 @@ impl AppClient {
         }
     }
 
-    /// Sends a request to each upstream until one answers. Returns the outcome and the index of
-    /// that upstream.
+    /// Tries to sign in at each upstream until one answers. Returns the outcome and the index of
+    /// the last upstream that was tried.
     async fn try_each_upstream(
         &self,
         account: &Account,

@@ -33,7 +33,7 @@ pub(crate) struct UserSession {
     user: Subject,
     /// Whether browsers reach the application over https.
     is_secure: bool,
-    /// Held by the task that signs in or probes.
+    /// Lock of the task that signs in or sends a probe.
     turn: AsyncMutex<()>,
     state: Mutex<State>,
     /// Time of the last use, in seconds since 1970.
@@ -44,7 +44,8 @@ pub(crate) struct UserSession {
 struct State {
     /// Browser of the user's last request.
     browser: BrowserFacts,
-    /// Gateway's session at the application in the last request, if the application has its own.
+    /// Sealgate's session on the application's host in the last request. `None` if the application
+    /// uses the provider's session.
     app_session: Option<SessionId>,
     /// Index of the upstream at which the user was signed in.
     upstream: usize,
@@ -56,7 +57,7 @@ struct State {
     jar: Option<CookieJar>,
     /// Time at which the password of the sign-in was stored; `None` for a service account.
     password_changed_at: Option<UnixTime>,
-    /// The user's access counter when the password was last compared with the store.
+    /// Value of the user's access counter when the password was last compared with the store.
     access_counter: u64,
     /// The user's access counter and the time when the browser session was last checked.
     checked: Option<(u64, Instant)>,
@@ -90,13 +91,13 @@ impl UserSession {
         self.last_use.store(now.seconds(), Ordering::Relaxed);
     }
 
-    /// Returns the gateway's session at the application in the last request.
+    /// Returns Sealgate's session on the application's host in the last request.
     pub(super) fn app_session(&self) -> Option<SessionId> {
         self.state().app_session
     }
 
-    /// Stores the gateway's session of a request, and the user's browser, for requests to the
-    /// application on the user's behalf.
+    /// Stores Sealgate's session of a request, and the address and `User-Agent` of the user's
+    /// browser. Requests of the gateway to the application repeat the address and `User-Agent`.
     pub(super) fn set_client(&self, app_session: Option<SessionId>, address: &str, user_agent: Option<&HeaderValue>) {
         let mut state = self.state();
         state.app_session = app_session;
@@ -160,8 +161,8 @@ impl UserSession {
 
     /// Signs the user in if necessary.
     ///
-    /// `seen` is the number of the sign-in that the caller knows. `sign` is the indication that the
-    /// session of this sign-in has ended.
+    /// `seen` is the number of the sign-in that the caller knows. `sign` is the caller's indication
+    /// that the session of sign-in `seen` has ended.
     async fn refresh(self: Arc<Self>, seen: u64, sign: Option<EndSign>) -> Result<SessionState, LoginRefusal> {
         let _turn = self.turn.lock().await;
         let counter = self.store.access_counter(self.user);
@@ -218,7 +219,7 @@ impl UserSession {
         state.username = account.username;
         state.password_changed_at = account.changed_at;
         state.access_counter = counter;
-        // The sign-in ended with a probe.
+        // The sign-in ended with a probe, so another probe is not necessary yet.
         state.no_probe_until = Some(Instant::now() + PROBE_INTERVAL);
         Ok(SessionState::Renewed)
     }
@@ -272,7 +273,7 @@ impl UserSession {
     }
 }
 
-/// Shows no cookies.
+/// Omits the cookies, which are secret.
 impl fmt::Debug for UserSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UserSession({}, {})", self.client.app, self.user)
@@ -330,7 +331,8 @@ impl UpstreamSession for SharedSession {
         }
         match self.0.in_own_task(sign_in, Some(sign)).await {
             Ok(state) => state,
-            // The application's response may be right, and its request may have taken effect.
+            // The session may still be open, and the application may have executed the request. So
+            // the user gets the application's response.
             Err(LoginRefusal::Late | LoginRefusal::Store(_)) => SessionState::Open,
             Err(LoginRefusal::NoCredential | LoginRefusal::WrongPassword | LoginRefusal::Failed) => SessionState::Ended,
         }

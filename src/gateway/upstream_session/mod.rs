@@ -44,8 +44,8 @@ const UNANSWERED_PAUSE: Duration = Duration::from_secs(30);
 /// Minimum interval between probes of one session that are caused by vague indications.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Maximum number of sessions of one application. If there are more, the one that was unused for
-/// the longest time is ended.
+/// Maximum number of sessions of one application. If there are more, the least recently used
+/// session is ended.
 const MAX_SESSIONS: usize = 10_000;
 
 /// Interval at which each session is compared with the browser session that it belongs to.
@@ -80,8 +80,8 @@ impl LoginRefusal {
     }
 }
 
-/// Sessions by browser session and user. Different users can sign in one after another in a browser
-/// session, and each has a separate session.
+/// Sessions by browser session and user. In one browser session, several users can sign in one
+/// after another. Each of them has a separate session at the application.
 type SessionMap = HashMap<(SessionId, Subject), Arc<UserSession>>;
 
 /// All sessions at one application.
@@ -92,7 +92,7 @@ pub(crate) struct UpstreamSessions {
 }
 
 impl UpstreamSessions {
-    /// Creates the sessions of an application. Returns `None` if it needs none.
+    /// Creates the sessions of an application. Returns `None` if the application needs no sessions.
     pub(crate) fn of_app(app: &App, issuer: &IssuerUrl) -> Option<Arc<Self>> {
         let client = AppClient::new(app, issuer)?;
         Some(Arc::new(Self { client: Arc::new(client), sessions: Mutex::new(Some(HashMap::new())) }))
@@ -108,8 +108,8 @@ impl UpstreamSessions {
         self.client.login.recipe.recipe.is_sign_out(method, target.path(), target.query())
     }
 
-    /// Returns the session of this browser session. Signs the user in to the application first if
-    /// necessary. `address` and `user_agent` are those of the user's browser.
+    /// Returns the session at the application for this browser session. Signs the user in to the
+    /// application first if necessary. `address` and `user_agent` are those of the user's browser.
     pub(crate) async fn open(
         &self,
         sealgate: &Sealgate,
@@ -127,11 +127,11 @@ impl UpstreamSessions {
         Ok(held)
     }
 
-    /// Ends the sessions whose browser session or gateway's session has ended, or whose user may not
-    /// sign in any more.
+    /// Ends a session if its browser session has ended, if Sealgate's session on the application's
+    /// host has ended, or if its user may no longer sign in.
     ///
-    /// Called every few seconds. It reads the store only for users whose access has changed, and for
-    /// sessions that were not checked for [`CHECK_INTERVAL`].
+    /// The server calls this function every few seconds. It reads the store only for users whose
+    /// access has changed, and for sessions that were not checked for [`CHECK_INTERVAL`].
     pub(crate) async fn end_orphans(&self, sealgate: &Sealgate) {
         let due: Vec<_> = {
             let sessions = self.sessions();
@@ -171,7 +171,7 @@ impl UpstreamSessions {
     }
 
     /// Ends all sessions, because the application's configuration has changed. Requests under the
-    /// earlier configuration cannot begin others.
+    /// earlier configuration cannot start new sessions.
     pub(crate) fn end_all(&self) {
         let all = self.sessions().take();
         tokio::spawn(async move {
@@ -181,8 +181,8 @@ impl UpstreamSessions {
         });
     }
 
-    /// Returns the session, and the session that must end because there are too many. Returns
-    /// `None` after [`Self::end_all`].
+    /// Returns the session for this browser session. If there are now too many sessions, also
+    /// returns the session that the caller must end. Returns `None` after [`Self::end_all`].
     fn find_or_insert(
         &self,
         sealgate: &Sealgate,
@@ -215,7 +215,8 @@ impl UpstreamSessions {
 pub(crate) struct CurrentSessions(Mutex<Vec<Arc<UpstreamSessions>>>);
 
 impl CurrentSessions {
-    /// Sets the sessions of a new configuration, and ends those of applications that it changes.
+    /// Sets the sessions of a new configuration. Ends the sessions of applications whose settings
+    /// have changed.
     pub(crate) fn replace<'a>(&self, new: impl Iterator<Item = &'a Arc<UpstreamSessions>>) {
         let new: Vec<_> = new.map(Arc::clone).collect();
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +231,7 @@ impl CurrentSessions {
     }
 }
 
-/// Shows the number of sessions only.
+/// Shows only the number of sessions.
 impl fmt::Debug for UpstreamSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UpstreamSessions({})", self.sessions().as_ref().map_or(0, HashMap::len))

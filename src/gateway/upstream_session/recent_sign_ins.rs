@@ -1,4 +1,4 @@
-//! Recent sign-ins of each account at an application, and the pauses after failed ones.
+//! Recent sign-ins of each account at an application, and the pauses after failed sign-ins.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,11 +31,11 @@ pub(super) enum FailureKind {
     WrongPassword,
     /// The application may have counted the sign-in as a wrong password.
     Unclear,
-    /// The password was not sent, or the application has an error of its own.
+    /// The password was not sent, or the application answered with a server error.
     Error,
 }
 
-/// Account at the application: a user's, or the service account under `None`.
+/// Account at the application: the account of a user. `None` is the service account.
 pub(super) type AccountKey = Option<Subject>;
 
 #[derive(Debug)]
@@ -81,7 +81,8 @@ impl RecentSignIns {
         };
         let pause = match kind {
             FailureKind::Error => PAUSE,
-            // Some applications lose sessions when an account signs in several times at once.
+            // The first unclear failure causes no pause: some applications lose sessions when an
+            // account signs in several times at once.
             FailureKind::Unclear if has_worked && failures == 0 => Duration::ZERO,
             FailureKind::Unclear => {
                 let [.., longest] = UNCLEAR_PAUSES;
@@ -103,7 +104,8 @@ impl RecentSignIns {
             let now = Instant::now();
             recent.retain(|_, recent| recent.failed.is_some_and(|(_, until)| now < until));
         }
-        // If there are still too many, nearly all accounts fail, and further pauses change little.
+        // If there are still too many entries, nearly all sign-ins fail. Further pauses would
+        // change little.
         if recent.len() < MAX_ACCOUNTS || recent.contains_key(&key) {
             recent.insert(key, sign_in);
         }
