@@ -1,6 +1,6 @@
 //! Endpoints for monitoring: `/metrics`, `/healthz` and `/readyz`.
 //!
-//! They have a separate listener, which should be reachable only for the operator.
+//! The endpoints have a separate listener. Only the operator should be able to reach it.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ pub enum Phase {
     /// Some listeners do not accept connections yet, and stop signals are not handled yet.
     Starting,
     Serving,
-    /// Requests in progress are completed. New ones are not accepted.
+    /// Requests in progress are completed. New requests are not accepted.
     Stopping,
 }
 
 /// Creates the application of the monitoring listener.
 ///
-/// It reports ready if the phase is [`Phase::Serving`], `health` reports ready, and the probe
-/// succeeds.
+/// `/readyz` reports ready if the phase is [`Phase::Serving`], `health` reports ready, and the
+/// probe succeeds.
 pub const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Probe) -> MonitoringService {
     MonitoringService { health, phase, probe }
 }

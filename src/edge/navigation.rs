@@ -1,8 +1,9 @@
-//! Classification of a request's sender: a user who opens a page, a page that shows another one in
+//! Classification of a request's sender: a user who opens a page, a page that shows another page in
 //! a frame, a browser that preloads a page, or a program. Pure.
 //!
-//! Only a user can be redirected to the sign-in. A script that is redirected would receive the
-//! sign-in page as data, so programs get a 401 instead. Users get pages where programs get JSON.
+//! Only a user can be redirected to the sign-in. A redirected script would receive the sign-in page
+//! as data, so programs get a 401 instead of a redirect. Users get error pages, and programs get
+//! errors in JSON.
 
 use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, SEC_WEBSOCKET_VERSION, UPGRADE, USER_AGENT};
 use http::request::Parts;
@@ -20,8 +21,7 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// Fields that mark a request which a browser sends before the user opens the page, in current and
-/// older browsers.
+/// Fields with which current and older browsers mark a preload request.
 const PRELOAD_FIELDS: [HeaderName; 4] = [
     HeaderName::from_static("sec-purpose"),
     HeaderName::from_static("purpose"),
@@ -34,7 +34,7 @@ const PRELOAD_FIELDS: [HeaderName; 4] = [
 pub enum Requester {
     /// A user who opens a page in a window or a tab.
     Window,
-    /// A page that shows another one in a frame.
+    /// A page that shows the requested page in a frame.
     Frame,
     /// A browser that fetches a page before the user opens it (prefetch, prerendering, preview).
     Preload,
@@ -45,7 +45,8 @@ pub enum Requester {
 impl Requester {
     /// Classifies a request by its header fields.
     ///
-    /// Uses Fetch Metadata, which scripts cannot set. For clients without it, `Accept` decides.
+    /// Uses Fetch Metadata, which scripts cannot set. For clients without Fetch Metadata, `Accept`
+    /// decides.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         if headers.contains_key(UPGRADE) || is_by_script(headers) {
             return Self::Program;
@@ -73,9 +74,10 @@ impl Requester {
     }
 }
 
-/// Returns whether a user opens a page with this request, and can be redirected to sign in.
+/// Returns whether a user opens a page with this request. Such a request can be redirected to the
+/// sign-in.
 pub fn is_navigation(head: &Parts) -> bool {
-    // The check of an exchange in progress cannot be redirected.
+    // The check of an exchange in progress cannot be answered with a redirect.
     matches!(head.method, Method::GET | Method::HEAD)
         && head.extensions.get::<Reauthorization>().is_none()
         && Requester::from_headers(&head.headers) == Requester::Window
@@ -86,12 +88,13 @@ pub fn reads_pages(head: &Parts) -> bool {
     head.extensions.get::<Reauthorization>().is_none() && Requester::from_headers(&head.headers).reads_pages()
 }
 
-/// Returns whether the user sent this GET or POST deliberately, so that it may change state.
+/// Returns whether the user sent this GET or POST deliberately. Only such a request may change
+/// state.
 ///
 /// True for a POST, and for a GET that opens a page according to Fetch Metadata. Images, frames,
 /// prefetches and link scanners also send GETs. Without Fetch Metadata, or if a service worker
-/// forwards the navigation, the sender is unknown. The user is then asked for confirmation, which
-/// costs one more click in browsers from before 2023.
+/// forwards the navigation, the sender is unknown, and the function returns false. The caller then
+/// asks the user for confirmation. In browsers from before 2023, users need that additional click.
 pub fn is_act_of_user(head: &Parts) -> bool {
     let opened = || {
         Requester::from_headers(&head.headers) == Requester::Window
@@ -104,7 +107,8 @@ pub fn is_act_of_user(head: &Parts) -> bool {
 /// Returns whether Microsoft Office sent this request to follow a link in a document.
 ///
 /// Office follows redirects with its own cookies, and then passes the last URL to the browser. The
-/// browser could not complete a sign-in that Office has started.
+/// browser does not have Office's cookies, so it could not complete a sign-in that Office has
+/// started.
 pub fn is_office(head: &Parts) -> bool {
     let agent = head.headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
     let names = [&b"ms-office"[..], b"Microsoft Office"];
@@ -129,7 +133,7 @@ pub fn is_by_browser(headers: &HeaderMap) -> bool {
 /// Returns whether a page of the origin `own` submits a form with this request, and the user waits
 /// for the response.
 ///
-/// Fetch Metadata decides. For browsers without it, `Origin` does.
+/// Fetch Metadata decides. For browsers without Fetch Metadata, `Origin` decides.
 pub fn is_own_form(head: &Parts, own: &str) -> bool {
     let headers = &head.headers;
     let waits =
@@ -139,8 +143,8 @@ pub fn is_own_form(head: &Parts, own: &str) -> bool {
     }
     let origin = headers.get(ORIGIN);
     if has_fetch_metadata(headers) {
-        // A page without referrer sends the origin `null` (Fetch Standard, "append a request
-        // `Origin` header").
+        // A page whose referrer policy is `no-referrer` sends the origin `null` (Fetch Standard,
+        // "append a request `Origin` header").
         return is(headers, &FETCH_SITE, "same-origin")
             && origin.is_none_or(|origin| origin == "null" || is_own(headers, origin, own));
     }
@@ -155,8 +159,8 @@ pub fn is_cross_site(headers: &HeaderMap) -> bool {
 /// Returns whether a page of another origin than `own` caused this request, according to the
 /// browser.
 ///
-/// `Origin: null` is ignored: forms of a page without referrer send it too (Fetch Standard, "append
-/// a request `Origin` header").
+/// `Origin: null` is ignored, because a form also sends it if the referrer policy of its page is
+/// `no-referrer` (Fetch Standard, "append a request `Origin` header").
 pub fn is_cross_origin(headers: &HeaderMap, own: &str) -> bool {
     let has_other_site = ["cross-site", "same-site"].iter().any(|site| is(headers, &FETCH_SITE, site));
     let is_other = |origin: &HeaderValue| origin != "null" && !is_own(headers, origin, own);
@@ -164,11 +168,12 @@ pub fn is_cross_origin(headers: &HeaderMap, own: &str) -> bool {
 }
 
 /// Returns whether the user or a page of the application's own origin caused this request,
-/// according to the browser. Returns `false` if the browser does not report it.
+/// according to the browser. Returns `false` if the browser does not report the origin.
 pub fn is_of_own_origin(headers: &HeaderMap, own: &str) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter().peekable();
     let has_origin = origins.peek().is_some();
-    // A page without referrer sends the origin `null`. Then only Fetch Metadata shows its origin.
+    // A page whose referrer policy is `no-referrer` sends the origin `null`. Then only Fetch
+    // Metadata shows whether the page is of the same origin.
     let has_site = headers.contains_key(FETCH_SITE);
     origins.all(|origin| is_own(headers, origin, own) || (has_site && origin == "null"))
         && (if has_site {
@@ -185,7 +190,7 @@ pub fn is_of_own_origin(headers: &HeaderMap, own: &str) -> bool {
 pub fn is_foreign_websocket(headers: &HeaderMap, own: impl FnOnce() -> String) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
     // A forward-auth proxy may have removed `Upgrade`, which is a hop-by-hop field. Some browsers
-    // send no `Sec-Fetch-Mode`, and none sends it over plain HTTP.
+    // send no `Sec-Fetch-Mode`, and no browser sends it over plain HTTP.
     let upgrades = is(headers, &FETCH_MODE, "websocket")
         || headers.contains_key(SEC_WEBSOCKET_VERSION)
         || headers.get_all(UPGRADE).iter().any(|value| {
@@ -198,8 +203,8 @@ pub fn is_foreign_websocket(headers: &HeaderMap, own: impl FnOnce() -> String) -
 fn is_own(headers: &HeaderMap, origin: &HeaderValue, own: &str) -> bool {
     let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
     let Some((own_scheme, own_host)) = own.split_once("://") else { return false };
-    // `Host` has the public port, which may be that of a load balancer and unknown to the
-    // configuration.
+    // `Host` has the public port. The configuration may not contain that port, for example if it is
+    // the port of a load balancer.
     let asked = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(own_host);
     let same_host = [own_host, asked].iter().any(|known| known.eq_ignore_ascii_case(host));
     scheme == own_scheme && same_host
@@ -225,8 +230,8 @@ fn marks_preload(purpose: &HeaderValue) -> bool {
 
 /// Returns whether a script sent this request, according to `X-Requested-With`.
 ///
-/// An Android `WebView` uses the same field for pages that its user opens: it sends the package
-/// name of the app, or an empty value.
+/// An Android `WebView` sends the same field for pages that its user opens. The value is then the
+/// package name of the app, or empty.
 fn is_by_script(headers: &HeaderMap) -> bool {
     let is_package = |name: &[u8]| {
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -240,8 +245,8 @@ fn is_by_script(headers: &HeaderMap) -> bool {
         .any(|value| !value.is_empty() && !is_package(value))
 }
 
-/// Returns whether `Accept` is the default of Java's `HttpURLConnection`, which names HTML first.
-/// No browser sends this value.
+/// Returns whether `Accept` is the default of Java's `HttpURLConnection`. That value names HTML
+/// first, but no browser sends it.
 fn is_java_default(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(ACCEPT).iter();
     let (Some(only), None) = (accept.next(), accept.next()) else { return false };

@@ -1,4 +1,4 @@
-//! Network origin of a request, which the edge determines once and stores in the request's
+//! Network origin of a request. The edge determines the origin once, and stores it in the request's
 //! extensions.
 
 use std::borrow::Cow;
@@ -11,8 +11,8 @@ use http::request::Parts;
 pub struct Origin {
     /// Address of the client. Behind a trusted proxy, the address that the proxy reports.
     pub address: IpAddr,
-    /// Whether `address` is the client's. Otherwise it is that of a trusted proxy, which reported no
-    /// valid address.
+    /// Whether `address` is the address of the client. Otherwise it is the address of a trusted
+    /// proxy that reported no valid client address.
     pub is_address_known: bool,
     /// Address of the connection's peer: the client, or a proxy in front of the server.
     pub peer: IpAddr,
@@ -34,15 +34,15 @@ impl Origin {
         Self { address: nowhere, is_address_known: true, peer: nowhere, secure: false, request_id: String::new() }
     }
 
-    /// Returns the client's address, or `None` if it is not known.
+    /// Returns the client's address, or `None` if the address is not known.
     pub fn known_address(&self) -> Option<IpAddr> {
         self.is_address_known.then_some(self.address)
     }
 
     /// Returns the client's address as text.
     ///
-    /// For IPv4, the formatter of the standard library takes as long as a whole decision of the
-    /// gateway.
+    /// IPv4 addresses are formatted here, because the formatter of the standard library takes as
+    /// long as a whole decision of the gateway.
     pub fn address_text(&self) -> String {
         let IpAddr::V4(address) = self.address else { return self.address.to_string() };
         let mut text = String::with_capacity(15);
@@ -62,8 +62,8 @@ impl Origin {
 
 /// Request extension that marks the check of an exchange in progress.
 ///
-/// The client has sent no new request, so the check counts neither as a use of the session nor as a
-/// decision.
+/// The client has sent no new request. So the check counts neither as a use of the session nor as a
+/// decision in the metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Reauthorization;
 

@@ -1,8 +1,8 @@
 //! Readiness probe: sends a request through the accept loop of each public listener.
 //!
-//! The request uses a socket pair of this process instead of TCP and TLS. The same threads, service
-//! and front handle it as a client's request. The access log and the connection metrics do not
-//! contain it.
+//! The request uses a socket pair of this process instead of TCP and TLS. The request passes
+//! through the same threads, service and front as a client's request. The access log and the
+//! connection metrics do not contain the request.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 /// Length of the start of a status line, `HTTP/1.1 200`, in bytes.
 const STATUS_END: usize = 12;
 
-/// Test request of the server to itself, through every public listener.
+/// Sender of a test request through every public listener.
 pub struct Probe {
     connectors: Vec<LoopbackConnector>,
     health: Arc<dyn Health>,
@@ -37,10 +37,11 @@ impl Probe {
         Self { connectors, health, last: Mutex::new(None) }
     }
 
-    /// Checks that every listener answers. A result from the last second is used again.
+    /// Checks that every listener answers. Returns the cached result if it is at most one second
+    /// old.
     ///
     /// # Errors
-    /// A sentence for the operator that names the listener without an answer.
+    /// A sentence for the operator that names the listener that did not answer.
     pub async fn ask(&self) -> Result<(), String> {
         let Some((host, path)) = self.health.probe() else { return Ok(()) };
         // Concurrent callers wait for this lock and then use the same result.
@@ -81,7 +82,7 @@ async fn probe_listener(connector: &LoopbackConnector, request: &[u8]) -> Result
     ours.write_all(request).await.map_err(broke_off)?;
     let mut head = [0; STATUS_END];
     ours.read_exact(&mut head).await.map_err(broke_off)?;
-    // A refusal counts as an answer too, for example because of too many requests.
+    // A refusal, for example because of too many requests, also counts as an answer.
     match head.get(9..) {
         Some([b'1'..=b'4', ..]) => Ok(()),
         status => Err(format!("the response is {}", String::from_utf8_lossy(status.unwrap_or_default()))),

@@ -1,7 +1,7 @@
-//! Error responses of the edge: JSON for programs, a short page in Turkish and English for
+//! Error responses of the edge: JSON for programs, and a short page in Turkish and English for
 //! browsers.
 //!
-//! They contain the request id, but nothing about upstreams.
+//! The responses contain the request id, but nothing about upstreams.
 
 use std::io;
 use std::sync::LazyLock;
@@ -59,10 +59,11 @@ pub(crate) fn refusal(
     response
 }
 
-/// Returns the page for browsers. It has both languages, because the user's language is not known
-/// here.
+/// Returns the page for browsers. The page has both languages, because the user's language is not
+/// known here.
 ///
-/// No escaping is needed: the parts are fixed texts, and a request id of letters, digits and `._-`.
+/// The parts need no escaping: the texts are fixed, and the request id has only letters, digits and
+/// `._-`.
 fn page(status: StatusCode, english: &str, request_id: &str) -> String {
     let turkish = turkish(status);
     format!(

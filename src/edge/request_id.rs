@@ -35,9 +35,10 @@ impl RequestIds {
 
     /// Sets the request id and the trace context for an upstream.
     ///
-    /// A trusted proxy's `traceparent` is forwarded. Any other one is replaced by that of a new
-    /// trace, without `tracestate`: clients must not choose which trace an application's spans
-    /// belong to, or that they are recorded. `recorded` is the upstream's span of a recorded trace.
+    /// A `traceparent` of a trusted proxy is forwarded. A `traceparent` of another client is
+    /// replaced by that of a new trace, and `tracestate` is removed. The reason is that a client
+    /// must not choose the trace of an application's spans, or whether the spans are recorded. If
+    /// the trace is recorded, `recorded` has the span of the request to the upstream.
     pub(crate) fn set_fields(
         &self,
         fields: &mut HeaderMap,
@@ -148,7 +149,7 @@ impl TraceParent {
         is_complete.then_some(Self { trace, parent, flags })
     }
 
-    /// Returns the field in version 00, in which only two flags have a meaning.
+    /// Returns the field in version 00. In this version, only two flags have a meaning.
     pub(crate) fn to_text(self) -> String {
         let mut text = String::with_capacity(Self::LENGTH);
         text.push_str("00-");
@@ -166,7 +167,8 @@ pub(crate) const SAMPLED: u8 = 1;
 /// Flag of a trace id whose last seven bytes are random (W3C Trace Context Level 2).
 const RANDOM: u8 = 2;
 
-/// Returns whether the `X-Request-Id` of a trusted proxy is safe in logs, pages and header fields.
+/// Returns whether the `X-Request-Id` of a trusted proxy can be written unescaped to logs, pages
+/// and header fields.
 pub(crate) fn is_request_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (8..=64).contains(&id.len()) && id.bytes().all(plain)

@@ -1,4 +1,5 @@
-//! Changes to a request and to its response. The gateway decides them, and the edge applies them.
+//! Changes to a request and to its response. The gateway determines the changes, and the edge
+//! applies them.
 
 use std::sync::Arc;
 
@@ -13,11 +14,13 @@ pub struct Rewrite {
     pub remove: Vec<HeaderName>,
     /// Each value replaces all fields with its name.
     pub set: Vec<(HeaderName, HeaderValue)>,
-    /// Target for the upstream: exactly the one for which the decision was made.
+    /// Target for the upstream: exactly the target for which the gateway made the decision.
     pub path_and_query: PathAndQuery,
-    /// Prefix that was replaced in the target. Paths of the response are changed back.
+    /// Prefix that was replaced in the target. The edge reverses the replacement in the paths of
+    /// the response.
     pub prefix: Option<Arc<PathPrefix>>,
-    /// Changes to the response, even if the edge creates it because the upstream did not answer.
+    /// Changes to the response. They also apply to the error response that the edge creates if the
+    /// upstream does not answer.
     pub answer: AnswerRewrite,
 }
 

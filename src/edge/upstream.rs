@@ -71,7 +71,8 @@ struct UpstreamFiles {
 
 impl UpstreamFiles {
     fn read(app: &App) -> Result<Self, String> {
-        // The stamps are taken first, so that a change during the reads is found later.
+        // The stamps are taken first, so that the next check finds a change that happens during the
+        // reads.
         let stamps = Self::stamps(app);
         let trust = UpstreamTrust::read(&app.upstream_tls)?;
         let fields = Arc::new(UpstreamFields::read(&app.fixed_headers)?);
@@ -94,7 +95,7 @@ impl Upstreams {
     pub fn new(app: &App, resolver: &Resolver) -> Result<Self, String> {
         let fault = |why: String| format!("app {}: {why}", app.name);
         if app.upstreams.is_empty() {
-            return Err(fault("it has no upstream".to_owned()));
+            return Err(fault("the application has no upstream".to_owned()));
         }
         let sources = app
             .upstreams
@@ -140,9 +141,9 @@ impl Upstreams {
             && (app.health_check.is_none() || self.app.public_authority() == app.public_authority())
     }
 
-    /// Copies the known addresses of names, and the health of servers, from an earlier snapshot.
+    /// Copies the known addresses of host names and the health of servers from an earlier snapshot.
     ///
-    /// These values are used until the first lookup and the first health check.
+    /// The copied values are used until the first lookup and the first health check.
     pub(super) fn inherit(&self, others: &[Arc<Self>]) {
         for source in &self.sources {
             let UpstreamPlace::Named { host, port, found } = &source.place else { continue };
@@ -170,8 +171,8 @@ impl Upstreams {
         }
     }
 
-    /// Resolves all names. Waits only briefly for the answers, but blocks, so it must not run on an
-    /// async thread.
+    /// Resolves all names. Blocks until all answers arrive, but at most for three seconds. The
+    /// caller must not call this function on an async thread.
     ///
     /// [`Upstreams::watch`] repeats lookups that were not answered in time.
     pub fn find_names(all: &[Arc<Self>]) {
@@ -213,8 +214,9 @@ impl Upstreams {
 
     /// Returns the next server, or `None` while no address is known.
     ///
-    /// Prefers a server that is alive and not `avoid`, then any other than `avoid`, then any. A
-    /// server that seems dead is better than none, because the health check may be outdated.
+    /// Prefers a live server other than `avoid`, then any server other than `avoid`, then any
+    /// server. Returns a server even if all seem dead, because the result of the health check may
+    /// be outdated.
     pub(super) fn pick(&self, avoid: Option<&Arc<UpstreamServer>>) -> Option<Arc<UpstreamServer>> {
         let servers = self.current();
         if let [only] = &*servers {
@@ -244,7 +246,8 @@ impl Upstreams {
         affinity::number_for(server, &servers)
     }
 
-    /// Returns the server of a client's own upstream connection, if it is alive and not `avoid`.
+    /// Returns the server of a client's own upstream connection, if that server is alive and not
+    /// `avoid`.
     ///
     /// The application may have authenticated that connection, so later requests must use it too.
     pub(super) fn pinned(
@@ -331,7 +334,8 @@ impl Upstreams {
         }
     }
 
-    /// Applies the result of a name lookup. If it failed, the last known addresses remain in use.
+    /// Applies the result of a name lookup. If the lookup failed, the last known addresses remain
+    /// in use.
     fn apply_lookup(&self, index: usize, answer: LookupAnswer) {
         let Some(UpstreamSource { place: UpstreamPlace::Named { host, found, .. }, .. }) = self.sources.get(index)
         else {
@@ -351,9 +355,9 @@ impl Upstreams {
             Err(why) => {
                 if !std::mem::replace(&mut known.failing, true) {
                     let consequence = if known.addresses.is_empty() {
-                        "requests to it are answered with 502 until it resolves"
+                        "requests to this upstream are answered with 502 until the name resolves"
                     } else {
-                        "its last known addresses stay in use"
+                        "the last known addresses stay in use"
                     };
                     tracing::warn!(app, host, why, "the upstream's host name does not resolve; {consequence}");
                 }
@@ -382,7 +386,7 @@ impl Upstreams {
                     tracing::warn!(
                         app,
                         why,
-                        "the changed certificate or header files for the upstreams cannot be used; the current ones stay in use"
+                        "the changed certificate or header files for the upstreams cannot be used; the current contents stay in use"
                     );
                     return;
                 }

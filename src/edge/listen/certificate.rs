@@ -1,7 +1,7 @@
 //! Server certificate that is reloaded when its files change.
 //!
-//! If the new files cannot be used, for example because they are only partly written, the current
-//! certificate stays in use.
+//! If the new files cannot be used, the current certificate stays in use. For example, a file may
+//! be only partly written.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) struct Certificate {
     /// The key, if it is in the token.
     token_key: Option<TokenTlsKey>,
     current: RwLock<Arc<LoadedCertificate>>,
-    /// Stamps of both files, taken before they were last read.
+    /// Stamps of both files, taken before the last time that the files were read.
     read: RwLock<[Stamp; 2]>,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
 }
 
-/// Reads a certificate chain and its key, and checks that they match.
+/// Reads a certificate chain and its key, and checks that the key belongs to the chain.
 pub(crate) fn read(files: &TlsConfig) -> Result<CertifiedKey, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
@@ -138,7 +138,7 @@ fn load(files: &ListenerCertificate, token_key: Option<&TokenTlsKey>) -> Result<
     };
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
     // Only the expiry of the leaf matters. If an intermediate certificate has expired, browsers may
-    // know a newer one.
+    // know a newer intermediate certificate.
     let expires_at = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
     Ok(LoadedCertificate { key: Arc::new(key), is_in_token: token_key.is_some(), names, expires_at })
 }
@@ -174,7 +174,7 @@ fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         .map_err(|error| format!("{} is damaged ({error}); write the chain in PEM", file.display()))
 }
 
-/// Returns the DNS names of a certificate; none if the certificate cannot be parsed.
+/// Returns the DNS names of a certificate. The list is empty if the certificate cannot be parsed.
 fn names(leaf: &[u8]) -> Vec<String> {
     let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
     let Ok(Some(names)) = leaf.subject_alternative_name() else { return Vec::new() };
@@ -185,7 +185,8 @@ fn names(leaf: &[u8]) -> Vec<String> {
     names.value.general_names.iter().filter_map(name).collect()
 }
 
-/// Reads a certificate chain, leaf first, and a key. Does not check whether they match.
+/// Reads a certificate chain, leaf first, and a key. Does not check whether the key belongs to the
+/// chain.
 ///
 /// # Errors
 /// One line that names the file and the error.
@@ -224,7 +225,7 @@ pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, S
     Ok(certificates)
 }
 
-/// Checks that Pingora can parse the certificate. Pingora panics if it cannot.
+/// Checks that Pingora can parse the certificate. Pingora panics if it cannot parse a certificate.
 pub(crate) fn readable(certificate: &[u8]) -> Result<(), String> {
     x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| {
         format!(

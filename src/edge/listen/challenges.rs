@@ -13,7 +13,7 @@ use sealgate_system::tls;
 /// Protocol that a validation by TLS-ALPN-01 negotiates (RFC 8737 §6.2).
 pub(crate) const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// Path prefix of HTTP-01 validations; the token follows (RFC 8555 §8.3).
+/// Path prefix of HTTP-01 validations. The token follows the prefix (RFC 8555 §8.3).
 const HTTP_PATH: &str = "/.well-known/acme-challenge/";
 
 /// Answers to the challenges that the authority is validating.

@@ -1,9 +1,14 @@
 //! Checks the chunk lines of a request's body before Pingora parses them (RFC 9112 §7.1).
 //!
-//! Pingora accepts a size without digits as the last chunk, white space after a size, and any byte
-//! in an extension, including line feeds. A proxy in front of Sealgate might end the line at such a
-//! line feed. That proxy would then split the body into other chunks, and an attacker could smuggle
-//! a request: data of the body for the proxy would be a request for Sealgate.
+//! Pingora accepts malformed chunk lines:
+//!
+//! - It reads a size without digits as the last chunk.
+//! - It accepts white space after a size.
+//! - It accepts any byte in an extension, including line feeds.
+//!
+//! A proxy in front of Sealgate might end the line at a line feed in an extension. The proxy would
+//! then split the body into other chunks than Sealgate. An attacker could smuggle a request: the
+//! proxy would read that request as data of the body, but Sealgate would execute it.
 
 use std::fmt;
 use std::io;
@@ -38,7 +43,8 @@ impl std::error::Error for MalformedChunk {}
 /// Part of the chunked body to which the next byte must belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// The chunk size, or the byte after it. The number counts the digits that were read so far.
+    /// The chunk size, or the byte after the size. The number counts the digits that were read so
+    /// far.
     Size(u8),
     Extension,
     /// The line feed at the end of a chunk line.
@@ -72,7 +78,8 @@ impl ChunkChecker {
 
     /// Checks the next bytes of the body.
     ///
-    /// # Errors If the framing is malformed.
+    /// # Errors
+    /// If the framing is malformed.
     pub(crate) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
         while let Some((byte, rest)) = bytes.split_first() {
             match self.next {

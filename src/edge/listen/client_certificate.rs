@@ -1,7 +1,7 @@
 //! Verification of client certificates, and the header fields that describe them to applications.
 //!
-//! Revocation lists are not checked. The operator's own authority issues client certificates, and
-//! should give them a short lifetime.
+//! Revocation lists are not checked. The operator's own authority issues the client certificates,
+//! and should issue them with a short lifetime.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -29,16 +29,16 @@ const FINGERPRINT: HeaderName = HeaderName::from_static("x-sealgate-client-finge
 
 /// Maximum length of a forwarded subject, in bytes.
 ///
-/// Servers typically accept 8 KiB for all fields. A longer subject is not sent: cut off, it could
-/// equal the subject of another client.
+/// Servers typically accept 8 KiB for all fields. A longer subject is not sent. If it were cut off,
+/// it could equal the subject of another client.
 const MAX_SUBJECT_LENGTH: usize = 1024;
 
-/// Certificate of a client, which has proved that it has the private key.
+/// Certificate of a client. The client has proved that it has the private key.
 #[derive(Debug)]
 pub(crate) struct VerifiedClientCertificate {
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
-    /// Certificate chain, leaf first. Verified again while the connection is open.
+    /// Certificate chain, leaf first. The chain is verified again while the connection is open.
     chain: Vec<CertificateDer<'static>>,
     /// Expiry of each certificate of the chain, in seconds since 1970.
     expiries: Vec<u64>,
@@ -56,9 +56,10 @@ impl VerifiedClientCertificate {
     }
 }
 
-/// Sets the fields that describe the client certificate.
+/// Sets the fields that describe the client certificate, and removes such fields of the client's
+/// request.
 ///
-/// Removes them if there is no certificate, so that clients cannot set them.
+/// Clients cannot set these fields themselves, even without a certificate.
 pub(crate) fn set_fields(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
@@ -113,7 +114,8 @@ impl ClientVerifier {
         builder.build().map(Self).map_err(|error| format!("{}: {error}", clients.ca.display()))
     }
 
-    /// Returns whether a client with this certificate, or without one, would be accepted at `now`.
+    /// Returns whether a client with this certificate would be accepted at `now`. `None` is a
+    /// client without a certificate.
     pub(crate) fn admits(&self, shown: Option<&VerifiedClientCertificate>, now: UnixTime) -> bool {
         match shown.map(|shown| shown.chain.split_first()) {
             None => !self.client_auth_mandatory(),
@@ -143,7 +145,7 @@ impl ClientCertVerifier for ClientVerifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.0.verify_client_cert(leaf, intermediates, now)?;
-        // Pingora parses the certificate with this parser too, and panics if it cannot.
+        // Pingora parses the certificate with the same parser, and panics if the parser fails.
         x509_parser::parse_x509_certificate(leaf).map_err(|_| CertificateError::BadEncoding)?;
         Ok(verified)
     }
@@ -183,8 +185,7 @@ fn subject(name: &X509Name<'_>) -> String {
 /// If the type has no name or the value is not text, the value is written in DER (RFC 4514 §2.4).
 fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
     let number = attribute.attr_type().to_id_string();
-    // The names of RFC 4514 §3. `emailAddress` is not among them, but certificates often contain
-    // it.
+    // The names of RFC 4514 §3, and `emailAddress`, which certificates often contain.
     let name = match number.as_str() {
         "2.5.4.3" => "CN",
         "2.5.4.6" => "C",

@@ -1,8 +1,8 @@
 //! TCP connection of a client, as a Pingora stream.
 //!
-//! It counts towards the quota until it is closed. Writing fails if the peer does not read for too
-//! long. When a connection with unread input is closed, it first reads some of that input.
-//! Otherwise the kernel would send a reset, which can overtake the response.
+//! A connection counts towards the quota until it is closed. Writing fails if the peer reads
+//! nothing for too long. When a connection has unread input and is closed, some of that input is
+//! read first. Otherwise the kernel would send a reset, which can overtake the response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,13 +27,13 @@ use super::quota::ConnectionPermit;
 pub(crate) const WRITE_BUFFER: usize = 4096;
 /// Maximum time for reading the remaining input of a closed connection.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of bytes of this input that are read.
+/// Maximum number of bytes of the remaining input that are read.
 const LINGER_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct Connection {
     /// `None` only while the connection is being dropped.
     io: Option<BufWriter<TcpStream>>,
-    /// Bytes that were read and put back.
+    /// Bytes that were read and then put back.
     unread: Vec<u8>,
     socket: Arc<SocketDigest>,
     id: i32,
@@ -47,8 +47,8 @@ impl Connection {
     /// Creates a connection.
     ///
     /// `write_timeout` is the maximum time in which the peer accepts no byte. `buffer` is the size
-    /// of the write buffer in bytes. It is 0 if TLS is used, because [`super::gathering`] then has
-    /// the buffer.
+    /// of the write buffer in bytes: 0 if TLS is used, because [`super::gathering`] then has the
+    /// buffer.
     pub(crate) fn new(
         io: TcpStream,
         peer: SocketAddr,
@@ -72,8 +72,8 @@ impl Connection {
         }
     }
 
-    /// Puts bytes back, so that the next read returns them. Must not be called again before they
-    /// were read.
+    /// Puts bytes back, so that the next read returns them. The caller must not call this function
+    /// again before these bytes were read.
     pub(super) fn unread(&mut self, bytes: Vec<u8>) {
         self.unread = bytes;
     }
@@ -105,9 +105,9 @@ impl AsyncRead for Connection {
         }
         let before = buf.filled().len();
         let outcome = self.io()?.poll_read(cx, buf);
-        // An exchange that waits for input has nothing more to write, so the buffer is flushed.
-        // Pingora flushes a head with `Content-Length` only at the end of the body, possibly
-        // seconds later.
+        // An exchange that waits for input has nothing more to write at the moment, so the buffer
+        // is flushed. Otherwise Pingora would flush a head with `Content-Length` only at the end of
+        // the body, possibly seconds later.
         if outcome.is_pending()
             && self.io.as_ref().is_some_and(|io| !io.buffer().is_empty())
             && let Poll::Ready(Err(error)) = self.as_mut().poll_flush(cx)

@@ -1,7 +1,7 @@
 //! Write buffer on top of TLS.
 //!
-//! A response head and a small body are encrypted as one record. Over HTTP/2, the responses of
-//! several streams are sent in one record, with one system call.
+//! With the buffer, a response head and a small body are encrypted as one record. Over HTTP/2, the
+//! responses of several streams are sent in one record, with one system call.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use super::connection::WRITE_BUFFER;
 /// §5.1).
 const HTTP2_BUFFER: usize = 16 * 1024;
 
-/// A TLS stream with a write buffer above it.
+/// A TLS stream, with a write buffer for its plaintext.
 #[derive(Debug)]
 pub(crate) struct GatheringStream {
     /// Bytes that were already read from the stream. Reading returns them first.
@@ -37,14 +37,14 @@ pub(crate) struct GatheringStream {
 }
 
 impl GatheringStream {
-    /// Creates a stream for HTTP/1: one exchange after another.
+    /// Creates a stream for HTTP/1, which has one exchange after another.
     pub(crate) fn http1(stream: Stream) -> Self {
         let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
         Self { read_ahead: BytesMut::new(), io, shared: false, has_new_data: false }
     }
 
-    /// Creates a stream for HTTP/2: concurrent exchanges. `read_ahead` was already read from the
-    /// stream and is returned by the next reads.
+    /// Creates a stream for HTTP/2, which has concurrent exchanges. `read_ahead` was already read
+    /// from the stream, and the next reads return it.
     pub(crate) fn http2(read_ahead: BytesMut, stream: Stream) -> Self {
         Self { read_ahead, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, has_new_data: false }
     }
@@ -81,8 +81,8 @@ impl AsyncWrite for GatheringStream {
     /// Flushes the buffer.
     ///
     /// Over HTTP/2, each response requests a flush. If anything was written since the previous
-    /// flush, the task first yields, so that other streams can add their responses. The buffer is
-    /// flushed when none was added, or when it is full.
+    /// request, the task first yields, so that other streams can add their responses. The buffer is
+    /// flushed when no stream has added a response, or when the buffer is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.shared && std::mem::take(&mut self.has_new_data) && !self.io.buffer().is_empty() {
             cx.waker().wake_by_ref();
@@ -105,8 +105,8 @@ impl AsyncWrite for GatheringStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        // True even if the stream below cannot write several slices at once: the buffer copies
-        // them.
+        // True even if the TLS stream cannot write several slices at once: the buffer copies the
+        // slices.
         true
     }
 }

@@ -1,6 +1,6 @@
 //! Checks of the raw head of an HTTP/1 request, before Pingora parses it. Does no I/O.
 //!
-//! Finds the end of the head and refuses forms that two parsers may read differently (RFC 9112
+//! Finds the end of the head, and refuses heads that two parsers may read differently (RFC 9112
 //! §11). Pingora's parser is lenient: it escapes spaces in the target, accepts bare line feeds as
 //! line ends, and drops a `Content-Length` next to a `Transfer-Encoding`.
 
@@ -18,8 +18,9 @@ pub(crate) enum Head {
     Complete(usize),
 }
 
-/// Maximum number of fields. Pingora's parser rejects heads that exceed this and the following
-/// limits, without a response and without a log line.
+/// Maximum number of fields. Heads that exceed this limit or one of the two following limits are
+/// refused here, because Pingora's parser would reject them without a response and without a log
+/// line.
 ///
 /// The test `accepted_heads_pass_the_parser` compares these checks with the parser.
 const MAX_FIELDS: usize = 256;
@@ -56,18 +57,18 @@ pub enum HeadFault {
     /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target contains bytes that
     /// must be percent-encoded.
     RequestLine,
-    /// A line does not end in CR LF, or contains another CR or LF, or NUL.
+    /// A line does not end in CR LF, or it contains another CR, another LF, or a NUL.
     LineEnd,
-    /// A field line has no valid name, continues the previous line, or has a control character. Or
-    /// there are too many fields.
+    /// A field line has no valid name, continues the previous line, or has a control character.
+    /// Also used if there are too many fields.
     Field,
-    /// `Content-Length` and `Transfer-Encoding` are both present, one of them is repeated, or a
-    /// value is neither a number nor `chunked`.
+    /// `Content-Length` and `Transfer-Encoding` are both present, or one of them is repeated, or
+    /// one of them has an invalid value.
     Framing,
     /// `Host` is repeated, or differs from the host of the target (RFC 9112 §3.2).
     Host,
-    /// The method is CONNECT, which opens a tunnel, or TRACE, which would reveal the fields that an
-    /// upstream receives.
+    /// The method is CONNECT or TRACE. CONNECT would open a tunnel. TRACE would reveal the fields
+    /// that an upstream receives.
     Method,
     /// A chunk of the body is malformed.
     Chunk,
@@ -130,8 +131,8 @@ pub(crate) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
         count += 1;
         let (name, value) =
             memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(HeadFault::Field)?;
-        // White space is not part of a token. So this also refuses white space before the colon,
-        // and a line that continues the previous one.
+        // White space is not part of a token. So the check also refuses white space before the
+        // colon, and a line that continues the previous line.
         if name.is_empty() || name.len() > MAX_NAME_LENGTH || !is_token(name) {
             return Err(HeadFault::Field);
         }
@@ -163,11 +164,11 @@ pub(crate) fn inspect(head: &[u8]) -> Result<BodyFraming, HeadFault> {
     }
 }
 
-/// Percent-encodes the non-ASCII bytes in the query, if the query is not UTF-8 (RFC 3986 §2.1).
+/// Returns the head with the non-ASCII bytes of its query percent-encoded (RFC 3986 §2.1). Returns
+/// `None` if the query is UTF-8 or missing.
 ///
-/// Old clients send such queries. The result decodes to the same bytes. The path stays unchanged,
-/// because access decisions depend on its interpretation. Returns `None` if the query is UTF-8 or
-/// missing.
+/// Old clients send queries that are not UTF-8. The encoded query decodes to the same bytes. The
+/// path stays unchanged, because access decisions depend on its interpretation.
 pub(crate) fn encode_query(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.get(..memchr::memchr(b'\r', head)?)?;
     let start = memchr::memchr(b'?', line)?;
@@ -207,8 +208,8 @@ fn is_authority(named: &[u8]) -> bool {
     !named.contains(&b'@') && !named.contains(&b'\\') && Authority::try_from(named).is_ok()
 }
 
-/// Removes the CR LF at the end of a line. If `clean`, the head is known to contain no other CR or
-/// NUL.
+/// Removes the CR LF at the end of a line. `clean` is true if the head is known to contain no other
+/// CR and no NUL.
 fn strip_line_end(line: &[u8], clean: bool) -> Result<&[u8], HeadFault> {
     let line = line.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(HeadFault::LineEnd) } else { Ok(line) }
@@ -225,8 +226,8 @@ fn is_clean(lines: &[u8]) -> bool {
 
 /// Returns whether any byte satisfies the predicate.
 ///
-/// Reads all bytes without a branch, so that the compiler can vectorize the loop. It processes
-/// about a kilobyte for each request.
+/// Reads all bytes without a branch, so that the compiler can vectorize the loop. Each request has
+/// about a kilobyte to check.
 fn any_byte(bytes: &[u8], predicate: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(false, |found, byte| found | predicate(*byte))
 }
@@ -240,7 +241,7 @@ fn is_request_line(line: &[u8]) -> bool {
     let has_target = match target {
         b"*" => method == b"OPTIONS",
         // The target of CONNECT has another form (RFC 9112 §3.2.3). `inspect` refuses CONNECT with
-        // its own error.
+        // [`HeadFault::Method`].
         _ => method == b"CONNECT" || is_target(target),
     };
     !method.is_empty() && is_token(method) && has_target && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
@@ -248,9 +249,9 @@ fn is_request_line(line: &[u8]) -> bool {
 
 /// Returns whether a request target is acceptable: a path, an absolute URL or `*` (RFC 9112 §3.2).
 ///
-/// Other forms such as `http:x` and `host:80/x` could be different paths for the next server. The
-/// target must be UTF-8, without control characters and spaces. A fragment is refused, because some
-/// parsers cut it off and others read it as part of the path. Other bytes that a URI must not
+/// The next server could read other forms, such as `http:x` and `host:80/x`, as different paths.
+/// The target must be UTF-8, without control characters and spaces. A fragment is refused, because
+/// some parsers cut it off and others read it as part of the path. Other bytes that a URI must not
 /// contain (RFC 3986 §2) are refused if Pingora's parser refuses them.
 pub(crate) fn is_target(target: &[u8]) -> bool {
     let unclean = |byte| byte <= b' ' || matches!(byte, 0x7f | b'#' | b'<' | b'>');

@@ -1,6 +1,6 @@
 //! Listening sockets that the service manager has bound and passed on (`sd_listen_fds(3)`).
 //!
-//! They outlive the process, so connections wait in the kernel's queue during a restart.
+//! The sockets outlive the process, so connections wait in the kernel's queue during a restart.
 
 #![expect(unsafe_code, reason = "an inherited descriptor is identified only by its number")]
 
@@ -11,7 +11,8 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use rustix::net::SocketType;
 use rustix::net::sockopt::{socket_acceptconn, socket_type};
 
-/// Takes the sockets that were passed to this process. Must be called only once, at startup.
+/// Takes the sockets that were passed to this process. The caller must call this function only
+/// once, at startup.
 ///
 /// # Errors
 /// One line if a passed descriptor is not a listening TCP socket.
@@ -22,7 +23,7 @@ pub fn inherited_sockets() -> Result<Vec<TcpListener>, String> {
         .map(|descriptor| {
             // SAFETY: the service manager passed the descriptor to this very process (LISTEN_PID
             // names it), and `listen_fds` has verified that it is open. No other code in the
-            // process uses it: this is the start, and the only call.
+            // process uses the descriptor, because this function is called only once, at startup.
             let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
             listener(socket).map_err(|reason| {
                 format!(
@@ -37,7 +38,7 @@ pub fn inherited_sockets() -> Result<Vec<TcpListener>, String> {
 /// Returns the socket as a listener.
 ///
 /// # Errors
-/// The reason why it is not a listening TCP socket.
+/// The reason why the socket is not a listening TCP socket.
 fn listener(socket: OwnedFd) -> Result<TcpListener, String> {
     let unreadable = |error| io::Error::from(error).to_string();
     if socket_type(socket.as_fd()).map_err(unreadable)? != SocketType::STREAM {
@@ -46,7 +47,7 @@ fn listener(socket: OwnedFd) -> Result<TcpListener, String> {
     if !socket_acceptconn(socket.as_fd()).map_err(unreadable)? {
         return Err("it does not listen".to_owned());
     }
-    // Fails for an address that is not an IP address.
+    // `local_addr` fails for an address that is not an IP address.
     let socket = TcpListener::from(socket);
     socket.local_addr().map_err(|_| "it has no IP address".to_owned())?;
     Ok(socket)

@@ -1,7 +1,7 @@
 //! Listening sockets, bound before any service starts.
 //!
-//! So if a port is in use, the program stops with one error line. The address of a listener is
-//! known even if the kernel chose the port.
+//! Because of this order, the program stops with one error line if a port is in use. The address of
+//! a listener is known even if the kernel chose the port.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;

@@ -1,4 +1,5 @@
-//! From a socket to a request: listeners, TLS, quotas and checks of the raw head.
+//! Everything between a socket and a parsed request: listeners, TLS, quotas and checks of the raw
+//! head.
 
 pub(crate) mod certificate;
 pub(crate) mod challenges;

@@ -1,5 +1,5 @@
-//! PROXY protocol, versions 1 and 2: a load balancer that does not read HTTP sends the client's
-//! address before the client's first byte (`proxy-protocol.txt` of HAProxy).
+//! PROXY protocol, versions 1 and 2 (`proxy-protocol.txt` of HAProxy). A load balancer that does
+//! not read HTTP sends the client's address before the first byte of the client.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,14 +8,14 @@ use proxy_header::{Error, ParseConfig, ProxyHeader};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// Maximum length of a header, in bytes. Version 2 may contain further fields after the addresses,
-/// which are not used.
+/// Maximum length of a header, in bytes. In version 2, further fields may follow the addresses.
+/// They are not used.
 const MAX_HEADER: usize = 1024;
 
 /// Reads the header and returns the client's address.
 ///
-/// Returns `None` for a connection of the load balancer itself, such as a health check. The bytes
-/// after the header remain in the socket.
+/// Returns `None` if the load balancer itself has opened the connection, for example for a health
+/// check. The bytes after the header remain in the socket.
 ///
 /// # Errors
 /// `UnexpectedEof` if the connection ends before the header is complete, and `InvalidData` if there

@@ -1,8 +1,9 @@
 //! Limits on connections and HTTP/2 requests, in total and for each client address.
 //!
-//! A connection uses memory for one head and fixed buffers, so the number of connections limits the
-//! memory. An HTTP/2 connection can have a hundred concurrent requests, each with its own head. So
-//! each HTTP/2 request counts like a connection, and the total size of their heads is limited too.
+//! An HTTP/1 connection uses memory for one head and for buffers of a fixed size, so a limit on
+//! connections also limits the memory. An HTTP/2 connection can have a hundred concurrent requests,
+//! each with its own head. So each HTTP/2 request counts like a connection, and the total size of
+//! the heads of HTTP/2 requests is limited too.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,12 +16,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Limits on the total size of the HTTP/2 request heads of one address and of all addresses, as
 /// multiples of the maximum head length.
 ///
-/// Ordinary heads have a tenth of that length, so usually the number of requests is the tighter
-/// limit.
+/// Ordinary heads have a tenth of the maximum length. So usually the limit on the number of
+/// requests is reached first.
 const HEADS_PER_PEER: usize = 256;
 const HEADS: usize = 2048;
 
-/// Counter of connections and HTTP/2 requests. Refuses those that exceed a limit.
+/// Counter of connections and HTTP/2 requests. Refuses a connection or request that exceeds a
+/// limit.
 pub struct Quota {
     all: Arc<Semaphore>,
     capacity: u32,
@@ -33,8 +35,8 @@ pub struct Quota {
 
 #[derive(Default)]
 struct Usage {
-    /// Number of HTTP/2 requests. They have the same limit as connections but count separately, so
-    /// that requests cannot prevent connections.
+    /// Number of HTTP/2 requests. The limit is the same as for connections, but requests are
+    /// counted separately, so that they cannot prevent new connections.
     requests: usize,
     heads: usize,
     peers: HashMap<IpAddr, Share>,
@@ -49,21 +51,22 @@ struct Share {
 }
 
 impl Quota {
-    /// Creates a quota for `capacity` connections in total and `per_peer` from one address (IPv6:
-    /// one /64).
+    /// Creates a quota for `capacity` connections in total, and `per_peer` connections from one
+    /// address (IPv6: one /64).
     ///
-    /// Addresses in `exempt` are trusted proxies, which represent many clients. They only count
-    /// towards the totals. `head` is the maximum length of a head, in bytes.
+    /// Addresses in `exempt` are trusted proxies, which represent many clients. Their connections
+    /// count only towards the totals. `head` is the maximum length of a head, in bytes.
     pub fn new(capacity: usize, per_peer: usize, head: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         let capacity = u32::try_from(capacity).unwrap_or(u32::MAX >> 3).clamp(1, u32::MAX >> 3);
         let all = Arc::new(Semaphore::new(capacity as usize));
         Arc::new(Self { all, capacity, per_peer, head, exempt, usage: Mutex::default() })
     }
 
-    /// Waits until one more connection is allowed. To be called before a connection is accepted.
+    /// Waits until one more connection is allowed. The caller must call this function before it
+    /// accepts a connection.
     ///
-    /// While this waits, new connections stay in the kernel's queue and use no memory of the
-    /// process.
+    /// While this function waits, new connections stay in the kernel's queue and use no memory of
+    /// the process.
     pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
         match Arc::clone(&self.all).acquire_owned().await {
             Ok(room) => room,
@@ -72,7 +75,7 @@ impl Quota {
         }
     }
 
-    /// Counts a connection from `peer`. `None` if its address has too many.
+    /// Counts a connection from `peer`. `None` if the address has too many connections.
     pub(crate) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<ConnectionPermit> {
         let peer = self.counted_address(peer);
         if let Some(peer) = peer
@@ -106,15 +109,17 @@ impl Quota {
         Some(StreamPermit { quota: Arc::clone(self), peer, head })
     }
 
-    /// Returns the address under which a peer is counted, or `None` if it is exempt.
+    /// Returns the address under which a peer is counted, or `None` if the peer is exempt.
     fn counted_address(&self, peer: IpAddr) -> Option<IpAddr> {
         let peer = peer.to_canonical();
         (!self.exempt.iter().any(|net| net.contains(&peer))).then(|| address_group(peer))
     }
 
-    /// Waits until every connection is closed. No connection may be admitted while this waits.
+    /// Waits until every connection is closed. The caller must not admit connections while this
+    /// function waits.
     pub async fn wait_until_empty(&self) {
-        // Succeeds when no connection holds a permit. The permits are released immediately.
+        // `acquire_many` succeeds when no connection holds a permit. The acquired permits are
+        // released immediately.
         let _all = self.all.acquire_many(self.capacity).await;
     }
 
@@ -128,7 +133,7 @@ impl Quota {
     }
 }
 
-/// Returns the address under which a peer is counted: of an IPv6 address, its /64.
+/// Returns the address under which a peer is counted. For an IPv6 address, this is its /64.
 ///
 /// A household or a server usually has a whole IPv6 /64.
 pub(crate) fn address_group(peer: IpAddr) -> IpAddr {
@@ -157,8 +162,8 @@ impl Drop for ConnectionPermit {
 }
 
 impl ConnectionPermit {
-    /// Counts the connection for another address, because it is a client's connection through a
-    /// load balancer. Returns false if that address has too many.
+    /// Counts the connection for another address: the address of the client that connects through a
+    /// load balancer. Returns false if that address has too many connections.
     pub(crate) fn count_for(&mut self, peer: IpAddr) -> bool {
         let peer = self.quota.counted_address(peer);
         let mut usage = self.quota.usage();
@@ -193,7 +198,7 @@ impl Drop for StreamPermit {
 }
 
 impl Usage {
-    /// Counts a connection from `peer`. Returns false if the address has `limit` places already.
+    /// Counts a connection from `peer`. Returns false if the address already has `limit` places.
     fn add_connection(&mut self, peer: IpAddr, limit: usize) -> bool {
         if self.peers.get(&peer).is_some_and(|share| share.places >= limit) {
             return false;
@@ -299,7 +304,8 @@ mod tests {
         let whole = HEADS_PER_PEER * 10;
         let all = begin("192.0.2.1", whole).unwrap();
         assert!(begin("192.0.2.1", 1).is_none() && begin("192.0.2.2", whole + 1).is_none());
-        // A load balancer represents many clients, but the limit on the total applies to it.
+        // A load balancer represents many clients, so it has no limit for one address. But the
+        // total limits apply.
         let _others = begin("10.0.0.1", (HEADS - HEADS_PER_PEER) * 10).unwrap();
         assert!(begin("10.0.0.1", 1).is_none() && begin("192.0.2.2", 1).is_none());
         drop(all);

@@ -1,7 +1,7 @@
 //! HTTP service of a listener: accepts connections within the quota, and passes each request to an
 //! HTTP application.
 //!
-//! A peer has a deadline for the TLS handshake, for each request head, and for the pause between
+//! A peer has deadlines for the TLS handshake, for each request head, and for the pause between
 //! requests. Heads are limited in size and checked for ambiguous forms. The application limits
 //! request bodies. [`Connection`] limits the time for writing.
 
@@ -41,9 +41,10 @@ use crate::refusal::raw_refusal;
 use crate::request_id::RequestIds;
 use crate::{ConnectionEvent, Watch};
 
-/// Initial size of the buffer for a head, in bytes. Most heads fit.
+/// Initial size of the buffer for a head, in bytes. Most heads fit into this buffer.
 const HEAD_BUFFER: usize = 4096;
-/// Pause after a failed accept, which usually means that descriptors or memory are exhausted.
+/// Pause after a failed accept. An accept usually fails because descriptors or memory are
+/// exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time that a shutdown waits for the first request on a new connection.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
@@ -55,8 +56,9 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub struct Limits {
     /// Load balancers that begin each connection with a PROXY protocol header.
     pub proxy_protocol: Vec<IpNet>,
-    /// Timeout for the TLS handshake, and for each request head. For the first head it starts with
-    /// the connection, for later heads with their first byte.
+    /// Timeout for the TLS handshake, and for each request head. The timeout for the first head
+    /// starts with the connection. The timeout for a later head starts with the first byte of the
+    /// head.
     pub header_timeout: Duration,
     /// Maximum length of a request head, in bytes.
     pub header_bytes: usize,
@@ -68,7 +70,8 @@ pub struct Limits {
 /// Sender of connections from within this process to the accept loop of one listener.
 pub struct LoopbackConnector {
     pub address: SocketAddr,
-    /// Takes one end of a socket pair. The accept loop serves it like a client's connection.
+    /// Sends one end of a socket pair to the accept loop, which serves it like a client's
+    /// connection.
     pub sender: mpsc::Sender<UnixStream>,
 }
 
@@ -87,8 +90,8 @@ pub struct HttpService<A> {
 impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
     /// Creates a service that passes requests to `app`.
     ///
-    /// It stops accepting when `stop` becomes true. It drops `ready` once it accepts connections,
-    /// or sends an error if it cannot.
+    /// The service stops accepting connections when `stop` becomes true. It drops `ready` as soon
+    /// as it accepts connections. If it cannot accept connections, it sends an error to `ready`.
     #[expect(clippy::too_many_arguments, reason = "called in two places, which name each argument")]
     pub fn new(
         name: &'static str,
@@ -112,8 +115,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         Self { name, threads, listeners: with_receivers, connectors, guard, quota, stop, ready: Some(ready) }
     }
 
-    /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Only the first
-    /// call returns any.
+    /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Later calls
+    /// return an empty list.
     pub fn connectors(&mut self) -> Vec<LoopbackConnector> {
         std::mem::take(&mut self.connectors)
     }
@@ -254,7 +257,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let Ok(Ok(mut stream)) = timeout_at(deadline, terms.handshake(connection)).await else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
-        // The validation of an ACME authority ends with the handshake (RFC 8737 §3).
+        // A TLS-ALPN-01 validation ends with the handshake (RFC 8737 §3).
         if matches!(stream.selected_alpn_proto(), Some(ALPN::Custom(_))) {
             return Shutdown::shutdown(&mut stream).await;
         }
@@ -267,12 +270,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 self.serve_http1(Box::new(stream), deadline, &stop).await;
             }
         };
-        // When the client certificate is no longer valid, the connection is closed, with all HTTP/2
-        // streams.
+        // When the client certificate is no longer valid, the connection and all its HTTP/2 streams
+        // are closed.
         tokio::select! {
             biased;
             () = tls.wait_until_refused(terms, digest) => {
-                tracing::info!(address = %peer, "the client's certificate is no longer valid; its connection \
+                tracing::info!(address = %peer, "the client's certificate is no longer valid; the connection \
                     was closed");
                 (self.watch)(ConnectionEvent::CertificateEnded);
             }
@@ -280,8 +283,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Reads the header of a load balancer. Returns the client's address, or the load balancer's if
-    /// the connection is its own. `None` if there is no valid header.
+    /// Reads the PROXY protocol header of a load balancer. Returns the client's address. If the
+    /// load balancer itself has opened the connection, returns the load balancer's address. `None`
+    /// if there is no valid header.
     async fn read_client_address(
         &self,
         socket: &mut TcpStream,
@@ -290,7 +294,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
     ) -> Option<SocketAddr> {
         match timeout_at(deadline, read_client_address(socket)).await {
             Ok(Ok(client)) => return Some(client.unwrap_or(peer)),
-            // Health checks of some load balancers only connect.
+            // Some load balancers connect for a health check and then disconnect without sending a
+            // header.
             Ok(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => {}
             Ok(Err(_)) | Err(_) => {
                 tracing::info!(address = %peer, "the load balancer's connection does not begin with a PROXY \
@@ -301,8 +306,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         None
     }
 
-    /// Serves a request of this process. The proxy recognizes it by its Unix socket: clients
-    /// connect by TCP.
+    /// Serves a request of this process. The proxy recognizes such a request by its Unix socket,
+    /// because clients connect by TCP.
     async fn serve_own(&self, own: UnixStream, stop: ShutdownWatch) {
         let Ok(peer) = own.peer_addr() else { return };
         let Ok(own) = own.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(own)) else { return };
@@ -313,8 +318,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout, &stop).await;
     }
 
-    /// Serves HTTP/2. Only the wait for the preface is limited here; the application limits the
-    /// rest.
+    /// Serves HTTP/2. This function limits only the wait for the preface. The HTTP application
+    /// limits everything else.
     async fn serve_http2(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
         let mut preface = BytesMut::zeroed(H2_PREFACE.len());
         match timeout_at(deadline, stream.read_exact(&mut preface)).await {
@@ -379,8 +384,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             () = deadline.wait() => return Err(NoHead::Gone),
             () = async {
                 stopping.wait().await;
-                // The first request of a new connection may still be in transit. An idle connection
-                // may be closed at any time.
+                // On a new connection, the first request may still be in transit. On a connection
+                // that has already served a request, clients expect that the server may close it at
+                // any time.
                 if is_first {
                     sleep(FIRST_REQUEST_TIMEOUT).await;
                 }
@@ -423,7 +429,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         }
     }
 
-    /// Returns the head with its query percent-encoded, if that makes the head acceptable.
+    /// Returns the head with its query percent-encoded, if the encoded head is acceptable.
     fn encoded(&self, bytes: &BytesMut, length: usize) -> Option<RequestHead> {
         let (head, rest) = bytes.split_at_checked(length)?;
         let head = head::encode_query(head).filter(|head| head.len() <= self.limits.header_bytes)?;
@@ -447,7 +453,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::TooLarge | NoHead::Gone => ("head_too_large", None),
         };
         (self.watch)(event);
-        // Logged here, because the front, which logs all other requests, does not receive this one.
+        // This request is logged here, because it does not reach the front, which logs all other
+        // requests.
         let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
         let request_id = self.request_ids.next();
         let status_code = status.as_u16();

@@ -2,10 +2,10 @@
 //!
 //! Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
 //!
-//! A handshake verifies the client certificate only once. Afterwards, the certificate may expire or
-//! its authority may be removed. So sessions cannot be resumed if client certificates are
-//! requested, because a resumed session verifies nothing. Open connections are checked by
-//! [`Tls::wait_until_refused`].
+//! The client certificate is verified during the handshake. Afterwards, the certificate may expire,
+//! or its authority may be removed. So if client certificates are requested, sessions cannot be
+//! resumed, because a resumed session verifies no certificate. [`Tls::wait_until_refused`] checks
+//! open connections.
 
 use std::fmt;
 use std::path::Path;
@@ -38,9 +38,9 @@ use sealgate_system::tls::listener_provider;
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum interval between checks whether a client certificate has expired. A longer timer would
-/// be late after the machine was suspended.
+/// fire too late after the machine was suspended.
 const MAX_EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// Interval between checks of the expiry in the last second before it.
+/// Interval between checks in the last second before a client certificate expires.
 const FINAL_EXPIRY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// TLS configuration of the public listeners. A reload of the configuration replaces it.
@@ -54,7 +54,7 @@ pub struct Tls {
 /// TLS settings of one handshake.
 pub(crate) struct TlsTerms {
     acceptor: Acceptor,
-    /// Verifier of client certificates; `None` if clients are not asked for one.
+    /// Verifier of client certificates. `None` if no client certificates are requested.
     clients: Option<Arc<ClientVerifier>>,
     certificates: Arc<Certificates>,
     /// Keys of the token, if a certificate uses one.
@@ -114,7 +114,7 @@ impl Tls {
     /// Reads the files of a new configuration, for [`Tls::replace`].
     ///
     /// # Errors
-    /// As [`Tls::load`].
+    /// The same errors as those of [`Tls::load`].
     pub(crate) fn read(&self, server: &config::ServerConfig) -> Result<Option<TlsSnapshot>, String> {
         TlsSnapshot::load(server, &self.challenges, self.token.as_ref())
     }
@@ -132,8 +132,8 @@ impl Tls {
 
     /// Waits until a client that was accepted under `terms` would be refused.
     ///
-    /// That happens when its certificate expires, when its authority is removed, or when a
-    /// certificate becomes required and the client has sent none.
+    /// A client is refused when its certificate expires, when the authority of its certificate is
+    /// removed, or when certificates become required and the client has sent no certificate.
     pub(crate) async fn wait_until_refused(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
         let client = tls.as_deref().and_then(VerifiedClientCertificate::from_tls);
         let mut changed = self.changed.subscribe();
@@ -217,8 +217,8 @@ impl TlsSnapshot {
             }
             Err(why) => {
                 tracing::warn!(
-                    "the new file with CA certificates cannot be used; the current ones stay in \
-                    use: {why}"
+                    "the new file with CA certificates cannot be used; the current CA \
+                    certificates stay in use: {why}"
                 );
                 false
             }
@@ -271,12 +271,13 @@ fn terms(
     if clients.is_some() {
         config.send_tls13_tickets = 0;
     } else {
-        // With tickets, the client stores the session in encrypted form. A session store in the
-        // server would have to evict the sessions of clients that return late. The ticket keys
-        // change every few hours. They exist only in memory, until the settings are replaced.
+        // With tickets, the client stores the session in encrypted form. Without tickets, the
+        // server would store sessions, and would have to evict those of clients that return late.
+        // The ticket keys change every few hours. The keys exist only in memory, and a reload of
+        // the settings replaces them.
         config.ticketer = Ticketer::new().map_err(|error| fault(&format_args!("no session ticket keys: {error}")))?;
     }
-    // The resolver is set only because `build` panics without files and without a resolver. The TLS
+    // `build` panics if it has neither files nor a resolver, so a resolver is set. The TLS
     // configuration that `build` creates is replaced below.
     let mut settings = settings.map_err(|error| fault(&error))?;
     settings.set_cert_resolver(resolver);
@@ -300,9 +301,9 @@ impl fmt::Debug for Certificates {
 impl Certificates {
     /// Selects a certificate whose key can make a signature that the client supports.
     ///
-    /// Prefers the first certificate with exactly the requested name, then the first with a
-    /// matching wildcard. Otherwise returns the first certificate, for clients that send no server
-    /// name or an unknown one.
+    /// Prefers the first certificate with exactly the requested name, then the first certificate
+    /// with a matching wildcard. If the client sends no server name or an unknown server name,
+    /// returns the first certificate.
     fn select(&self, hello: &ClientHello<'_>) -> Option<Arc<LoadedCertificate>> {
         let all: Vec<Arc<LoadedCertificate>> = self.all.iter().map(Certificate::current).collect();
         let understood =
@@ -317,8 +318,8 @@ impl Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // Only an ACME authority that validates a challenge offers just this protocol (RFC 8737
-        // §3). Only it gets the certificate of the challenge.
+        // Only an ACME authority that validates a challenge offers this protocol and no other (RFC
+        // 8737 §3). No other client gets the certificate of the challenge.
         let is_validation = hello.alpn().is_some_and(|offered| offered.eq([ACME_TLS]));
         if is_validation {
             return self.challenges.certificate(hello.server_name()?);

@@ -1,9 +1,9 @@
 //! TLS private keys in the PKCS#11 token, as rustls uses them.
 //!
-//! rustls signs synchronously while it processes a message. A network HSM needs milliseconds for
-//! that, and a failing one seconds. So the thread passes its other tasks to other threads before it
-//! signs (`block_in_place`), and the number of sessions of the token limits the number of
-//! handshakes that sign at the same time.
+//! rustls signs synchronously while it processes a message. A network HSM needs milliseconds for a
+//! signature, and a failing HSM needs seconds. So a thread passes its other tasks to other threads
+//! before it signs (`block_in_place`). At most as many handshakes sign at the same time as the
+//! PKCS#11 token has sessions.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -33,10 +33,10 @@ const MAX_HELLO_BYTES: usize = 80 * 1024;
 /// TLS keys of the token, and the limits of their use.
 pub struct TokenKeys {
     signer: Arc<Pkcs11Signer>,
-    /// Handshakes that may sign now, one for each session of the token. Others wait.
+    /// Permits for handshakes to sign, one for each session of the token.
     turns: Semaphore,
-    /// Threads that may wait for the token. More than `turns`, because the second `ClientHello`
-    /// after a `HelloRetryRequest` needs no permit of `turns`.
+    /// Permits for threads to wait for the token. There are more of these than `turns`, because the
+    /// second `ClientHello` after a `HelloRetryRequest` needs no permit of `turns`.
     threads: Semaphore,
     logged: Mutex<Option<Instant>>,
 }
@@ -62,11 +62,12 @@ impl TokenKeys {
         Ok(TokenTlsKey { keys: Arc::clone(self), key })
     }
 
-    /// Runs a handshake whose `ClientHello` was already received, after waiting for a permit to
-    /// sign.
+    /// Waits for a permit to sign, and then runs a handshake whose `ClientHello` was already
+    /// received.
     ///
-    /// The first poll processes the `ClientHello` and makes the signature, and then releases the
-    /// permit. If the handshake kept the permit to its end, slow clients would block others.
+    /// The first poll of the handshake processes the `ClientHello` and makes the signature. Then
+    /// the permit is released. If the handshake kept the permit to its end, slow clients would
+    /// block other clients.
     pub(super) async fn sign_in_turn<F: Future>(&self, mut handshake: Pin<Box<F>>) -> F::Output {
         let turn = self.turns.acquire().await;
         let first = poll_fn(|cx| Poll::Ready(handshake.as_mut().poll(cx))).await;
@@ -86,7 +87,7 @@ impl TokenKeys {
         }
     }
 
-    /// Logs a failure, unless another one was logged shortly before.
+    /// Logs a failure, unless another failure was logged within [`LOG_INTERVAL`].
     fn log(&self, key: &TlsKey, error: &SignError) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|last| last.elapsed() >= LOG_INTERVAL) {
@@ -94,7 +95,7 @@ impl TokenKeys {
             tracing::error!(
                 key = key.label(),
                 %error,
-                "TLS handshakes fail, because the token does not sign; sealgate_tls_sign_errors_total counts them"
+                "TLS handshakes fail, because the token does not sign; sealgate_tls_sign_errors_total counts the failures"
             );
         }
     }
@@ -148,7 +149,7 @@ impl Signer for TokenTlsKey {
 }
 
 /// Reads the `ClientHello` of a new connection, and puts it back. Returns the result of `judge`, or
-/// `None` if the `ClientHello` is malformed. The handshake refuses a malformed one.
+/// `None` if the `ClientHello` is malformed. The handshake later refuses a malformed `ClientHello`.
 ///
 /// # Errors
 /// If the client disconnects before the `ClientHello` is complete.

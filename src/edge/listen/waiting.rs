@@ -1,7 +1,7 @@
-//! Deadline and shutdown signal, both of which a connection awaits between its requests.
+//! Deadline and shutdown signal. A connection awaits both between its requests.
 //!
-//! Both are registered once for each connection. Registering them for each request would cost more
-//! than the access decision.
+//! The timer and the signal are registered once for each connection. Registering them for each
+//! request would cost more than the access decision.
 
 use std::pin::Pin;
 
@@ -10,8 +10,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Deadline that is often postponed and rarely passes.
 ///
-/// Postponing it does not touch the timer. The timer fires at the old deadline and is then set to
-/// the current one.
+/// Postponing the deadline does not touch the timer. The timer fires at the old deadline, and is
+/// then set to the current deadline.
 pub(crate) struct Deadline {
     at: Instant,
     timer: Pin<Box<Sleep>>,
