@@ -9,8 +9,8 @@ use zeroize::Zeroizing;
 
 use crate::disk::read_longer_secret_file;
 
-/// Maximum length of the encoded MAC key of an external account. Let's Encrypt needs none; the keys
-/// of other authorities have 32 to 64 bytes.
+/// Maximum length of the encoded MAC key of an external account. Let's Encrypt needs no external
+/// account. The keys of other authorities have 32 to 64 bytes.
 const MAX_MAC_KEY_LENGTH: usize = 1024;
 const MIN_MAC_KEY_BYTES: usize = 16;
 
@@ -21,16 +21,17 @@ pub struct AcmeConfig {
     pub directory: String,
     /// Address for messages of the authority.
     pub contact: Option<String>,
-    /// Account at the authority's operator to which the ACME account is bound (RFC 8555 §7.3.4).
+    /// External account: an account at the operator of the authority. The ACME account is bound to
+    /// the external account (RFC 8555 §7.3.4).
     #[serde(flatten)]
     pub external_account: Option<ExternalAccount>,
     /// Host names and IP addresses. Each gets its own certificate.
     pub hosts: Vec<String>,
-    /// Profile of the certificates; `None` for the authority's default.
+    /// Profile of the certificates. `None` means the authority's default profile.
     pub profile: Option<String>,
     pub challenge: AcmeChallenge,
-    /// PEM file of certificate authorities to trust for connections to the directory, in addition
-    /// to the authorities of the machine.
+    /// PEM file with CA certificates. Connections to the directory trust these authorities in
+    /// addition to the authorities of the machine.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub ca_file: Option<PathBuf>,
     /// Directory with the ACME account and the certificates.
@@ -38,7 +39,7 @@ pub struct AcmeConfig {
     pub path: PathBuf,
 }
 
-/// Key identifier, and the file that contains the MAC key, of an external account.
+/// Key identifier of an external account, and the file that contains its MAC key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExternalAccount {
     pub external_account_id: String,

@@ -1,4 +1,5 @@
-//! The operator's logo and colours. Checks formats, and that text stays readable (WCAG 2.2 §1.4.3).
+//! The operator's logo and colours. Checks the formats, and checks that text stays readable (WCAG
+//! 2.2 §1.4.3).
 
 use std::fmt;
 
@@ -11,8 +12,8 @@ pub(super) const MAX_LOGO_BYTES: u64 = 64 * 1024;
 /// Minimum contrast ratio of text (WCAG 2.2 §1.4.3, level AA).
 const AA: f64 = 4.5;
 
-/// Colours of the stylesheet that the accent must contrast with: card, page, wash, and the text on
-/// accented elements.
+/// Colours of the stylesheet. The accent must contrast with each of them: card, page, wash, and the
+/// text on elements in the accent colour.
 const LIGHT: [Colour; 4] = [Colour(255, 255, 255), Colour(237, 241, 240), Colour(238, 244, 242), Colour(255, 255, 255)];
 const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43, 40), Colour(6, 35, 30)];
 
@@ -28,7 +29,7 @@ impl Colour {
         digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(Self(channel(0)?, channel(2)?, channel(4)?))
     }
 
-    /// Returns a mixture of this colour and `hundredths` percent of another.
+    /// Returns a mixture of this colour with `hundredths` percent of the other colour.
     #[must_use]
     pub fn mixed(self, other: Self, hundredths: u16) -> Self {
         let share = hundredths.min(100);
@@ -53,8 +54,8 @@ impl Colour {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
-    /// Returns the lowest contrast ratio of this colour with the others, and the colour that causes
-    /// it.
+    /// Returns the lowest contrast ratio of this colour with one of `others`, and that other
+    /// colour.
     fn worst(self, others: &[Self]) -> (f64, Self) {
         let contrasts = others.iter().map(|other| (self.contrast(*other), *other));
         contrasts.fold((f64::MAX, self), |worst, next| if next.0 < worst.0 { next } else { worst })
@@ -78,15 +79,16 @@ pub struct Accent {
 }
 
 impl Accent {
-    /// Creates an accent. If `dark` is absent, lightens `light` until text is readable on dark
-    /// pages.
+    /// Creates an accent. If `dark` is absent, derives it: lightens `light` until text in that
+    /// colour is readable on dark pages.
     pub(super) fn new(light: Colour, dark: Option<Colour>) -> Self {
         let lighter = || (0..=100).step_by(5).map(|share| light.mixed(WHITE, share));
         let readable = || lighter().find(|colour| colour.worst(&DARK).0 >= AA).unwrap_or(WHITE);
         Self { light, dark: dark.unwrap_or_else(readable) }
     }
 
-    /// Returns the colours of elements under the pointer, which contrast more with the page.
+    /// Returns the colours of elements under the pointer. They contrast more with the page than the
+    /// accent.
     #[must_use]
     pub fn strong(self) -> Self {
         Self { light: self.light.mixed(BLACK, 28), dark: self.dark.mixed(WHITE, 30) }

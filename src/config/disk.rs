@@ -1,7 +1,7 @@
 //! Paths and files of a configuration: resolves paths, checks files, and reads secrets.
 //!
-//! A check before the start gives one clear error instead of an obscure one from a library. Each
-//! file is checked again when it is used.
+//! A check before the start gives one clear error. Without the check, a library would report an
+//! obscure error later. Each file is checked again when it is used.
 
 use std::fs;
 use std::fs::{File, Metadata};
@@ -27,19 +27,20 @@ use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
 use sealgate_domain::secret::SecretHash;
 
-/// Placeholder in paths for the directory of systemd credentials, which is different for each unit.
+/// Placeholder in paths for the directory of systemd credentials. Each unit has a different
+/// directory.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
 
 /// Directory of the systemd credential directories.
 ///
 /// systemd grants access to the unit's user with an access control list. `stat` shows the mask of
-/// the list as permissions of the group, although the group has no access.
+/// that list as the permissions of the group, although the group has no access.
 const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 
 /// Maximum length of a Unix socket's path in bytes: `sun_path` without its final NUL (unix(7)).
 const MAX_SOCKET_PATH_LENGTH: usize = 107;
 
-/// Resolver for paths in a configuration, which can also check the files.
+/// Resolver for paths in a configuration. It can also check the files.
 pub(super) struct Files {
     base: PathBuf,
     checks: FileChecks,
@@ -65,7 +66,7 @@ impl Files {
     /// Makes a path absolute, and expands the placeholder for the credential directory.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
         if text.is_empty() || text.contains('\0') {
-            return Err("is not a path; use an absolute path, or one relative to this file's directory".into());
+            return Err("is not a path; use an absolute path, or a path relative to this file's directory".into());
         }
         match (&self.checks, text.strip_prefix(CREDENTIALS_VARIABLE)) {
             (FileChecks::Yes { credentials: Some(directory) }, Some(name)) => Ok(directory.join(name)),
@@ -151,8 +152,8 @@ impl Files {
         Ok(path)
     }
 
-    /// Checks that SoftHSM's configuration file can be read. SoftHSM would report an unreadable
-    /// file only as a missing token.
+    /// Checks that SoftHSM's configuration file can be read. If the file were unreadable, SoftHSM
+    /// would only report a missing token.
     pub(super) fn softhsm_conf(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
@@ -160,7 +161,7 @@ impl Files {
         Ok(path)
     }
 
-    /// Checks the store's directory. It may be absent, because the server creates it.
+    /// Checks the store's directory. The directory may be absent, because the server creates it.
     pub(super) fn store(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let FileChecks::Yes { .. } = self.checks else { return Ok(path) };
@@ -178,7 +179,7 @@ impl Files {
         let length = path.as_os_str().len();
         if length > MAX_SOCKET_PATH_LENGTH {
             return Err(format!(
-                "{} has {length} bytes; a Unix socket's path has at most {MAX_SOCKET_PATH_LENGTH}; use a shorter one",
+                "{} has {length} bytes; a Unix socket's path has at most {MAX_SOCKET_PATH_LENGTH} bytes; use a shorter path",
                 path.display()
             ));
         }
@@ -231,7 +232,9 @@ impl Files {
         let size = readable(&path)?.len();
         let name = path.display();
         if size > MAX_LOGO_BYTES {
-            return Err(format!("{name} has {size} bytes; a logo has at most {MAX_LOGO_BYTES}; use a smaller one"));
+            return Err(format!(
+                "{name} has {size} bytes; a logo has at most {MAX_LOGO_BYTES} bytes; use a smaller file"
+            ));
         }
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
@@ -244,7 +247,7 @@ impl Files {
         let size = readable(&path)?.len();
         let name = path.display();
         if size > jwk_set::MAX_SET_LENGTH as u64 {
-            return Err(format!("{name} has {size} bytes; a key set has at most {}", jwk_set::MAX_SET_LENGTH));
+            return Err(format!("{name} has {size} bytes; a key set has at most {} bytes", jwk_set::MAX_SET_LENGTH));
         }
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         match jwk_set::read(&content) {
@@ -299,8 +302,8 @@ impl Chain {
         not_after(self.certificates.first()?)
     }
 
-    /// Returns whether the leaf certificate is valid for this host name or IP address (with the
-    /// brackets of a URL).
+    /// Returns whether the leaf certificate is valid for this host name or IP address. An IPv6
+    /// address has brackets, as in a URL.
     pub(super) fn is_for(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let (Some(leaf), Ok(name)) = (self.certificates.first(), ServerName::try_from(bare)) else { return false };
@@ -320,7 +323,8 @@ pub(super) struct PrivateKey {
     key: Option<PrivateKeyDer<'static>>,
 }
 
-/// File that does not match in a pair of certificate and key, with the error text.
+/// Error of a certificate and key that do not belong together: the file to blame, with the error
+/// text.
 pub(super) enum Mismatch {
     Certificate(String),
     Key(String),
@@ -347,8 +351,8 @@ pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mis
     }
 }
 
-/// Checks that a file can be read. Checks the type first, because opening a pipe without a writer
-/// would block.
+/// Checks that a file can be read. Checks the type of the file first, because opening a pipe
+/// without a writer would block.
 fn readable(path: &Path) -> Result<Metadata, String> {
     let cannot = |error| format!("{} cannot be read ({error})", path.display());
     let metadata = fs::metadata(path).map_err(cannot)?;
@@ -362,13 +366,13 @@ fn readable(path: &Path) -> Result<Metadata, String> {
 /// Maximum length of a PIN or a password in bytes.
 const MAX_SECRET_LENGTH: usize = 255;
 
-/// Reads a secret from a file, without one trailing newline.
+/// Reads a secret from a file. Removes one newline at the end.
 ///
 /// `what` names the secret in errors, for instance `the token's user PIN`.
 ///
 /// # Errors
-/// Returns a text, without the file's name, if the file is absent, accessible to other users,
-/// empty, too long or not UTF-8.
+/// Returns an error text without the file's name. The file may be absent, accessible to other
+/// users, empty, too long, or not UTF-8.
 pub fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
     read_longer_secret_file(path, what, MAX_SECRET_LENGTH)
 }
@@ -381,8 +385,8 @@ pub fn read_longer_secret_file(path: &Path, what: &str, max_length: usize) -> Re
         .custom_flags(libc::O_NONBLOCK)
         .open(path)
         .map_err(|error| format!("cannot be read ({error})"))?;
-    // Check the open file and not the path, because another file could replace the one at the path
-    // before the read.
+    // Check the open file and not the path, because the file at the path could be replaced before
+    // the read.
     let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
     check_access(path, &metadata)?;
 
@@ -405,7 +409,7 @@ fn check_access(path: &Path, metadata: &Metadata) -> Result<(), String> {
     check_mode(path, metadata)
 }
 
-/// Returns an error, without the file's name, if other users have access to the file.
+/// Returns an error text without the file's name if other users have access to the file.
 fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
     let mode = metadata.mode() & 0o777;

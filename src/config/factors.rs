@@ -15,22 +15,22 @@ pub struct FactorsConfig {
     pub level: AssuranceLevel,
     /// Levels that members of groups must reach, by the name of the group.
     pub groups: BTreeMap<String, AssuranceLevel>,
-    /// End of the period in which users without a second factor may sign in with the password only.
-    /// `None` if they never may.
+    /// End of the period in which users without a second factor may sign in with only a password.
+    /// `None` if there is no such period.
     pub enrol_by: Option<UnixTime>,
     pub enrolment: EnrolmentChoice,
-    /// Host to which security keys and passkeys are bound (WebAuthn's RP ID), if the issuer has
-    /// moved from that host.
+    /// Host to which security keys and passkeys are bound (WebAuthn's RP ID). `None` means the
+    /// current host of the issuer. Set if the issuer has moved and old keys must continue to work.
     pub rp_id: Option<String>,
-    /// Former host of the issuer, if the operator accepts that the security keys and passkeys
-    /// registered for it stop working.
+    /// Former host of the issuer. Set if the operator accepts that security keys and passkeys that
+    /// were registered for this host stop working.
     pub abandon_keys_of: Option<String>,
 }
 
 /// How users get their first factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum EnrolmentChoice {
-    /// The user adds it during a sign-in, after the password.
+    /// The user adds the factor during a sign-in, after the password.
     InSignIn,
     /// The user opens an enrolment link from an administrator, so that a stolen password alone does
     /// not suffice to add a factor.

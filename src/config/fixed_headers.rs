@@ -17,7 +17,8 @@ pub struct FixedHeaders {
     /// Fields of every forwarded request. Clients cannot send them.
     #[serde(rename = "request_headers", serialize_with = "super::serialize::as_debug")]
     pub request: Vec<(HeaderName, HeaderValue)>,
-    /// The same, with secret values in files.
+    /// Further fields of every forwarded request. Their values are secret, and each value is in a
+    /// file.
     #[serde(rename = "request_header_files", serialize_with = "super::serialize::as_debug")]
     pub request_files: Vec<(HeaderName, PathBuf)>,
     /// Fields of every response of the application. A field without a value is removed.

@@ -9,8 +9,8 @@ use sealgate_domain::oauth::trusted_token::TrustTerms;
 
 /// Issuer identifier (OpenID Connect Discovery §3).
 ///
-/// This is an https URL, or an http URL on a loopback host, without query, fragment and trailing
-/// slash.
+/// An https URL, or an http URL on a loopback host. The URL has no query, no fragment and no
+/// trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerUrl {
     text: String,
@@ -34,7 +34,7 @@ impl IssuerUrl {
             _ => return Err("the scheme must be https (or http on a loopback host)".into()),
         }
         if url.host_str().is_none() || !url.username().is_empty() || url.password().is_some() {
-            return Err("write scheme, host and optionally port and path, without a user name".into());
+            return Err("write a scheme, a host, and optionally a port and a path, without a user name".into());
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err("no query and no fragment are allowed".into());
@@ -42,10 +42,10 @@ impl IssuerUrl {
         if text.ends_with('/') {
             return Err("remove the trailing slash".into());
         }
-        // Clients compare the issuer byte for byte. A client would reject it if its URL library
-        // changed the text.
+        // Clients compare the issuer byte for byte. A client would reject the issuer if the
+        // client's URL library changed its text.
         if url.as_str().trim_end_matches('/') != text {
-            return Err(format!("write it in its normal form: {}", url.as_str().trim_end_matches('/')));
+            return Err(format!("write the URL in its normal form: {}", url.as_str().trim_end_matches('/')));
         }
         Ok(Self { text: text.to_owned(), url })
     }
@@ -86,7 +86,8 @@ impl IssuerUrl {
         self.url.port()
     }
 
-    /// Returns the prefix of every path of the provider: empty, or `/…` without trailing slash.
+    /// Returns the prefix of every path of the provider. The prefix is empty, or begins with a
+    /// slash and has no trailing slash.
     pub fn path_prefix(&self) -> &str {
         self.url.path().trim_end_matches('/')
     }
@@ -98,8 +99,8 @@ pub fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Returns whether a host is this machine: `localhost`, a name under `.localhost` (RFC 6761 §6.3),
-/// 127.0.0.1 or `[::1]`.
+/// Returns whether a host name means this machine: `localhost`, a name that ends in `.localhost`
+/// (RFC 6761 §6.3), 127.0.0.1 or `[::1]`.
 pub fn is_loopback_host(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
 }
@@ -112,9 +113,9 @@ pub struct TrustedIssuer {
     pub keys: KeySource,
     /// Maximum time between two fetches of the keys.
     pub refresh: Duration,
-    /// Minimum time between two fetches that tokens with an unknown key cause.
+    /// Minimum time between two fetches that are caused by tokens with an unknown key.
     pub throttle: Duration,
-    /// Maximum age of fetched keys, if later fetches fail.
+    /// Maximum time for which fetched keys stay in use if later fetches fail.
     pub stale: Duration,
 }
 

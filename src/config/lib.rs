@@ -1,7 +1,8 @@
 //! Checked configuration of Sealgate.
 //!
-//! `file` reads the TOML file key by key. `check` converts it to settings and reports all errors at
-//! once. This crate does not open sockets or access the PKCS#11 token.
+//! The module `file` reads the TOML file key by key. The module `check` converts the file to
+//! settings, and reports all errors at once. This crate does not open sockets and does not access
+//! the PKCS#11 token.
 
 mod acme;
 mod app;
@@ -67,8 +68,9 @@ impl Config {
     /// Returns whether a client may register this redirect URI without an administrator.
     ///
     /// The hosts of the issuer and of the protected applications are reserved for administrators.
-    /// Otherwise the owner of a page there could receive the authorization codes of a client's
-    /// users. `client` is the existing registration, if any; it may keep its URIs.
+    /// Otherwise the owner of a page on such a host could receive the authorization codes of a
+    /// client's users. `client` is the existing registration, if any. A client may keep its
+    /// existing URIs.
     pub fn may_register(&self, uri: &RedirectUri, client: Option<&Client>) -> bool {
         let is_known = |client: &Client| {
             client.redirect_uris.iter().chain(&client.post_logout_redirect_uris).any(|known| known == uri)
@@ -91,8 +93,8 @@ impl Config {
         Self::load_with(path, std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from))
     }
 
-    /// Reads and checks a configuration file as [`Self::load`] does, with this directory of systemd
-    /// credentials.
+    /// Reads and checks a configuration file as [`Self::load`] does. `credentials` is the directory
+    /// of systemd credentials.
     ///
     /// # Errors
     /// Returns all errors, in the order of the file.
@@ -102,8 +104,8 @@ impl Config {
 
     /// Reads and checks a configuration file, but not the files that it names.
     ///
-    /// For commands that need neither the token nor a certificate, and may not have access to the
-    /// PIN.
+    /// This function is for commands that need neither the token nor a certificate. Such a command
+    /// may have no access to the file of the PIN.
     ///
     /// # Errors
     /// Returns all errors of the text itself, in the order of the file.
@@ -111,10 +113,10 @@ impl Config {
         check::file(path, Files::unchecked)
     }
 
-    /// Returns how to reach the server that runs with this file. Other errors of the file are
-    /// ignored.
+    /// Returns the address of the server that runs with this file. Ignores errors in other parts of
+    /// the file.
     ///
-    /// Returns `None` if the file cannot be read or does not contain the address.
+    /// Returns `None` if the file cannot be read or does not contain the server's address.
     pub fn reach(path: &Path) -> Option<ServerAddress> {
         check::reach(path)
     }
@@ -124,7 +126,7 @@ impl Config {
     /// Relative paths start at `base`, the directory of the file.
     ///
     /// # Errors
-    /// Returns all errors of the text itself, in its order.
+    /// Returns all errors of the text itself, in the order of the text.
     pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::text(text, &Files::unchecked(base.to_owned()))
     }
@@ -144,17 +146,17 @@ pub struct ConfigFault {
 }
 
 impl ConfigFault {
-    /// Creates an error in the value at `path`, such as `app[0].route[2].access`.
+    /// Creates an error for the value at `path`, such as `app[0].route[2].access`.
     ///
-    /// `problem` states the problem, then the allowed values.
+    /// `problem` first describes the problem and then the allowed values.
     fn new(path: String, line: Option<usize>, problem: String) -> Self {
         Self { line, path, problem }
     }
 
     /// Returns the location of the error: a key such as `app[0].route[2].access`.
     ///
-    /// Returns `line 3, column 5` if the text is not valid TOML, and the name of the file if it
-    /// cannot be read.
+    /// Returns a position such as `line 3, column 5` if the text is not valid TOML. Returns the
+    /// name of the file if the file cannot be read.
     pub fn path(&self) -> &str {
         &self.path
     }

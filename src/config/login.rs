@@ -16,8 +16,8 @@ const MAX_PASSWORD_BYTES: usize = 1000;
 pub struct AppLoginConfig {
     pub recipe: RecipeFile,
     pub account: LoginAccount,
-    /// Names of the application's cookies that browsers receive as well, because the application's
-    /// scripts read them. They must not authenticate the user.
+    /// Names of the application's cookies that the gateway also sends to browsers, because the
+    /// application's scripts read these cookies. Such a cookie must not authenticate the user.
     pub browser_cookies: Vec<String>,
 }
 

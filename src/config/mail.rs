@@ -10,7 +10,7 @@ use sealgate_domain::mail_address::MailAddress;
 /// `[mail]`: the mail server and the sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MailConfig {
-    /// Host name or IP address of the server, for which its certificate must be valid.
+    /// Host name or IP address of the server. The server's certificate must be valid for it.
     pub host: String,
     pub port: u16,
     pub tls: MailTls,
@@ -28,8 +28,8 @@ pub struct MailConfig {
     pub timeout: Duration,
     /// Maximum number of messages per minute.
     pub per_minute: u32,
-    /// PEM file of authorities that may sign the server's certificate, in addition to the
-    /// authorities of the machine.
+    /// PEM file with CA certificates. These authorities may sign the server's certificate, in
+    /// addition to the authorities of the machine.
     #[serde(serialize_with = "super::serialize::as_debug", skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
 }
@@ -37,7 +37,7 @@ pub struct MailConfig {
 /// TLS mode of the connection to the mail server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum MailTls {
-    /// STARTTLS (RFC 3207). No mail is sent to a server that does not offer it.
+    /// STARTTLS (RFC 3207). No mail is sent to a server that does not offer STARTTLS.
     StartTls,
     /// TLS from the first byte (RFC 8314 §3.3).
     Implicit,

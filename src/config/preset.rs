@@ -1,7 +1,7 @@
 //! Presets of identity headers for well-known applications.
 //!
-//! docs/reference/identity-headers.md lists the tested presets, and the settings that each
-//! application needs.
+//! docs/reference/identity-headers.md lists the tested presets. It also lists the settings that
+//! each application needs.
 
 use http::HeaderName;
 

@@ -1,11 +1,18 @@
-//! Decides which header fields of a client's request are not forwarded to the application, and
-//! which may occur only once.
+//! Decides which header fields of a client's request are removed before the request is forwarded to
+//! the application, and which fields may occur only once.
 //!
-//! Applications trust the removed fields, so only the gateway may set them. CGI, WSGI, PSGI, Rack
-//! and PHP map both `X-Real-IP` and `X_Real_IP` to `HTTP_X_REAL_IP`, and some servers replace every
-//! character except letters and digits. A name with such characters is therefore folded before the
-//! comparison. The field is removed if the folded name is listed, controls the exchange
-//! (`Transfer_Encoding`), or equals the name of another field in the request.
+//! Applications trust the removed fields, so only the gateway may set them.
+//!
+//! Servers change the names of fields. CGI, WSGI, PSGI, Rack and PHP map both `X-Real-IP` and
+//! `X_Real_IP` to `HTTP_X_REAL_IP`. Some servers replace every character except letters and digits.
+//! So the gateway folds a name: it replaces such characters with dashes.
+//!
+//! A field is removed if its name is in one of the lists below. If folding changes the name, the
+//! field is also removed in each of these cases:
+//!
+//! - The folded name is in one of the lists below.
+//! - A field with the folded name controls the exchange. An example is `Transfer_Encoding`.
+//! - The request has another field with the folded name.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -20,11 +27,12 @@ const ORIGIN_PREFIXES: &[&str] = &[
     // User, client address and requested URL: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
     // `-Client-Cert`, `-Tls-Client-Cert` and so on.
     "x-forwarded-",
-    // Original values of a request that a proxy in front has changed.
+    // Original values of a request that a proxy in front of the server has changed.
     "x-original-",
     "x-rewrite-",
     "x-envoy-",
-    // TLS connections that another server has terminated, and their client certificates.
+    // TLS connections that another server has terminated, and the client certificates of these
+    // connections.
     "x-ssl-",
     "x-arr-",
     "x-tls-client-",
@@ -185,16 +193,16 @@ const IDENTITY_FIELDS: &[&str] = &[
     "entitlement",
 ];
 
-/// Field with an identity prefix that contains no identity.
+/// Field that has an identity prefix, but contains no identity.
 const NOT_AN_IDENTITY: &str = "x-user-agent";
 
-/// Fields that override the request method in some frameworks. They are removed if any rule depends
-/// on methods.
+/// Fields that override the request method in some frameworks. The fields are removed if any rule
+/// depends on methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
 const MIN_METHOD_OVERRIDE_LENGTH: usize = "x-http-method".len();
 
-/// Fields that control an exchange or carry credentials. They are forwarded only under these exact
-/// names.
+/// Fields that control an exchange or carry credentials. These fields are forwarded only under
+/// exactly these names.
 const STANDARD: &[&str] = &[
     "accept",
     "authorization",
@@ -223,10 +231,11 @@ const STANDARD: &[&str] = &[
 /// Prefixes of further standard fields.
 const STANDARD_PREFIXES: &[&str] = &["accept-", "access-control-", "content-", "if-", "sec-", "trace", "x-csrf"];
 
-/// Fields that must occur only once. Otherwise the gateway could evaluate one value and the
-/// application another.
+/// Fields that must occur only once. If such a field were repeated, the gateway could read one
+/// value and the application another value.
 ///
-/// `Authorization` is missing because the gateway checks it where it reads credentials.
+/// `Authorization` is not in this list, because the gateway checks that field when it reads
+/// credentials.
 static SINGLE: [HeaderName; 14] = [
     http::header::PROXY_AUTHORIZATION,
     http::header::HOST,
@@ -258,14 +267,15 @@ pub fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
 pub struct Terms<'a, O> {
     /// Whether a rule of the application depends on the method.
     pub methods_ruled: bool,
-    /// Returns whether the gateway sends an identity in the field with this lower-case name. If so,
-    /// clients cannot send it.
+    /// Returns whether the gateway sends an identity in the field with this lower-case name.
+    /// Clients cannot send such a field.
     pub ours: O,
     /// Fields that clients may send under these exact names, although they may contain an identity.
     pub passed: &'a [HeaderName],
 }
 
-/// Returns whether a field overrides the request method, in any spelling that a framework accepts.
+/// Returns whether a field overrides the request method. Considers all spellings that frameworks
+/// accept.
 pub fn override_method(headers: &HeaderMap) -> bool {
     // A folded name is never longer than the original.
     let names_method = |name: &str| {
@@ -287,8 +297,8 @@ pub fn is_removed(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl
     }
     match folded(name.as_str()) {
         Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
-        // A server could confuse this field with the field that has the folded name. Remove this
-        // one.
+        // A server could confuse this field with the field that has the folded name. So this field
+        // is removed.
         Cow::Owned(folded) => {
             folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
         }
@@ -365,11 +375,11 @@ pub fn is_plain(name: &str) -> bool {
 
 /// Set of names and prefixes.
 ///
-/// Optimised for names that are not in the set. Each field of each request is looked up, and few
-/// are in the set.
+/// Optimised for names that are not in the set, because every field of every request is looked up,
+/// and few names are in the set.
 struct Names {
-    /// Bit sets that exclude most names by their first two characters: a set for each first
-    /// character, with a bit for each second character.
+    /// Bit sets that exclude most names by their first two characters. There is a set for each
+    /// first character, with a bit for each second character.
     ///
     /// A character is reduced to its lower five bits, so different characters may share a bit.
     beginnings: [u32; 32],
@@ -378,7 +388,7 @@ struct Names {
     /// Prefixes without the dash, sorted.
     ///
     /// No prefix begins with another prefix. Therefore only the last prefix that sorts before a
-    /// name can match it.
+    /// name can match the name.
     words: Vec<&'static str>,
 }
 
@@ -410,7 +420,8 @@ impl Names {
     }
 }
 
-/// Returns the lower five bits of a name's first character, and the bit that represents its second.
+/// Returns the lower five bits of a name's first character, and the bit that represents its second
+/// character.
 fn beginning(name: &str) -> Option<(usize, u32)> {
     let [first, second, ..] = name.as_bytes() else { return None };
     Some((usize::from(first & 31), 1 << (second & 31)))

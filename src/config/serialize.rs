@@ -1,4 +1,5 @@
-//! Serialises values without a JSON form, such as non-UTF-8 paths, so that they can be compared.
+//! Serialisation of values that have no JSON form, such as paths that are not UTF-8. The result is
+//! used to compare configurations.
 
 use std::fmt::Debug;
 

@@ -23,7 +23,7 @@ pub struct TelemetryConfig {
     pub headers_file: Option<PathBuf>,
 }
 
-/// Reads [`TelemetryConfig::headers_file`]: one `Name: value` in each line.
+/// Reads [`TelemetryConfig::headers_file`]. Each line has one `Name: value`.
 ///
 /// # Errors
 /// One line with the path and what to do, without the contents.
@@ -36,7 +36,8 @@ pub fn read_export_headers(file: &Path) -> Result<HeaderMap, String> {
 /// Parses header fields.
 ///
 /// # Errors
-/// The number of the first invalid line, without its text, which may be a secret.
+/// The number of the first invalid line. The error does not contain the line, because the line may
+/// contain a secret.
 fn parse_export_headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let header = |(index, line): (usize, &str)| {

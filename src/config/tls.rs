@@ -1,4 +1,4 @@
-//! Certificates of the public listeners and of their clients.
+//! Certificates of the public listeners, and settings for client certificates.
 
 use std::path::PathBuf;
 
@@ -40,10 +40,11 @@ impl From<TlsConfig> for ListenerCertificate {
     }
 }
 
-/// Parses `pkcs11:object=LABEL`, a subset of RFC 7512. Returns `None` for any other text, which names
-/// a file.
+/// Parses `pkcs11:object=LABEL`, a subset of RFC 7512. Returns `None` for a text with another
+/// scheme or no scheme: such a text is the path of a file.
 ///
-/// The label consists of characters that a URI does not encode, so each key has one spelling.
+/// The label consists of characters that need no encoding in a URI, so each key has only one
+/// spelling.
 pub(super) fn token_key_label(text: &str) -> Option<Result<String, String>> {
     let attributes = text.strip_prefix(TOKEN_SCHEME)?;
     let Some(label) = attributes.strip_prefix("object=").filter(|label| !label.contains([';', '?'])) else {

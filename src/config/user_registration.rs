@@ -28,8 +28,8 @@ impl UserRegistration {
         self.mode == UserRegistrationMode::Open
     }
 
-    /// Returns the error for a server without a wrapping key. It cannot encrypt mail, so it sends
-    /// none.
+    /// Returns the error for a server without a wrapping key. Such a server cannot encrypt queued
+    /// mail, so it sends no mail.
     pub fn fault_without_sealing(&self) -> Option<String> {
         let fault = "registration_of_people.mode: is \"open\", but the token has no wrapping key, so no mail \
             can be sent to verify an address. Create one with `sealgate key generate-wrapping-key`, or write \
