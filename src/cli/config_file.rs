@@ -117,12 +117,15 @@ pub(super) fn quoted(text: impl Display) -> String {
 /// Changes a configuration file and applies the change to the server that uses the file. Returns
 /// the changes that the server applied, or `None` if no server runs.
 ///
-/// If the result is valid, it replaces the file atomically, with the same owner and mode. If the
-/// server refuses the file, the previous content is restored. `expected` is the only change that
-/// the edit may make, in the form in which a reload reports it.
+/// `edit` changes the parsed content. If the new content is valid, it replaces the file atomically,
+/// with the same owner and mode. If the server then refuses the new content, the previous content
+/// is restored.
+///
+/// `expected` is the change that `edit` must make, in the words with which a reload reports
+/// changes. If `edit` makes any other change, the function fails.
 ///
 /// # Errors
-/// Every new error in the file. The file is then unchanged.
+/// Every error that the old content did not have. The file is then unchanged.
 pub(super) fn change(
     file: &Path,
     expected: &str,

@@ -13,14 +13,15 @@ use sealgate_store::postgres::{ClusterMember, FormatRaise, PostgresSettings, ini
 pub(super) enum StoreVerb {
     /// Create the tables in the database that `store.url_file` names
     ///
-    /// Existing tables stay. Run the command once with a role that may create tables; the servers'
-    /// role does not need this right. Run it again after an upgrade, while nodes serve, to add what
-    /// is missing in older tables.
+    /// Existing tables stay. Run the command once with a role that may create tables. The role of
+    /// the servers does not need this right. Run the command again with each new version of
+    /// Sealgate, to add missing tables and columns. Nodes can continue to serve meanwhile.
     Init,
     /// Raise the store format to the newest that all nodes support
     ///
-    /// Before the upgrade, nodes of the older version and of this version can serve together. After
-    /// the upgrade, nodes of the older version are refused. The upgrade cannot be undone.
+    /// Before this command, nodes of the older version and of this version can serve together.
+    /// After this command, nodes that do not support the new format are refused. The format cannot
+    /// be lowered again.
     Upgrade,
 }
 
@@ -53,8 +54,8 @@ fn upgrade(raise: &FormatRaise, output: &Output) -> Result<(), CommandFailure> {
     }
     let names: Vec<&str> = holding.iter().map(|node| node.name.as_str()).collect();
     output.result(&json!({ "from": from, "format": to, "newest": newest, "holding": names }), || {
-        let now = if from == to { "already" } else { "now; versions that do not read it are refused" };
-        let next = format!("format {newest} has to wait for these nodes: {}\n", names.join(", "));
+        let now = if from == to { "already" } else { "now; versions that do not support this format are refused" };
+        let next = format!("these nodes do not support format {newest} yet: {}\n", names.join(", "));
         format!("the store has format {to} {now}\n") + if to < newest { &next } else { "" }
     })
 }
@@ -62,7 +63,7 @@ fn upgrade(raise: &FormatRaise, output: &Output) -> Result<(), CommandFailure> {
 fn holder(node: &ClusterMember) -> String {
     let ClusterMember { name, version, formats, .. } = node;
     let heard = match node.silent {
-        _ if node.is_heard_of() => "it serves".to_owned(),
+        _ if node.is_heard_of() => "serves now".to_owned(),
         silent if silent < 7200.0 => format!("last heartbeat {:.0} minutes ago", (silent / 60.0).max(1.0)),
         silent => format!("last heartbeat {:.0} hours ago", silent / 3600.0),
     };
