@@ -451,8 +451,9 @@ impl OutboxWorker {
             return Ok(());
         }
         let counts = self.sealgate.store.count_outbox().await?;
-        // Count pending registrations here too: each has an e-mail in the outbox, and other
-        // processes also remove registrations.
+        // Pending registrations are counted together with the outbox, because each pending
+        // registration has an e-mail in the outbox. A count in memory would be wrong, because other
+        // processes remove registrations too.
         self.sealgate.store.count_pending_registrations().await?;
         let now = self.sealgate.clock.now();
         let oldest = counts.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
