@@ -167,7 +167,8 @@ pub async fn run(
     for source in &trust.sources {
         tasks.spawn(run_one(Arc::clone(source), Arc::clone(&clock), Arc::clone(&metrics), Arc::clone(&places)));
     }
-    // Dropping the tasks ends them. A thread that is fetching ends at its deadline.
+    // Dropping `tasks` ends all tasks. A thread that is fetching keys ends at the deadline of the
+    // fetch.
     let _ = stop.changed().await;
 }
 
