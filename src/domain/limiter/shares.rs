@@ -121,10 +121,12 @@ impl Slot {
     }
 }
 
-/// Returns the slot of the window. If there is none, evicts a slot for it.
+/// Returns the slot of the window. If the window has no slot, evicts another window and returns its
+/// slot.
 ///
-/// Ended windows are evicted first, then windows with the fewest unused requests. Exhausted windows
-/// are evicted last, because another query would reserve nothing.
+/// Ended windows are evicted first, and then windows with the fewest unused requests. Exhausted
+/// windows are evicted last: while such a window has a slot, its requests are refused without a
+/// query.
 fn claim<'s>(slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
     let now = now.seconds();
     let rank = |slot: &Slot| match slot {
