@@ -46,7 +46,8 @@ const BEAT: &str = "UPDATE node SET seen = statement_timestamp() WHERE name = $1
      extract(epoch FROM clock_timestamp())::double precision, \
      (SELECT count(*) FROM node WHERE NOT removed AND seen > clock_timestamp() - interval '5 s'), \
      (SELECT value FROM record WHERE key = '\\x6d666f726d6174'::bytea)";
-/// Statement of a command's heartbeat. A command is not a node, so it has no row in `node`.
+/// Heartbeat statement of a process that runs a command. Such a process is not a node, so it has no
+/// row in `node`.
 const BEAT_OF_COMMAND: &str = "UPDATE store SET layout = layout \
      RETURNING (SELECT array_agg(n ORDER BY slot) FROM counter), \
      extract(epoch FROM clock_timestamp())::double precision, \

@@ -1,7 +1,9 @@
-//! Shared rate limits: reserves blocks of the requests that a key may make in a window.
+//! Shared rate limits. A key may make a limited number of requests in a window. A node reserves a
+//! block of these requests in the database, and then counts the requests of the block locally.
 //!
-//! One statement reserves the blocks for a batch of requests, and never exceeds a limit. The table
-//! is unlogged, so a crash or a failover empties it, and the current windows start again.
+//! One statement reserves blocks for several keys, and never reserves more than the limit of a key.
+//! The table is unlogged, so a crash or a failover empties it. Then the current windows start
+//! again.
 
 use std::collections::HashMap;
 use std::time::Duration;
