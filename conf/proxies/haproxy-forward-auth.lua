@@ -9,7 +9,8 @@ local TIMEOUT = 10000
 -- Headers that describe the connection or the body of the client's request.
 local NOT_SENT = { "connection", "content-length", "transfer-encoding", "te", "trailer", "expect", "keep-alive", "upgrade" }
 
--- Headers of a decision that replace those of the client. An empty one is removed.
+-- Headers of a decision that replace those of the client. An empty one is removed. Add the names in identity_headers
+-- and app_password_header of the application.
 local REPLACED = {
     "x-forwarded-user", "x-forwarded-email", "x-forwarded-name", "x-forwarded-groups",
     "x-sealgate-assertion", "cookie", "authorization",
@@ -30,7 +31,8 @@ core.register_action("sealgate", { "http-req" }, function(txn, app, host)
         headers = headers,
         timeout = TIMEOUT,
     }
-    if not decision or decision.status ~= 200 then
+    -- Every decision of Sealgate that permits a request has an assertion, which may be empty.
+    if not decision or decision.status ~= 200 or not decision.headers["x-sealgate-assertion"] then
         return
     end
     for _, name in ipairs(REPLACED) do

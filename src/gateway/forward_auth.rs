@@ -156,7 +156,14 @@ impl Gateway {
 }
 
 /// Rebuilds the client's request from a proxy's request with the same method and host.
+///
+/// Envoy joins repeated headers with commas in its question, but forwards each of them. So a comma
+/// in a header that must occur once is refused.
 fn sent_request(head: &Parts, target: &str) -> Result<Parts, &'static str> {
+    let has_comma = |name| head.headers.get(name).is_some_and(|value| value.as_bytes().contains(&b','));
+    if ["destination", "depth"].into_iter().any(has_comma) {
+        return Err("Destination or Depth is repeated, or has a comma");
+    }
     let host = one(&head.headers, HOST.as_str())?.ok_or("Host is missing")?;
     client_request(head, head.method.clone(), host, target)
 }

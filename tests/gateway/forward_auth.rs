@@ -219,6 +219,10 @@ async fn a_proxy_may_append_the_target_of_the_request() {
     // Headers of the client do not describe the request.
     let forged = [("x-forwarded-uri", "/open/x"), ("x-forwarded-method", "OPTIONS"), ("x-original-url", "/open/x")];
     assert_eq!(ask("GET", "desk.test", "/records/1", &forged).await, 401);
+    for joined in ["/x/a,/records/1", "/records/1, /x/a"] {
+        let fields = [ben[0], ("destination", joined), ("depth", "0")];
+        assert_eq!(ask("COPY", "desk.test", "/x/b", &fields).await, 400, "{joined}");
+    }
     let hosts = [ben[0], ("host", "wiki.test")];
     assert_eq!(ask("GET", "desk.test", "/records/1", &hosts).await, 400);
     assert_eq!(ask("POST", "desk.test", "/x", &[ben[0], ("x-http-method-override", "DELETE")]).await, 403);
