@@ -152,7 +152,7 @@ async fn an_import_with_an_unusable_hash_adds_no_users() {
     let people = [(CAROL, good), ("dan@example.test", costly.as_str()), ("ANNA@example.test", good), (CAROL, good)];
     let faults = import(&provider, &people).await.unwrap_err();
     let begins = [
-        "line 2: password_hash: it takes longer to verify",
+        "line 2: password_hash: the hash takes longer to verify",
         "line 3: email: a user with this",
         "line 4: email: line 1 has",
     ];
