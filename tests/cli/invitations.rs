@@ -247,7 +247,7 @@ fn an_address_and_a_file_cannot_be_combined() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
     }
     let help = site.text(&["user", "invite", "--help"]);
-    for word in ["--from <FILE|->", "--dry-run", "5,000", "by line", "phone_number", "language"] {
+    for word in ["--from <FILE|->", "--dry-run", "5,000", "with its line", "phone_number", "language"] {
         assert!(help.contains(word), "{word}: {help}");
     }
     let errors = site.errors(&FROM, "email,name\na@example.test,A\n");
