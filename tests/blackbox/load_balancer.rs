@@ -21,7 +21,8 @@ impl HaProxy {
             text = text.replace(&documented, &format!("127.0.0.1:{server}"));
         }
         let file = directory.join("haproxy.cfg");
-        fs::write(&file, text.replace("inter 2s", "inter 100ms")).unwrap();
+        // The interval is also the timeout of a check.
+        fs::write(&file, text.replace("inter 2s", "inter 1s")).unwrap();
         let log = fs::File::create(directory.join("haproxy.log")).unwrap();
         let mut command = Command::new(program("haproxy"));
         command.arg("-db").arg("-f").arg(&file).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -61,7 +62,10 @@ fn haproxy_names_the_client_and_skips_a_server_that_is_not_ready() {
     let port = free_port();
     // No process listens at the second address.
     let _haproxy = HaProxy::start(instance.directory.path(), port, [instance.port, free_port()]);
-    wait_until("HAProxy has checked the servers", || ask(port, "127.0.0.1", "/public/first") == "200");
+    // HAProxy starts with all servers in use.
+    let log = || fs::read_to_string(instance.directory.path().join("haproxy.log")).unwrap_or_default();
+    wait_until("HAProxy has checked the second server", || log().contains("gate2 is DOWN"));
+    wait_until("HAProxy uses the first server", || ask(port, "127.0.0.1", "/public/first") == "200");
     for number in 0..6 {
         assert_eq!(ask(port, "127.0.0.9", &format!("/public/from-nine-{number}")), "200");
     }
