@@ -477,6 +477,11 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
+    /// Sends bytes to a server that may have closed the connection.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
     /// Reads the next head without its empty line. Returns `None` at the end of the connection.
     pub(crate) fn head(&mut self) -> Option<String> {
         loop {
