@@ -26,6 +26,8 @@ mod shim;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;
+#[path = "../support/token_certificate.rs"]
+mod token_certificate;
 
 mod acme;
 mod attestation;

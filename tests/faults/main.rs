@@ -21,6 +21,8 @@ mod softhsm;
 #[expect(dead_code, unused_imports, reason = "the blackbox tests use the rest")]
 mod support;
 mod token;
+#[path = "../support/token_certificate.rs"]
+mod token_certificate;
 mod turnover;
 
 /// Lock on the machine. Tests that measure take it exclusively. All other tests share it.

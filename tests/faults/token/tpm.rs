@@ -16,6 +16,7 @@ use super::world::{Client, configure_hsm, settings};
 use crate::MACHINE;
 use crate::softhsm::PIN;
 use crate::support::{Instance, free_port, wait_until};
+use crate::token_certificate::{configure_tls, issue, make_authority, openssl, serial, table};
 
 const MODULE: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/libtpm2_pkcs11.so";
 const SO_PIN: &str = "73105526";
@@ -69,6 +70,19 @@ impl Tpm {
         ]
     }
 
+    /// Prepares an instance whose token is in this TPM, with a signing key.
+    fn instance(&self, mut instance: Instance) -> Instance {
+        self.tool(&["--init-token", "--label", "sealgate", "--so-pin", SO_PIN]);
+        self.tool(&["--token-label", "sealgate", "--init-pin", "--so-pin", SO_PIN, "--login", "--pin", PIN]);
+        instance.environment = self.environment();
+        configure_hsm(&instance, MODULE.as_ref(), "mechanism = \"sha256-rsa-pkcs\"\nsessions = 1\nqueue = 28");
+        let refused = instance.try_run(&["key", "generate"], "");
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains("--without-wrapping-key"), "it has no AES: {said}");
+        instance.run(&["key", "generate", "--without-wrapping-key"]);
+        instance
+    }
+
     /// Runs `pkcs11-tool`, as in the key ceremony.
     fn tool(&self, arguments: &[&str]) {
         assert!(Path::new(MODULE).exists(), "{MODULE} is absent; install libtpm2-pkcs11-1");
@@ -105,16 +119,9 @@ fn succeed(command: &mut Command, package: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tpm_signs_and_its_outage_under_load_loses_nothing() {
     let _shared = MACHINE.read().await;
-    let mut instance = Instance::bare(&settings());
+    let instance = Instance::bare(&settings());
     let tpm = Tpm::new(instance.directory.path());
-    tpm.tool(&["--init-token", "--label", "sealgate", "--so-pin", SO_PIN]);
-    tpm.tool(&["--token-label", "sealgate", "--init-pin", "--so-pin", SO_PIN, "--login", "--pin", PIN]);
-    instance.environment = tpm.environment();
-    configure_hsm(&instance, MODULE.as_ref(), "mechanism = \"sha256-rsa-pkcs\"\nsessions = 1\nqueue = 28");
-    let refused = instance.try_run(&["key", "generate"], "");
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(!refused.status.success() && said.contains("--without-wrapping-key"), "it has no AES: {said}");
-    instance.run(&["key", "generate", "--without-wrapping-key"]);
+    let mut instance = tpm.instance(instance);
     let check = instance.json(&["key", "check"]);
     assert_eq!(check["ok"], true, "{check}");
     let person = ["user", "add", "anna@example.test", "--name", "Anna", "--email-verified", "--password-stdin"];
@@ -130,4 +137,34 @@ async fn a_tpm_signs_and_its_outage_under_load_loses_nothing() {
     }
     let tpm = std::cell::RefCell::new(tpm);
     outlives("a TPM that was lost", &client, || tpm.borrow_mut().kill(), || tpm.borrow_mut().start()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tpm_keeps_the_key_of_the_tls_certificate() {
+    let _shared = MACHINE.read().await;
+    let instance = Instance::bare(&settings());
+    let directory = instance.directory.path().to_owned();
+    let mut tpm = Tpm::new(&directory);
+    let mut instance = tpm.instance(instance);
+    make_authority(&directory);
+    instance.run(&["key", "generate-tls-key", "tls"]);
+    issue(&instance, "tls", "localhost", "server.pem");
+    configure_tls(&instance, &table("server.pem", "pkcs11:object=tls"));
+    let issued = openssl(&directory, &["x509", "-in", "server.pem", "-noout", "-serial"]);
+    let handshake_of_tls_1_2 = |port: u16| {
+        let address = format!("127.0.0.1:{port}");
+        let client = ["s_client", "-tls1_2", "-connect", &address, "-servername", "localhost"];
+        openssl(&directory, &[&client[..], &["-CAfile", "ca.pem", "-verify_return_error"]].concat())
+    };
+    // The second start finds the key in the TPM.
+    // There is no resource manager, which would remove the objects that the ceremony leaves in the TPM.
+    // With them it has no room for both keys.
+    tpm.kill();
+    tpm.start();
+    for _ in 0..2 {
+        instance.start();
+        assert_eq!(serial(&instance, "localhost").unwrap(), issued);
+        assert!(handshake_of_tls_1_2(instance.port).contains("Verify return code: 0 (ok)"));
+        instance.stop();
+    }
 }
