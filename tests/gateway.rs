@@ -35,6 +35,8 @@ mod forwarding;
 mod head_budget;
 #[path = "gateway/identity_headers.rs"]
 mod identity_headers;
+#[path = "gateway/join.rs"]
+mod join;
 #[path = "gateway/kept_form.rs"]
 mod kept_form;
 #[path = "gateway/levels.rs"]

@@ -60,6 +60,9 @@ pub struct App {
     /// Path of the application, or URL, at which the browser arrives after the sign-out. If absent,
     /// the provider's page confirms the sign-out. See [`App::sign_out_uri`].
     pub after_sign_out: Option<String>,
+    /// Names of other applications at which the browser is signed in too when it signs in here: the
+    /// API hosts that pages of this application call.
+    pub also_sign_in: Vec<String>,
     /// Audience that bearer tokens must have. If absent, the issuer is the audience.
     pub audience: Option<String>,
     /// Clients whose bearer tokens are accepted. If absent, the tokens of every client that an

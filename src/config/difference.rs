@@ -81,6 +81,7 @@ const APP: &[&str] = &[
     "route",
     "login",
     "after_sign_out",
+    "also_sign_in",
     "audience",
     "clients",
     "trusted_issuers",

@@ -159,6 +159,11 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
+    /// Returns the string of a key without reading it. `None` if it is absent or not a string.
+    pub(super) fn peek(&self, key: &str) -> Option<&str> {
+        self.entries.get(key)?.get_ref().as_str()
+    }
+
     /// Parses a string with `read`. Returns `None` if the key is absent or the value invalid.
     ///
     /// The error of `read` must state the problem and the allowed values. `allowed` is reported if

@@ -6,6 +6,7 @@ use crate::path::CanonicalPath;
 use crate::request::{AppRequest, Sessions};
 use crate::session;
 use crate::sign_in::form;
+use crate::sign_in::join::{self, JOIN};
 use crate::sign_in::login;
 use crate::sign_in::login::{First, SignInRequest};
 use crate::sign_in::return_path::ReturnPath;
@@ -29,6 +30,7 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
         callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),
         b"/.sealgate/logout" => (&[Method::GET, Method::POST], Own::Logout),
         b"/.sealgate/switch-account" => (&[Method::GET], Own::SwitchAccount),
+        path if path == JOIN.as_bytes() => (&[Method::GET], Own::Join),
         b"/.sealgate/form" => (&[Method::GET, Method::POST], Own::Form),
         b"/.sealgate/language" => (&[Method::GET], Own::Language),
         b"/.sealgate/style.css" => (&[Method::GET, Method::HEAD], Own::Stylesheet),
@@ -48,6 +50,7 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
         Own::Callback => login::callback(ctx).await,
         Own::Logout => logout(ctx).await,
         Own::SwitchAccount => login::begin(ctx, &then(ctx), SignInRequest::any(First::Chooser)).await,
+        Own::Join => join::begin(ctx).await,
         Own::Form => form::show(ctx).await,
         Own::Language => Ok(language(ctx)),
         Own::Stylesheet => Ok(response::stylesheet(&ctx.sealgate.pages)),
@@ -59,6 +62,7 @@ enum Own {
     Callback,
     Logout,
     SwitchAccount,
+    Join,
     Form,
     Language,
     Stylesheet,

@@ -759,3 +759,23 @@ fn the_place_after_a_sign_out_is_a_path_or_a_url() {
         starts(&fault(&text(place)), &format!("app[0].after_sign_out: {place:?} "));
     }
 }
+
+#[test]
+fn further_sign_ins_name_other_applications() {
+    let text = |names: &str| {
+        let app = APP.replace("[[app.route]]", &format!("also_sign_in = {names}\n[[app.route]]"));
+        let api = |name: &str| APP.replace("wiki", name);
+        format!("{REQUIRED}{app}{}{}{}{}", api("one"), api("two"), api("three"), api("four"))
+    };
+    assert_eq!(parse(&text("[\"two\", \"one\"]")).apps[0].also_sign_in, ["two", "one"]);
+    for (names, problem) in [
+        ("[\"wiki\"]", "\"wiki\" is this application; write the names of other applications"),
+        ("[\"ones\"]", "\"ones\" is not an application; write the name of another [[app]]"),
+        ("[\"one\", \"one\"]", "\"one\" is repeated in this list; write each application once"),
+        ("[\"one\", \"two\", \"three\", \"four\"]", "has 4 applications; write at most 3"),
+        ("[]", "is empty; write a list of applications' names, or leave it out"),
+    ] {
+        let fault = fault(&text(names));
+        assert!(fault.starts_with("app[0].also_sign_in") && fault.contains(problem), "{fault}");
+    }
+}

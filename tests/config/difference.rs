@@ -281,11 +281,13 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         assert!(new.contains(word), "{word}");
         new.replace(word, other)
     });
-    let Difference { live, restart } = difference(&old, &new);
+    // `also_sign_in` names a second application.
+    let api = APP.replace("wiki", "api");
+    let Difference { live, restart } = difference(&format!("{old}{api}"), &format!("{new}{api}"));
     let [live @ .., client, app] = live.as_slice() else { panic!("{live:?}") };
     assert_eq!(
         app,
-        "app wiki: title, description, host, url, upstreams, upstream_tls, health_check, sticky, route, after_sign_out, audience, clients, \
+        "app wiki: title, description, host, url, upstreams, upstream_tls, health_check, sticky, route, after_sign_out, also_sign_in, audience, clients, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
          max_body_bytes, connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, app_password_header, request_headers, request_header_files, response_headers, assertion, authorization, names, groups_delimiter"

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sealgate_config as config;
 
-use super::parse;
+use super::{APP, parse};
 
 const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 
@@ -57,8 +57,10 @@ fn without(text: &str, lines: &[&str]) -> String {
 #[test]
 fn the_documented_file_is_valid_as_it_is_and_with_all_options_enabled() {
     assert_eq!(parse(EXAMPLE).apps[0].routes.len(), 3);
-    assert_eq!(parse(&of_sled(&switched_on(true))).server.threads, 2);
-    assert_eq!(parse(&of_cluster(&switched_on(true))).cluster.unwrap().node, "id-1");
+    // The example of also_sign_in names a second application.
+    let all = switched_on(true) + &APP.replace("wiki", "api");
+    assert_eq!(parse(&of_sled(&all)).server.threads, 2);
+    assert_eq!(parse(&of_cluster(&all)).cluster.unwrap().node, "id-1");
 }
 
 #[test]

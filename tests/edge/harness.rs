@@ -386,6 +386,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         routes: Vec::new(),
         login: None,
         after_sign_out: None,
+        also_sign_in: Vec::new(),
         audience: None,
         clients: None,
         trusted_issuers: Vec::new(),

@@ -97,7 +97,9 @@ async fn only_a_page_that_its_user_opens_signs_out_by_a_link() {
         assert_eq!((reply.header("set-cookie"), reply.header("clear-site-data")), (None, None));
     }
     for purpose in [("sec-purpose", "prefetch"), ("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch")] {
-        for path in ["logout", "switch-account", "form?id=a", "callback?code=a&state=b", "language?lang=tr"] {
+        for path in
+            ["logout", "switch-account", "form?id=a", "callback?code=a&state=b", "join?app=a", "language?lang=tr"]
+        {
             let url = format!("https://wiki.test/.sealgate/{path}");
             let reply = browser.send("GET", &url, &[&opened[..], &[purpose]].concat(), "").await;
             reply.assert_refused(403, "access_denied");

@@ -39,6 +39,9 @@ const UPSTREAMS: &str = "write a list such as [\"http://127.0.0.1:8081\"]";
 /// Maximum length of an application's title in characters.
 const MAX_TITLE_LENGTH: usize = 60;
 const MAX_DESCRIPTION_LENGTH: usize = 200;
+/// Maximum length of `also_sign_in`. Each application adds up to four redirects to a sign-in, and
+/// browsers follow about twenty.
+const MAX_ALSO_SIGN_IN: usize = 3;
 
 /// Settings of Sealgate itself that applications are checked against.
 pub(super) struct Own<'a> {
@@ -52,7 +55,8 @@ pub(super) struct Own<'a> {
 }
 
 pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files) -> Option<Vec<App>> {
-    let mut taken = Taken::default();
+    let all_names = sections.iter().filter_map(|section| section.peek("name")).map(str::to_owned).collect();
+    let mut taken = Taken { all_names, ..Taken::default() };
     // Parse all applications before dropping any with errors, so that all errors are reported.
     let apps: Vec<_> = sections.into_iter().map(|section| app(section, own, files, &mut taken)).collect();
     apps.into_iter().collect()
@@ -62,6 +66,8 @@ pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files)
 struct Taken {
     names: Vec<String>,
     hosts: Vec<String>,
+    /// Names of all applications, also of later ones.
+    all_names: Vec<String>,
 }
 
 #[expect(clippy::too_many_lines, reason = "one statement for each key of an application")]
@@ -122,6 +128,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     }
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
     let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
+    let also_sign_in = also_sign_in(&mut section, name.as_deref(), &taken.all_names);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
@@ -160,6 +167,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         routes: routes?,
         login,
         after_sign_out,
+        also_sign_in,
         audience,
         clients,
         trusted_issuers,
@@ -176,6 +184,30 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         stream_timeout,
         write_timeout,
     })
+}
+
+/// Parses the names of the applications at which the browser is signed in too.
+fn also_sign_in(section: &mut Section<'_, '_>, own: Option<&str>, all: &[String]) -> Vec<String> {
+    let mut known = Vec::new();
+    let names = section.some_texts("also_sign_in", "write a list of applications' names", |text| {
+        if own == Some(text) {
+            return Err(format!("{text:?} is this application; write the names of other applications"));
+        }
+        if !all.iter().any(|name| name == text) {
+            return Err(format!("{text:?} is not an application; write the name of another [[app]]"));
+        }
+        if known.iter().any(|name| name == text) {
+            return Err(format!("{text:?} is repeated in this list; write each application once"));
+        }
+        known.push(text.to_owned());
+        Ok(text.to_owned())
+    });
+    let names = names.unwrap_or_default();
+    if names.len() > MAX_ALSO_SIGN_IN {
+        let problem = format!("has {} applications; write at most {MAX_ALSO_SIGN_IN}", names.len());
+        section.fault("also_sign_in", &problem);
+    }
+    names
 }
 
 fn trusted_issuers(section: &mut Section<'_, '_>, trusted: &[&str]) -> Vec<String> {

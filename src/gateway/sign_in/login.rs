@@ -16,6 +16,7 @@ use crate::principal::Principal;
 use crate::request::{AppRequest, Sessions};
 use crate::resource::challenge;
 use crate::session;
+use crate::sign_in::join::{self, Join};
 use crate::sign_in::return_path::{RedirectLoop, ReturnPath};
 use crate::sign_in::{replay, return_path};
 use sealgate_config::EnrolmentChoice;
@@ -61,6 +62,8 @@ pub(crate) enum First {
     /// The page that the sign-in requires. There is no page if the user is already signed in.
     Needed,
     Chooser,
+    /// No page: the sign-in fails if it requires one.
+    NoPage,
 }
 
 /// Requirements of a sign-in.
@@ -87,6 +90,8 @@ pub(crate) enum Purpose<'a> {
     NewForm(Form),
     /// The page of the form that is stored under this id.
     KeptForm(&'a str),
+    /// A page of another application.
+    Join(&'a Join),
 }
 
 /// Redirects the browser to the sign-in, and then to this page. Returns 429 if a rate limit is
@@ -112,7 +117,12 @@ pub(crate) async fn begin_for(
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
 ) -> Result<Response, StoreError> {
-    begin_unless_loop(ctx, purpose, demand, callback_count(ctx)).await
+    let callback_count = match purpose {
+        // The page's application counts its own callbacks.
+        Purpose::Join(_) => RedirectLoop::read(None, ctx.now),
+        _ => callback_count(ctx),
+    };
+    begin_unless_loop(ctx, purpose, demand, callback_count).await
 }
 
 async fn begin_unless_loop(
@@ -139,7 +149,7 @@ async fn begin_unless_loop(
     }
     let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
     let form = match &purpose {
-        Purpose::Page(_) => None,
+        Purpose::Page(_) | Purpose::Join(_) => None,
         Purpose::KeptForm(id) => Some((*id).to_owned()),
         Purpose::NewForm(form) => match replay::keep(ctx, &browser, form).await? {
             Some(id) => Some(id.expose().to_owned()),
@@ -147,7 +157,11 @@ async fn begin_unless_loop(
         },
     };
     let home = ReturnPath::home();
-    let wanted = if let Purpose::Page(wanted) = &purpose { wanted } else { &home };
+    let (wanted, page_app) = match &purpose {
+        Purpose::Page(wanted) => (*wanted, None),
+        Purpose::Join(join) => (join.page(), Some(join.page_app().to_owned())),
+        Purpose::NewForm(_) | Purpose::KeptForm(_) => (&home, None),
+    };
     let (state, verifier) = (Secret::from_random(&ctx.random::<32>()), Secret::from_random(&ctx.random::<32>()));
     let attempt = SignInAttempt {
         browser: SecretHash::for_secret(browser.as_bytes()),
@@ -157,6 +171,7 @@ async fn begin_unless_loop(
         expires_at: ctx.now.plus(sealgate.config.sessions.interaction),
         acr: demand.acr.to_vec(),
         form,
+        page_app,
         number: 0,
     };
     sealgate.store.begin_attempt(&state.hash(), &attempt, ctx.now).await?;
@@ -195,8 +210,10 @@ fn authorize(ctx: &AppRequest<'_>, state: &Secret, verifier: &Secret, demand: Si
         ("code_challenge", &challenge),
         ("code_challenge_method", "S256"),
     ]);
-    if demand.first == First::Chooser {
-        query.append_pair("prompt", "select_account");
+    match demand.first {
+        First::Needed => {}
+        First::Chooser => _ = query.append_pair("prompt", "select_account"),
+        First::NoPage => _ = query.append_pair("prompt", "none"),
     }
     if !demand.acr.is_empty() {
         query.append_pair("acr_values", &demand.acr.join(" "));
@@ -285,6 +302,9 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
         let back = page.map_or_else(SignInTarget::home, SignInTarget::Page);
         return resume_or_restart(ctx, &back, returned.error.is_some()).await;
     };
+    if attempt.value.page_app.is_some() {
+        return finish_join(ctx, &attempt, &returned).await;
+    }
     let back = SignInTarget::from_attempt(&attempt.value);
     if attempt.value.expires_at <= ctx.now {
         // The sign-in took too long, but the requested page is still known.
@@ -300,29 +320,79 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
         }
         return Ok(provider_refused(ctx, &error));
     }
-    let Some(code) = code(ctx, &attempt.value, returned.code.as_deref()).await? else {
+    let Some((code, parent)) = redeem(ctx, &attempt.value, &returned).await? else {
         return resume_or_restart(ctx, &back, false).await;
     };
-    if ctx.sealgate.store.use_code(&code).await? == Committed::Conflict {
-        return resume_or_restart(ctx, &back, false).await;
-    }
-    let Some(parent) = parent(ctx, &code.value).await? else { return resume_or_restart(ctx, &back, false).await };
     let demanded = &attempt.value.acr;
-    let reached = demanded.is_empty() || code.value.sign_in.level().reaches_one_of(demanded);
-    let user = session::enabled(ctx, code.value.sign_in.subject).await?;
+    let reached = demanded.is_empty() || code.sign_in.level().reaches_one_of(demanded);
+    let user = session::enabled(ctx, code.sign_in.subject).await?;
     let answer = match user.filter(|_| !reached) {
         Some(user) => too_weak(ctx, demanded, Some(&user), &back).await?,
-        None => with_last_page(ctx, Response::redirect(StatusCode::FOUND, &back.location()), &returned, &back),
+        None => {
+            let further = if let SignInTarget::Page(page) = &back { join::first(ctx, page) } else { None };
+            let location = further.unwrap_or_else(|| back.location());
+            with_last_page(ctx, Response::redirect(StatusCode::FOUND, &location), &returned, &back)
+        }
     };
     let answer = match ctx.sessions {
-        Sessions::OfApp => match sign_in(ctx, &code.value, &parent).await? {
+        Sessions::OfApp => match sign_in(ctx, &code, &parent).await? {
             Some(cookie) => answer.with_cookie(cookie),
             None => answer,
         },
         Sessions::OfProvider => answer,
     };
-    let typed = code.value.typed;
-    Ok(with_callback_count(ctx, answer, if typed { None } else { Some(callback_count(ctx).incremented()) }))
+    let count = if code.typed { None } else { Some(callback_count(ctx).incremented()) };
+    Ok(with_callback_count(ctx, answer, count))
+}
+
+/// Completes the sign-in at a further application, see [`join`]. Redirects to the next application or
+/// to the page, even if the sign-in failed.
+async fn finish_join(
+    ctx: &AppRequest<'_>,
+    attempt: &Loaded<SignInAttempt>,
+    returned: &AuthorizationResponse,
+) -> Result<Response, StoreError> {
+    // The configuration may have changed during the sign-in.
+    let join = Join::from_attempt(ctx, &attempt.value);
+    let answer = Response::redirect(StatusCode::FOUND, &join.map_or_else(|| "/".to_owned(), |join| join.next(ctx)));
+    let is_finished = ctx.sealgate.store.finish_attempt(attempt).await? == Committed::Conflict;
+    if is_finished || attempt.value.expires_at <= ctx.now {
+        return Ok(answer);
+    }
+    if let Some((code, parent)) = redeem(ctx, &attempt.value, returned).await? {
+        return Ok(match sign_in(ctx, &code, &parent).await? {
+            Some(cookie) => answer.with_cookie(cookie),
+            None => answer,
+        });
+    }
+    tracing::info!(
+        request_id = ctx.origin.request_id,
+        app = ctx.app.name,
+        page_app = attempt.value.page_app,
+        "a browser that signed in to page_app is not signed in here"
+    );
+    // A session that stays could be of another user than the page's.
+    if let Some(cookie) = ctx.session_cookie()
+        && let Some(old) = session::of_app(ctx, &cookie).await?
+    {
+        ctx.sealgate.store.end_app_session(old.id).await?;
+        return Ok(answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)));
+    }
+    Ok(answer)
+}
+
+/// Uses the code of an authorization response. Returns the code and the provider's session, or `None`
+/// if the response is an error or the code cannot be used.
+async fn redeem(
+    ctx: &AppRequest<'_>,
+    attempt: &SignInAttempt,
+    returned: &AuthorizationResponse,
+) -> Result<Option<(Code, Session)>, StoreError> {
+    let Some(code) = code(ctx, attempt, returned.code.as_deref()).await? else { return Ok(None) };
+    if ctx.sealgate.store.use_code(&code).await? == Committed::Conflict {
+        return Ok(None);
+    }
+    Ok(parent(ctx, &code.value).await?.map(|parent| (code.value, parent)))
 }
 
 /// Responds to a sign-in that does not reach the required level. Starts no further sign-in, because

@@ -2,6 +2,7 @@
 //! before.
 
 pub(crate) mod form;
+pub(crate) mod join;
 pub(crate) mod login;
 pub(crate) mod replay;
 pub(crate) mod return_path;

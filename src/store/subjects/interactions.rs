@@ -65,6 +65,9 @@ pub struct SignInAttempt {
     /// Token of the form that was stored for this sign-in. Only this browser can use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
+    /// Application to which the browser returns, if it is another one. `wanted` is a path there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_app: Option<String>,
     /// Sequence number within the browser, assigned by the store. The lowest is evicted first.
     #[serde(default)]
     pub number: u32,
