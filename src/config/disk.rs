@@ -71,8 +71,8 @@ impl Files {
         match (&self.checks, text.strip_prefix(CREDENTIALS_VARIABLE)) {
             (FileChecks::Yes { credentials: Some(directory) }, Some(name)) => Ok(directory.join(name)),
             (FileChecks::Yes { credentials: None }, Some(name)) => Err(format!(
-                "$CREDENTIALS_DIRECTORY is only set by systemd; run this in a unit with \
-                 LoadCredential={name}:FILE, or write the file's path"
+                "$CREDENTIALS_DIRECTORY is only set by systemd; run the command with sealgate_do instead of \
+                 sealgate, use a unit with LoadCredential={name}:FILE, or write the file's path"
             )),
             _ => Ok(self.base.join(text)),
         }
@@ -447,7 +447,7 @@ mod tests {
     #[test]
     fn a_credential_outside_of_a_unit_is_an_error_with_a_remedy() {
         let problem = credentials(None).secret_file("$CREDENTIALS_DIRECTORY/pkcs11-pin", "the PIN").unwrap_err();
-        assert!(problem.contains("LoadCredential=pkcs11-pin:FILE"), "{problem}");
+        assert!(problem.contains("sealgate_do") && problem.contains("LoadCredential=pkcs11-pin:FILE"), "{problem}");
     }
 
     #[test]
