@@ -162,10 +162,16 @@ impl App {
         self.routes.iter().any(|route| route.app_passwords && route.admits(user))
     }
 
-    /// Returns whether the gateway signs each user in with the user's own name and password at the
+    /// Returns whether the gateway signs users in with their own names and passwords at the
     /// application.
     pub fn takes_user_credentials(&self) -> bool {
         self.login.as_ref().is_some_and(|login| login.account == LoginAccount::OfUser)
+    }
+
+    /// Returns whether the gateway signs this user in with the user's own name and password at the
+    /// application.
+    pub fn takes_credentials_of(&self, user: &User) -> bool {
+        self.login.as_ref().is_some_and(|login| *login.account_of(user) == LoginAccount::OfUser)
     }
 
     /// Returns the application's public origin, in the form of an `Origin` header.

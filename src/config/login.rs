@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sealgate_app_login::LoginRecipe;
 use sealgate_domain::secret::Secret;
+use sealgate_domain::user::User;
 
 use crate::disk::read_longer_secret_file;
 
@@ -15,10 +16,21 @@ const MAX_PASSWORD_BYTES: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppLoginConfig {
     pub recipe: RecipeFile,
+    /// Account for the users of no group in `group_accounts`.
     pub account: LoginAccount,
+    /// Groups and their accounts. The first of them that has the user decides.
+    pub group_accounts: Vec<(String, LoginAccount)>,
     /// Names of the application's cookies that the gateway also sends to browsers, because the
     /// application's scripts read these cookies. Such a cookie must not authenticate the user.
     pub browser_cookies: Vec<String>,
+}
+
+impl AppLoginConfig {
+    /// Returns the account of a user.
+    pub fn account_of(&self, user: &User) -> &LoginAccount {
+        let mut groups = self.group_accounts.iter();
+        groups.find(|(group, _)| user.groups.contains(group)).map_or(&self.account, |(_, account)| account)
+    }
 }
 
 /// Account that the gateway uses at the application.
@@ -26,7 +38,7 @@ pub struct AppLoginConfig {
 pub enum LoginAccount {
     /// The account of each user, whose name and password are in the store.
     OfUser,
-    /// One account for all users.
+    /// One account for several users.
     Service { username: String, password_file: PathBuf },
 }
 

@@ -63,8 +63,8 @@ fn refuse(ctx: &AppRequest<'_>, refusal: &LoginRefusal) -> GateReply {
             return GateReply::new(refusal.as_str(), answer.with(RETRY_AFTER, RETRY_SECONDS));
         }
         LoginRefusal::NoCredential => AppLoginProblem::Missing,
-        LoginRefusal::WrongPassword if ctx.app.takes_user_credentials() => AppLoginProblem::Refused,
-        LoginRefusal::WrongPassword => AppLoginProblem::ServiceAccount,
+        LoginRefusal::WrongPassword => AppLoginProblem::Refused,
+        LoginRefusal::WrongServicePassword => AppLoginProblem::ServiceAccount,
     };
     if !navigation::reads_pages(ctx.head) {
         let description = "The application needs the user's sign-in data. Open the application in a browser.";

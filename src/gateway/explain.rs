@@ -233,7 +233,10 @@ fn decide(
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
             // Tokens and application passwords get no session at the application.
             let is_session = matches!(credential, Credential::Browser(_)) && rule.access != Access::Public;
-            let login = app.login.as_ref().filter(|_| is_session).map(|login| login.account.clone());
+            let login = app.login.as_ref().filter(|_| is_session).map(|login| match who {
+                Some(Principal::Local(user)) => login.account_of(user).clone(),
+                Some(Principal::Foreign(_)) | None => login.account.clone(),
+            });
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, login, upstream, ..explanation })
         }
         // If the application does not trust the issuer of a token, the gateway refuses the token

@@ -348,3 +348,58 @@ async fn an_unreadable_password_keeps_open_sessions() {
     assert_eq!(browser.get(&instance.app_url("/redirecting")).await.status, 200);
     assert_eq!((app.sign_ins(), app.sign_outs()), (1, 0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_group_of_a_user_decides_about_the_service_account() {
+    let app = LoginApp::start(&[("svc", SERVICE_PASSWORD), ("boss", SERVICE_PASSWORD), ("editor", "other")]);
+    let accounts = ", group_accounts = [{ group = \"admins\", username = \"boss\", password_file = \"service.password\" }, \
+                    { group = \"editors\", username = \"editor\", password_file = \"service.password\" }]";
+    let (mut instance, _) = with_service_account(&app, accounts);
+    instance.start();
+    let (browser, url) = (Browser::new(&instance), instance.app_url("/notes"));
+    let explained = || instance.json(&["explain", &url, "--user", "anna@example.test"])["login"].to_string();
+    assert!(browser.go(&url).await.body.starts_with("user=svc;"));
+    assert!(explained().contains("svc"), "{}", explained());
+    // A changed group decides about the next request, and the session of the other account ends.
+    instance.run(&["user", "set", "anna@example.test", "--add-group", "admins"]);
+    assert!(browser.get(&url).await.body.starts_with("user=boss;"));
+    assert!(explained().contains("boss"), "{}", explained());
+    until("the first session ends", || async { app.sign_outs() == 1 }).await;
+    // The first group of the list decides.
+    instance.run(&["user", "set", "anna@example.test", "--add-group", "editors"]);
+    assert!(browser.get(&url).await.body.starts_with("user=boss;"));
+    assert_eq!((app.sign_ins(), app.wrong_passwords()), (2, 0));
+    // A wrong password of one account has no effect on the others.
+    instance.run(&["user", "set", "anna@example.test", "--remove-group", "admins"]);
+    let refused = browser.get(&url).await;
+    assert!(refused.status == 403 && refused.body.contains("service account"), "{refused:?}");
+    instance.run(&["user", "set", "anna@example.test", "--remove-group", "editors"]);
+    assert!(browser.get(&url).await.body.starts_with("user=svc;"));
+    assert_eq!((app.sign_ins(), app.wrong_passwords()), (3, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_leaves_a_group_has_only_the_own_account() {
+    let app = LoginApp::start(&[("boss", SERVICE_PASSWORD)]);
+    let accounts =
+        ", group_accounts = { group = \"admins\", username = \"boss\", password_file = \"service.password\" }";
+    let settings = settings(&app, accounts);
+    let mut instance = Instance::bare(&Settings::default());
+    write_recipe(&instance, RECIPE);
+    write_password(&instance, SERVICE_PASSWORD);
+    instance.configure(&settings);
+    instance.run(&["key", "generate"]);
+    instance.add_anna();
+    instance.run(&["user", "set", "anna@example.test", "--add-group", "admins"]);
+    instance.start();
+    let (browser, url) = (Browser::new(&instance), instance.app_url("/notes"));
+    assert!(browser.go(&url).await.body.starts_with("user=boss;"));
+    // The account page asks only the users whose own account is used.
+    let form = instance.url("/account/app-logins");
+    assert!(!browser.get(&form).await.body.contains("Wiki"));
+    instance.run(&["user", "set", "anna@example.test", "--no-groups"]);
+    let page = browser.get(&url).await;
+    assert!(page.status == 403 && page.body.contains("/account/app-logins"), "{page:?}");
+    assert!(browser.get(&form).await.body.contains("Wiki"));
+    assert_eq!((app.sign_ins(), app.wrong_passwords()), (1, 0));
+}

@@ -699,6 +699,10 @@ fn a_login_needs_a_recipe_and_either_an_account_or_none() {
     assert!(!none.contains("login"), "{none}");
     let account = read("login = { recipe = \"good.toml\", username = \"svc\", password_file = \"password\" }");
     assert!(!account.contains("login"), "{account}");
+    let groups = read(
+        "login = { recipe = \"good.toml\", group_accounts = { group = \"a\", username = \"b\", password_file = \"password\" } }",
+    );
+    assert!(!groups.contains("login"), "{groups}");
     for (lines, told) in [
         ("login = { username = \"svc\" }", "app[0].login.recipe: is missing"),
         ("login = { recipe = \"absent.toml\" }", "app[0].login.recipe: "),
@@ -710,6 +714,25 @@ fn a_login_needs_a_recipe_and_either_an_account_or_none() {
             "contains a line break",
         ),
         ("login = { recipe = \"good.toml\", browser_cookies = [\"a=b\"] }", "\"a=b\" is not the name of a cookie"),
+        (
+            "login = { recipe = \"good.toml\", group_accounts = [{ group = \"a\" }] }",
+            "app[0].login.group_accounts[0].username: is missing",
+        ),
+        (
+            "login = { recipe = \"good.toml\", group_accounts = [{ username = \"a\", password_file = \"password\" }] }",
+            "app[0].login.group_accounts[0].group: is missing",
+        ),
+        (
+            "login = { recipe = \"good.toml\", group_accounts = [{ group = \"a\", username = \"a\" }] }",
+            "app[0].login.group_accounts[0].username: requires password_file",
+        ),
+        (
+            "login = { recipe = \"good.toml\", group_accounts = [\
+             { group = \"a\", username = \"a\", password_file = \"password\" }, \
+             { group = \"a\", username = \"b\", password_file = \"password\" }] }",
+            "\"a\" has another account in this list; write each group once",
+        ),
+        ("login = { recipe = \"good.toml\", group_accounts = [] }", "group_accounts: is empty"),
         ("login = \"good.toml\"", "app[0].login: "),
     ] {
         let fault = read(lines);

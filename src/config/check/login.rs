@@ -1,5 +1,6 @@
 //! Checks of an application's `login`.
 
+use super::address;
 use crate::disk::Files;
 use crate::file::Section;
 use crate::login::{AppLoginConfig, LoginAccount};
@@ -7,6 +8,10 @@ use crate::{Upstream, UpstreamTls};
 
 /// Maximum number of cookies that browsers receive.
 const MAX_BROWSER_COOKIES: usize = 16;
+
+/// Allowed values of `group_accounts`.
+const GROUP_ACCOUNTS: &str =
+    "write a list of tables such as { group = \"admins\", username = \"admin\", password_file = \"admin.password\" }";
 
 /// Maximum length of a user name at an application, in characters.
 const MAX_USERNAME_LENGTH: usize = 200;
@@ -26,16 +31,8 @@ pub(super) fn login(
         "write the path of a recipe, such as \"/etc/sealgate/logins/wiki.toml\"",
         |text| files.login_recipe(text),
     );
-    let username = section.text("username", "write the service account's user name at the application", |text| {
-        let is_valid = (1..=MAX_USERNAME_LENGTH).contains(&text.chars().count()) && !text.contains(char::is_control);
-        let problem = || format!("{text:?} is not one line of 1 to {MAX_USERNAME_LENGTH} characters");
-        if is_valid { Ok(text.to_owned()) } else { Err(problem()) }
-    });
-    let password_file =
-        section.text("password_file", "write the path of a file with the service account's password", |text| {
-            files.login_password(text)
-        });
-    section.require_both("username", "password_file");
+    let service = service_account(&mut section, files);
+    let group_accounts = group_accounts(&mut section, files);
     let browser_cookies = section.texts("browser_cookies", "write a list such as [\"csrftoken\"]", cookie_name);
     let browser_cookies = browser_cookies.unwrap_or_default();
     if browser_cookies.len() > MAX_BROWSER_COOKIES {
@@ -51,11 +48,42 @@ pub(super) fn login(
         let problem = "does not support a client certificate or server_name in upstream_tls; leave them out";
         app.fault("login", problem);
     }
-    let account = match (username, password_file) {
-        (Some(username), Some(password_file)) => LoginAccount::Service { username, password_file },
-        _ => LoginAccount::OfUser,
-    };
-    Some(AppLoginConfig { recipe, account, browser_cookies })
+    let account = service.unwrap_or(LoginAccount::OfUser);
+    Some(AppLoginConfig { recipe, account, group_accounts, browser_cookies })
+}
+
+/// Parses `username` and `password_file`. Returns `None` if they are absent.
+fn service_account(section: &mut Section<'_, '_>, files: &Files) -> Option<LoginAccount> {
+    let username = section.text("username", "write the service account's user name at the application", |text| {
+        let is_valid = (1..=MAX_USERNAME_LENGTH).contains(&text.chars().count()) && !text.contains(char::is_control);
+        let problem = || format!("{text:?} is not one line of 1 to {MAX_USERNAME_LENGTH} characters");
+        if is_valid { Ok(text.to_owned()) } else { Err(problem()) }
+    });
+    let password_file =
+        section.text("password_file", "write the path of a file with the service account's password", |text| {
+            files.login_password(text)
+        });
+    section.require_both("username", "password_file");
+    Some(LoginAccount::Service { username: username?, password_file: password_file? })
+}
+
+/// Parses the service accounts of groups.
+fn group_accounts(section: &mut Section<'_, '_>, files: &Files) -> Vec<(String, LoginAccount)> {
+    let mut accounts: Vec<(String, LoginAccount)> = Vec::new();
+    for mut section in section.one_or_more_sections("group_accounts", GROUP_ACCOUNTS) {
+        let group = section.required_text("group", "write the name of a group", |text| {
+            if accounts.iter().any(|(group, _)| group == text) {
+                return Err(format!("{text:?} has another account in this list; write each group once"));
+            }
+            address::group(text)
+        });
+        let account = service_account(&mut section, files);
+        if !section.has("username") && !section.has("password_file") {
+            section.missing("username", "write the service account's user name, and its password_file");
+        }
+        accounts.extend(group.zip(account));
+    }
+    accounts
 }
 
 /// Checks the name of a cookie (RFC 6265 §4.1.1).

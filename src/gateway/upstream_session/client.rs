@@ -15,7 +15,7 @@ use sealgate_system::metrics::Metrics;
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::LoginRefusal;
-use super::recent_sign_ins::{FailureKind, RecentSignIns};
+use super::recent_sign_ins::{AccountKey, FailureKind, RecentSignIns};
 
 /// Maximum number of concurrent sign-outs at an application.
 const CONCURRENT_SIGN_OUTS: usize = 4;
@@ -121,7 +121,7 @@ impl AppClient {
 
     /// Returns the account of a user at the application.
     pub(super) async fn account(&self, store: &Store, user: Subject) -> Result<Account, LoginRefusal> {
-        match &self.login.account {
+        match self.configured_account(store, user).await.map_err(LoginRefusal::Store)? {
             LoginAccount::OfUser => {
                 let stored = match store.app_credential(user, self.site()).await {
                     Err(error @ StoreError::UnreadableAppCredential { .. }) => {
@@ -145,6 +145,14 @@ impl AppClient {
         }
     }
 
+    async fn configured_account(&self, store: &Store, user: Subject) -> Result<&LoginAccount, StoreError> {
+        if self.login.group_accounts.is_empty() {
+            return Ok(&self.login.account);
+        }
+        let user = store.user(user).await?;
+        Ok(user.map_or(&self.login.account, |user| self.login.account_of(&user)))
+    }
+
     async fn service_password(&self, file: PathBuf) -> Result<Secret, LoginRefusal> {
         let read = tokio::task::spawn_blocking(move || read_login_password(&file)).await;
         read.unwrap_or_else(|error| Err(error.to_string())).map_err(|error| {
@@ -163,9 +171,15 @@ impl AppClient {
         browser: &BrowserFacts,
         now: UnixTime,
     ) -> Result<(CookieJar, usize), LoginRefusal> {
-        let key = account.changed_at.map(|_| user);
+        let (key, wrong_password): (_, fn() -> LoginRefusal) = match account.changed_at {
+            Some(_) => (AccountKey::OfUser(user), || LoginRefusal::WrongPassword),
+            None => (AccountKey::Service(account.username.clone()), || LoginRefusal::WrongServicePassword),
+        };
         let fingerprint = account.fingerprint();
-        self.recent.ensure_no_pause(key, &fingerprint)?;
+        self.recent.ensure_no_pause(&key, &fingerprint).map_err(|kind| match kind {
+            FailureKind::WrongPassword => wrong_password(),
+            FailureKind::Unclear | FailureKind::Error => LoginRefusal::Failed,
+        })?;
         let (outcome, upstream) = self.try_each_upstream(account, browser, now).await;
         let (kind, outcome) = match outcome {
             LoginOutcome::SignedIn(jar) => {
@@ -190,24 +204,25 @@ impl AppClient {
         {
             tracing::warn!(app = self.app, %error, "cannot store that the application refused a password");
         }
-        Err(if kind == FailureKind::WrongPassword { LoginRefusal::WrongPassword } else { LoginRefusal::Failed })
+        Err(if kind == FailureKind::WrongPassword { wrong_password() } else { LoginRefusal::Failed })
     }
 
-    /// Returns whether the password that was stored at this time is still the user's stored
-    /// password. Always true with a service account.
-    pub(super) async fn has_password_of(
+    /// Returns whether the user's account is still this one: the service account with this name, or
+    /// the user's own account with the password that was stored at `changed_at`.
+    pub(super) async fn is_account_of(
         &self,
         store: &Store,
         user: Subject,
+        name: &str,
         changed_at: Option<UnixTime>,
     ) -> Result<bool, StoreError> {
-        match self.login.account {
-            LoginAccount::OfUser => {
+        match (self.configured_account(store, user).await?, changed_at) {
+            (LoginAccount::OfUser, Some(changed_at)) => {
                 let stored = store.app_credentials(user).await?;
-                let own = stored.credentials.iter().find(|stored| stored.app == self.app);
-                Ok(own.map(|own| own.changed_at) == changed_at)
+                Ok(stored.credentials.iter().any(|stored| stored.app == self.app && stored.changed_at == changed_at))
             }
-            LoginAccount::Service { .. } => Ok(true),
+            (LoginAccount::Service { username, .. }, None) => Ok(username == name),
+            (LoginAccount::OfUser, None) | (LoginAccount::Service { .. }, Some(_)) => Ok(false),
         }
     }
 

@@ -166,7 +166,7 @@ impl UserSession {
     async fn refresh(self: Arc<Self>, seen: u64, sign: Option<EndSign>) -> Result<SessionState, LoginRefusal> {
         let _turn = self.turn.lock().await;
         let counter = self.store.access_counter(self.user);
-        let (jar, sign_in, changed_at, known, sign) = {
+        let (jar, sign_in, username, changed_at, known, sign) = {
             let state = self.state();
             if state.is_ended {
                 return Err(LoginRefusal::Failed);
@@ -176,14 +176,15 @@ impl UserSession {
                 is_over(state.unanswered_until) && (*sign == EndSign::Clear || is_over(state.no_probe_until))
             });
             let known = state.access_counter == counter;
-            (state.jar.clone(), state.sign_in, state.password_changed_at, known, sign)
+            (state.jar.clone(), state.sign_in, state.username.clone(), state.password_changed_at, known, sign)
         };
         if let Some(jar) = jar {
-            // After a change of the user's access, the password may have been changed or removed.
+            // After a change of the user's access, another account may apply, or the password may have
+            // been changed or removed.
             let is_current = known
                 || self
                     .client
-                    .has_password_of(&self.store, self.user, changed_at)
+                    .is_account_of(&self.store, self.user, &username, changed_at)
                     .await
                     .map_err(LoginRefusal::Store)?;
             if is_current {
@@ -334,7 +335,12 @@ impl UpstreamSession for SharedSession {
             // The session may still be open, and the application may have executed the request. So
             // the user gets the application's response.
             Err(LoginRefusal::Late | LoginRefusal::Store(_)) => SessionState::Open,
-            Err(LoginRefusal::NoCredential | LoginRefusal::WrongPassword | LoginRefusal::Failed) => SessionState::Ended,
+            Err(
+                LoginRefusal::NoCredential
+                | LoginRefusal::WrongPassword
+                | LoginRefusal::WrongServicePassword
+                | LoginRefusal::Failed,
+            ) => SessionState::Ended,
         }
     }
 }

@@ -59,8 +59,10 @@ const CONCURRENT: usize = 16;
 pub(crate) enum LoginRefusal {
     /// The user has not stored a name and password for the application.
     NoCredential,
-    /// The application refused the stored name or password.
+    /// The application refused the user's stored name or password.
     WrongPassword,
+    /// The application refused the name or password of a service account.
+    WrongServicePassword,
     /// The sign-in failed for another reason, which was logged.
     Failed,
     /// The sign-in takes longer than [`WAIT`].
@@ -73,7 +75,7 @@ impl LoginRefusal {
     pub(crate) const fn as_str(&self) -> &'static str {
         match self {
             Self::NoCredential => "no_app_credential",
-            Self::WrongPassword => "app_password_refused",
+            Self::WrongPassword | Self::WrongServicePassword => "app_password_refused",
             Self::Failed | Self::Store(_) => "app_sign_in_failed",
             Self::Late => "app_sign_in_late",
         }

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::user::Subject;
 
-use super::LoginRefusal;
-
 /// Maximum number of accounts.
 const MAX_ACCOUNTS: usize = 10_000;
 
@@ -35,8 +33,14 @@ pub(super) enum FailureKind {
     Error,
 }
 
-/// Account at the application: the account of a user. `None` is the service account.
-pub(super) type AccountKey = Option<Subject>;
+/// Account at the application.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum AccountKey {
+    /// The user's own account.
+    OfUser(Subject),
+    /// The service account with this user name.
+    Service(String),
+}
 
 #[derive(Debug)]
 struct RecentSignIn {
@@ -52,14 +56,11 @@ struct RecentSignIn {
 pub(super) struct RecentSignIns(Mutex<HashMap<AccountKey, RecentSignIn>>);
 
 impl RecentSignIns {
-    /// Refuses a sign-in during the pause after a failed one.
-    pub(super) fn ensure_no_pause(&self, key: AccountKey, fingerprint: &SecretHash) -> Result<(), LoginRefusal> {
+    /// Refuses a sign-in during the pause after a failed one. Returns the kind of that failure.
+    pub(super) fn ensure_no_pause(&self, key: &AccountKey, fingerprint: &SecretHash) -> Result<(), FailureKind> {
         let recent = self.recent();
-        match recent.get(&key).filter(|recent| recent.fingerprint == *fingerprint).and_then(|recent| recent.failed) {
-            Some((kind, until)) if Instant::now() < until => Err(match kind {
-                FailureKind::WrongPassword => LoginRefusal::WrongPassword,
-                FailureKind::Unclear | FailureKind::Error => LoginRefusal::Failed,
-            }),
+        match recent.get(key).filter(|recent| recent.fingerprint == *fingerprint).and_then(|recent| recent.failed) {
+            Some((kind, until)) if Instant::now() < until => Err(kind),
             _ => Ok(()),
         }
     }
@@ -124,33 +125,38 @@ mod tests {
         SecretHash::for_secret(text.as_bytes())
     }
 
+    fn service() -> AccountKey {
+        AccountKey::Service("svc".to_owned())
+    }
+
     #[test]
     fn a_password_that_has_worked_counts_as_wrong_after_a_second_refusal() {
         let recent = RecentSignIns::default();
-        recent.note_success(None, hash("a"));
-        assert!(!recent.note_failure(None, hash("a"), FailureKind::WrongPassword));
-        assert!(matches!(recent.ensure_no_pause(None, &hash("a")), Err(LoginRefusal::WrongPassword)));
-        assert!(recent.ensure_no_pause(None, &hash("b")).is_ok(), "a changed password");
-        assert!(recent.ensure_no_pause(Some(Subject::from_random([1; 16])), &hash("a")).is_ok(), "another account");
-        assert!(recent.note_failure(None, hash("a"), FailureKind::WrongPassword));
-        assert!(recent.note_failure(None, hash("b"), FailureKind::WrongPassword), "it has never worked");
+        let other = AccountKey::OfUser(Subject::from_random([1; 16]));
+        recent.note_success(service(), hash("a"));
+        assert!(!recent.note_failure(service(), hash("a"), FailureKind::WrongPassword));
+        assert!(matches!(recent.ensure_no_pause(&service(), &hash("a")), Err(FailureKind::WrongPassword)));
+        assert!(recent.ensure_no_pause(&service(), &hash("b")).is_ok(), "a changed password");
+        assert!(recent.ensure_no_pause(&other, &hash("a")).is_ok(), "another account");
+        assert!(recent.note_failure(service(), hash("a"), FailureKind::WrongPassword));
+        assert!(recent.note_failure(service(), hash("b"), FailureKind::WrongPassword), "it has never worked");
     }
 
     #[test]
     fn pauses_grow_with_each_failure_and_end_with_a_success() {
         let recent = RecentSignIns::default();
         let pause = |kind| {
-            recent.note_failure(None, hash("a"), kind);
-            let (_, until) = recent.recent().get(&None).unwrap().failed.unwrap();
+            recent.note_failure(service(), hash("a"), kind);
+            let (_, until) = recent.recent().get(&service()).unwrap().failed.unwrap();
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() { 0 } else { left.as_secs() + 1 }
         };
         assert_eq!([FailureKind::Error, FailureKind::Error].map(pause), [5, 5]);
         assert_eq!([FailureKind::Unclear; 4].map(pause), [30, 120, 300, 300]);
-        recent.note_success(None, hash("a"));
-        assert!(recent.ensure_no_pause(None, &hash("a")).is_ok());
+        recent.note_success(service(), hash("a"));
+        assert!(recent.ensure_no_pause(&service(), &hash("a")).is_ok());
         assert_eq!([FailureKind::Unclear; 5].map(pause), [0, 30, 120, 300, 300]);
-        recent.note_success(None, hash("a"));
+        recent.note_success(service(), hash("a"));
         assert_eq!([FailureKind::WrongPassword; 6].map(pause), [300, 600, 1200, 2400, 3600, 3600]);
     }
 }

@@ -92,7 +92,7 @@ pub(super) async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, app: &st
 
 /// Returns the applications that take the user's own name and password, and that the user can open.
 fn taking<'c>(ctx: &'c RequestContext<'_>, user: &'c User) -> impl Iterator<Item = &'c App> {
-    ctx.sealgate.config.apps.iter().filter(|app| app.takes_user_credentials() && app.entry_path(user).is_some())
+    ctx.sealgate.config.apps.iter().filter(|app| app.takes_credentials_of(user) && app.entry_path(user).is_some())
 }
 
 /// Returns the user's stored names and passwords. Reads nothing if no application takes them.
@@ -106,8 +106,13 @@ pub(super) async fn stored(ctx: &RequestContext<'_>, user: &User) -> Result<AppC
 
 /// Returns the credentials that the user must enter before the gateway can sign in to this
 /// application, if any.
-pub(super) fn to_enter(ctx: &RequestContext<'_>, app: &App, credentials: &AppCredentials) -> Option<HomeAppLogin> {
-    if !app.takes_user_credentials() {
+pub(super) fn to_enter(
+    ctx: &RequestContext<'_>,
+    app: &App,
+    user: &User,
+    credentials: &AppCredentials,
+) -> Option<HomeAppLogin> {
+    if !app.takes_credentials_of(user) {
         return None;
     }
     let form = || ctx.path(&visitor::app_login_page(&app.name));

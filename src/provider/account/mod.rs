@@ -102,7 +102,7 @@ pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
             ctx.path(&format!("/oauth/icons/{}?v={version}", app.name))
         });
         let address = format!("{}{path}", app.origin(&config.issuer));
-        let login = app_logins::to_enter(ctx, app, &credentials);
+        let login = app_logins::to_enter(ctx, app, &visitor.user, &credentials);
         Some(HomeApp { address, title: app.called(), description: app.description.as_deref(), icon, login })
     });
     let offers_passkey = security::offers_passkey(ctx, &visitor.user).await?;

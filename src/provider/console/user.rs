@@ -369,7 +369,7 @@ async fn show(
     let is_link = |secret: &&str| secret.contains("://");
     let own_session = is_own(console_user, user).then_some(console_user.visitor.session.value.id);
     let accesses = AccessRows::find(ctx, user.sub, &page_of(user.sub), own_session).await?;
-    let apps = if is_own(console_user, user) { Vec::new() } else { apps_with_login(ctx) };
+    let apps = if is_own(console_user, user) { Vec::new() } else { apps_with_login(ctx, user) };
     let app_logins = UserAppLogins {
         apps: &apps,
         app: notes.app_login.app,
@@ -405,11 +405,11 @@ async fn show(
 }
 
 /// Returns the name and title of each application for which a user name and password can be stored.
-fn apps_with_login<'a>(ctx: &'a RequestContext<'_>) -> Vec<(&'a str, &'a str)> {
+fn apps_with_login<'a>(ctx: &'a RequestContext<'_>, user: &User) -> Vec<(&'a str, &'a str)> {
     if !ctx.sealgate.store.seals() {
         return Vec::new();
     }
-    let apps = ctx.sealgate.config.apps.iter().filter(|app| app.takes_user_credentials());
+    let apps = ctx.sealgate.config.apps.iter().filter(|app| app.takes_credentials_of(user));
     apps.map(|app| (app.name.as_str(), app.called())).collect()
 }
 
