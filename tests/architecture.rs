@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "architecture/documented.rs"]
+mod documented;
 #[path = "architecture/http_errors.rs"]
 mod http_errors;
 #[path = "architecture/links.rs"]

@@ -81,6 +81,7 @@ impl AcmeAuthority {
         })
     }
 
+    /// Returns the configuration with which the account was opened.
     pub fn config(&self) -> &AcmeConfig {
         &self.config
     }

@@ -49,6 +49,7 @@ pub struct AcmeFiles {
 }
 
 impl AcmeFiles {
+    /// Creates a value for the directory of `[acme] path`. Does not read the directory.
     pub fn new(config: &AcmeConfig) -> Self {
         Self { directory: config.path.clone() }
     }

@@ -467,6 +467,7 @@ pub enum Rows {
 }
 
 shown! {
+    /// A session, and the sign-ins in it.
     pub SessionAnswer of session: Session {
         sid: SessionId = session.id;
         sign_ins: Vec<SignInAnswer> = session.sign_ins.iter().cloned().map(SignInAnswer::from).collect();
@@ -488,6 +489,7 @@ shown! {
 }
 
 shown! {
+    /// A grant of a client, without its tokens.
     pub GrantAnswer of grant: Grant {
         grant: GrantId = grant.id;
         sub: Subject = grant.subject;
@@ -502,6 +504,7 @@ shown! {
 }
 
 shown! {
+    /// A user's consent to a client.
     pub ConsentAnswer of consent: Consent {
         sub: Subject = consent.subject;
         client_id: ClientId = consent.client;
@@ -511,6 +514,7 @@ shown! {
 }
 
 shown! {
+    /// An application password, without its secret.
     pub AppPasswordAnswer of password: AppPassword {
         id: String = password.id();
         app: String = password.app;
@@ -592,6 +596,7 @@ impl MailAnswer {
 }
 
 shown! {
+    /// An event of the audit log.
     pub EventAnswer of record: AuditRecord {
         id: AuditId = record.id;
         happened_at: UnixTime = record.event.at;

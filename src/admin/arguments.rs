@@ -186,6 +186,7 @@ pub(super) fn some_text(text: &str) -> Result<Setting<String>, &'static str> {
     Ok(if text.is_empty() { Setting::Removed } else { Setting::Set(text.to_owned()) })
 }
 
+/// Parses a language of the pages: `tr` or `en`.
 pub fn language(tag: &str) -> Result<Language, &'static str> {
     Language::parse(tag).ok_or("write tr or en")
 }

@@ -266,6 +266,7 @@ pub struct UserToRevoke {
 }
 
 impl UserToRevoke {
+    /// Returns the user whose sessions and tokens the command ends.
     pub fn user(&self) -> &UserRef {
         &self.user
     }

@@ -66,6 +66,7 @@ pub enum Mailing<'a> {
 }
 
 impl<'a> Directory<'a> {
+    /// Creates the directory of a running server.
     pub fn new(sealgate: &'a Sealgate) -> Self {
         Self {
             store: &sealgate.store,

@@ -140,6 +140,7 @@ pub struct Suspension {
 }
 
 impl Suspension {
+    /// Returns the time for which the process did not run.
     pub fn length(self) -> Duration {
         self.to.saturating_sub(self.from)
     }

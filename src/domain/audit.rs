@@ -99,6 +99,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
+    /// All kinds, in the order of the variants.
     pub const ALL: [Self; 46] = [
         Self::SignedIn,
         Self::SignInFailed,

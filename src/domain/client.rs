@@ -298,6 +298,7 @@ pub struct Client {
 pub const MAX_REFRESH_RETRY: u64 = 300;
 
 impl Client {
+    /// Returns whether the client is enabled.
     pub fn is_enabled(&self) -> bool {
         self.state == ClientState::Enabled
     }

@@ -226,6 +226,7 @@ pub enum PresentedToken {
 }
 
 impl Grant {
+    /// Returns whether the tokens of the grant are valid, unless they have expired.
     pub fn is_active(&self) -> bool {
         self.state == GrantState::Active
     }

@@ -60,6 +60,7 @@ pub enum MailKind {
 }
 
 impl MailKind {
+    /// All kinds, in the order of the variants.
     pub const ALL: [Self; 10] = [
         Self::ResetWanted,
         Self::AddressWanted,
@@ -244,6 +245,7 @@ pub enum Notice {
 }
 
 impl Notice {
+    /// All notices, in the order of the variants.
     pub const ALL: [Self; 16] = [
         Self::PasswordChanged,
         Self::PasswordReset,
@@ -369,6 +371,7 @@ pub enum DeadReason {
 }
 
 impl DeadReason {
+    /// All reasons, in the order of the variants.
     pub const ALL: [Self; 4] = [Self::Expired, Self::Refused, Self::Unsendable, Self::Failed];
 
     /// Returns the name in records, in metrics and on the command line.
@@ -407,6 +410,7 @@ pub struct SentMail {
 pub(crate) const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
 impl SentMail {
+    /// Creates the record of a sent e-mail. Truncates the mail server's answer.
     pub fn new(mail: &WaitingMail, answer: &str, now: UnixTime) -> Self {
         let expires_at = now.plus(KEPT_FOR);
         Self { id: mail.id, kind: mail.kind, subject: mail.subject, at: now, answer: cut(answer), expires_at }
@@ -414,6 +418,8 @@ impl SentMail {
 }
 
 impl DeadMail {
+    /// Creates the record of an e-mail that is not sent again. `answer` is the last answer of the
+    /// mail server.
     pub fn new(mail: WaitingMail, reason: DeadReason, answer: Option<&str>, now: UnixTime) -> Self {
         let last_answer = answer.map(cut).or_else(|| mail.last_answer.clone());
         Self { mail: WaitingMail { last_answer, ..mail }, reason, at: now, expires_at: now.plus(KEPT_FOR) }

@@ -60,10 +60,13 @@ pub struct Failures {
     pub since: u64,
     /// Time of the next allowed attempt.
     pub next: u64,
+    /// Number of failures that are not forgotten yet.
     pub count: u32,
     /// Value of [`Pace::free`] at the last attempt.
     pub free: u32,
+    /// Value of [`Pace::forgets`] at the last attempt, in seconds.
     pub forgets: u32,
+    /// Value of [`Pace::at_a_time`] at the last attempt.
     pub at_a_time: u32,
 }
 

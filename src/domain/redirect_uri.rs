@@ -73,6 +73,7 @@ impl RedirectUri {
         Self(uri.to_owned())
     }
 
+    /// Returns the URI as it was registered or configured.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -87,11 +87,13 @@ impl Scope {
         self.0 & !other.0 == 0
     }
 
+    /// Returns the values that both scopes contain.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
+    /// Returns the values that at least one of the scopes contains.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

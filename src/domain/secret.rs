@@ -102,10 +102,12 @@ impl fmt::Debug for SecretHash {
 pub mod base64url_bytes {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    /// Writes the bytes as base64url without padding (RFC 4648 §5).
     pub fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::base64url(bytes))
     }
 
+    /// Reads exactly `N` bytes from base64url without padding (RFC 4648 §5).
     pub fn deserialize<'de, const N: usize, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; N], D::Error> {
         let bytes = super::from_base64url(&String::deserialize(deserializer)?);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -128,6 +130,7 @@ impl Sealed {
         Self(bytes)
     }
 
+    /// Returns the data key id, nonce, ciphertext and tag.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -68,6 +68,7 @@ impl Email {
         is_valid.then(|| Self(text.to_owned()))
     }
 
+    /// Returns the address as it was typed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -115,6 +116,7 @@ impl PasswordHash {
         Self(phc)
     }
 
+    /// Returns the hash as a PHC string.
     pub fn as_str(&self) -> &str {
         &self.0
     }

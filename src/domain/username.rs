@@ -40,6 +40,7 @@ impl Username {
         Self::parse(&text.to_ascii_lowercase())
     }
 
+    /// Returns the username in its stored form.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -82,6 +82,7 @@ pub trait EdgeObserver: Send + Sync {
     /// Reports the end of an exchange. Called once for each exchange.
     fn finished(&self, exchange: &Finished<'_>);
 
+    /// Reports an event of a client connection. Does nothing by default.
     fn connection(&self, _event: ConnectionEvent) {}
 
     /// Reports the certificates in use, once a second. Each item is a certificate's file and its

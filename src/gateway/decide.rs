@@ -486,6 +486,7 @@ pub struct GateReply {
 }
 
 impl GateReply {
+    /// Creates a reply with the label of the decision in metrics.
     pub fn new(label: &'static str, response: Response) -> Self {
         Self { label, response }
     }

@@ -26,6 +26,7 @@ pub enum FactorChoice {
 impl FactorChoice {
     const ALL: [Self; 3] = [Self::App, Self::Key, Self::Recovery];
 
+    /// Returns the value of the parameter `with`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::App => "totp",
@@ -34,6 +35,7 @@ impl FactorChoice {
         }
     }
 
+    /// Parses the value of the parameter `with`.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|choice| choice.as_str() == word)
     }

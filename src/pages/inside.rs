@@ -98,10 +98,12 @@ impl Done {
         (Self::ShownBefore, "shown-before"),
     ];
 
+    /// Returns the word in the query of the page.
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(known, _)| *known == self).map_or("", |(_, word)| word)
     }
 
+    /// Parses the word in the query of the page.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == word).map(|(done, _)| *done)
     }

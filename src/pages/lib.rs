@@ -121,6 +121,7 @@ impl Pages {
         &self.return_script
     }
 
+    /// Returns the operator's logo, if one is configured.
     pub fn logo(&self) -> Option<&Asset> {
         self.logo.as_ref()
     }
@@ -146,6 +147,7 @@ impl Pages {
     }
 }
 
+/// Renders a page.
 pub fn html(page: &impl Template) -> String {
     // The templates write text and numbers to a String, which cannot fail.
     page.render().unwrap_or_default()

@@ -278,6 +278,7 @@ impl KeySet {
         self.generation
     }
 
+    /// Returns the key that signs.
     pub fn active(&self) -> &PublicKey {
         &self.active
     }

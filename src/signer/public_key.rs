@@ -148,6 +148,7 @@ impl PublicKey {
         PublicJwk::rsa(&base64url_uint(&self.modulus), &base64url_uint(&self.exponent))
     }
 
+    /// Returns the key ID (`kid`, RFC 7517 §4.5).
     pub fn kid(&self) -> &KeyId {
         &self.kid
     }

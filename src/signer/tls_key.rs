@@ -398,6 +398,7 @@ pub struct OpenTlsKey<'a> {
 }
 
 impl OpenTlsKey<'_> {
+    /// Returns the key's public part and its ID in the token.
     pub fn key(&self) -> &TlsKey {
         &self.key
     }

@@ -434,6 +434,7 @@ pub enum RerunCause {
 }
 
 impl RerunCause {
+    /// All causes, in the order of the variants.
     pub const ALL: [Self; 3] = [Self::RolledBack, Self::Unknown, Self::CancelledWait];
 
     /// Returns the label in metrics.

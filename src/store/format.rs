@@ -191,7 +191,9 @@ pub(super) fn newest() -> u8 {
 /// Formats of a shared store that a program supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatRange {
+    /// Oldest format.
     pub from: u32,
+    /// Newest format.
     pub to: u32,
 }
 

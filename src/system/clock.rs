@@ -44,6 +44,7 @@ impl FixedClock {
         Self(AtomicU64::new(now.seconds()))
     }
 
+    /// Sets the clock forward, in whole seconds.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
     }

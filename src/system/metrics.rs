@@ -67,6 +67,7 @@ pub struct Metrics {
     pub key_rotations: IntCounter,
     /// 1 while a due rotation fails.
     pub key_rotation_failing: IntGauge,
+    /// Number of keys of other nodes that this node has not endorsed.
     pub keys_unendorsed: IntGauge,
     /// Number of committed batches.
     pub store_batches: IntCounter,
@@ -520,6 +521,7 @@ impl Metrics {
         self.request_seconds.with_label_values(&[endpoint]).observe(seconds);
     }
 
+    /// Counts a decision of a rate limit. `allowed` is false if the request was rejected.
     pub fn rate_limited(&self, endpoint: &str, allowed: bool) {
         self.limits.decided(endpoint, allowed);
     }
@@ -529,6 +531,7 @@ impl Metrics {
         self.limits.asked(outcome);
     }
 
+    /// Counts an issued token.
     pub fn issued(&self, kind: TokenKind) {
         self.tokens.with_label_values(&[kind.as_str()]).inc();
     }

@@ -154,6 +154,7 @@ pub struct OpenSpan {
 }
 
 impl Trace {
+    /// Returns the trace id, which all spans of the request have in common.
     pub fn id(&self) -> u128 {
         self.id
     }

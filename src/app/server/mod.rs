@@ -147,6 +147,7 @@ impl Server {
         Changer::new(Arc::clone(&self.snapshots), self.parts.resolver.clone(), self.tls.clone())
     }
 
+    /// Adds a task, which starts and stops with the server.
     pub fn add_background(&mut self, task: Background) {
         self.parts.background.push(task);
     }

@@ -228,6 +228,7 @@ impl Response {
         self
     }
 
+    /// Returns the HTTP status.
     pub fn status(&self) -> StatusCode {
         self.0.status()
     }

@@ -85,6 +85,7 @@ impl CredentialKey {
         &self.cose
     }
 
+    /// Returns the signature algorithm of the COSE key (RFC 9052 §7.1).
     pub const fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }

@@ -123,6 +123,7 @@ impl Quota {
         let _all = self.all.acquire_many(self.capacity).await;
     }
 
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         (self.capacity as usize).saturating_sub(self.all.available_permits())
     }

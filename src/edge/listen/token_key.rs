@@ -42,6 +42,7 @@ pub struct TokenKeys {
 }
 
 impl TokenKeys {
+    /// Creates the limits for the number of sessions that the token has.
     pub fn new(signer: Arc<Pkcs11Signer>) -> Arc<Self> {
         let sessions = signer.sessions();
         let (turns, threads) = (Semaphore::new(sessions), Semaphore::new(2 * sessions));

@@ -127,6 +127,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
+    /// Creates the holder with the first snapshot.
     pub fn new(snapshot: Snapshot) -> Arc<Self> {
         Arc::new(Self { current: ArcSwap::from_pointee(snapshot), changed: watch::Sender::new(()) })
     }
@@ -156,6 +157,8 @@ pub struct Change {
 }
 
 impl Changer {
+    /// Creates a changer of the current snapshot. `tls` is `None` if the server has no TLS
+    /// listener.
     pub fn new(snapshots: Arc<Snapshots>, resolver: Resolver, tls: Option<Arc<Tls>>) -> Self {
         Self { snapshots, resolver, tls }
     }

@@ -59,6 +59,7 @@ pub enum MailHeader {
 }
 
 impl MailHeader {
+    /// All headers, in the order of the variants.
     pub const ALL: [Self; 2] = [Self::AutoSubmitted, Self::SuppressAutomaticAnswers];
 
     /// Returns the name and the value.

@@ -42,6 +42,7 @@ pub enum LeaseName {
 }
 
 impl LeaseName {
+    /// All leases, in the order of the variants.
     pub const ALL: [Self; 5] = [Self::Sweeping, Self::Counting, Self::UserCounts, Self::Mailing, Self::Certificates];
 
     /// Returns the name in the key of the lease's record.
@@ -98,6 +99,7 @@ impl Lease {
         Self { name, holder: holder.to_owned(), held: None, seen: None }
     }
 
+    /// Returns the work that the lease permits.
     pub fn name(&self) -> LeaseName {
         self.name
     }

@@ -149,6 +149,7 @@ fn newest_common(nodes: &[ClusterMember]) -> Option<u32> {
 /// Result of raising the store's format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormatRaise {
+    /// Previous format of the store.
     pub from: u32,
     /// Current format of the store.
     pub to: u32,

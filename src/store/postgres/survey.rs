@@ -59,7 +59,9 @@ pub struct Setup {
     pub standbys: Vec<Standby>,
     /// Number of nodes that have entered and were not removed, at least one.
     pub nodes: i64,
+    /// Number of locks that the server can hold: `max_locks_per_transaction` for each connection.
     pub lock_slots: i64,
+    /// Number of locks that the nodes can need at the same time.
     pub lock_slots_needed: i64,
     #[serde(skip)]
     connections: i64,

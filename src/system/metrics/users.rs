@@ -86,6 +86,7 @@ pub struct EnrolmentShare {
 }
 
 impl EnrolmentShare {
+    /// Returns the number of all counted users.
     pub fn users(&self) -> u64 {
         self.none + self.enrolled()
     }
