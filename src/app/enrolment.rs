@@ -8,7 +8,7 @@ use crate::app::duty;
 use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
 use sealgate_core::state::Sealgate;
-use sealgate_domain::factors::Factors;
+use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_store::{LeaseName, Store, StoreError, UserCounts};
@@ -123,11 +123,11 @@ async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentS
 }
 
 fn add(enrolment: &mut EnrolmentShare, factors: Option<&Factors>) {
-    let place = match factors {
-        Some(factors) if factors.has_passkey() => &mut enrolment.passkey,
-        Some(factors) if !factors.keys.is_empty() => &mut enrolment.security_key,
-        Some(factors) if !factors.totp.is_empty() => &mut enrolment.totp,
-        _ => &mut enrolment.none,
+    let place = match factors.and_then(Factors::strongest) {
+        Some(FactorKind::Passkey) => &mut enrolment.passkey,
+        Some(FactorKind::SecurityKey) => &mut enrolment.security_key,
+        Some(FactorKind::Totp) => &mut enrolment.totp,
+        None | Some(FactorKind::RecoveryCodes) => &mut enrolment.none,
     };
     *place += 1;
     enrolment.reset += u64::from(factors.is_some_and(|factors| factors.reset.is_some()));

@@ -63,8 +63,8 @@ pub use problem::{
 };
 pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
 pub use security::{
-    AddFactorPage, FactorLine, FactorLineKind, FactorSettingsPage, MakeCodesPage, PasskeySignals, RecoveryState,
-    SecurityPage, SecurityProblem, UnnamedFactor, default_factor_name,
+    AddFactorPage, FactorLine, FactorSettingsPage, MakeCodesPage, PasskeySignals, RecoveryState, SecurityPage,
+    SecurityProblem, UnnamedFactor, default_factor_name,
 };
 pub use sign_in::{
     AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,

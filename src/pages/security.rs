@@ -4,6 +4,7 @@
 use askama::Template;
 
 use sealgate_domain::assurance::FactorId;
+use sealgate_domain::factors::FactorKind;
 use sealgate_domain::time::UnixTime;
 
 use super::device::{browser, system};
@@ -33,25 +34,13 @@ pub struct SecurityPage<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct FactorLine<'a> {
     pub id: FactorId,
-    pub kind: FactorLineKind,
+    pub kind: FactorKind,
+    /// Whether the key is synced to other devices of its owner. `None` for an app.
+    pub is_synced: Option<bool>,
     /// Name that its owner chose.
     pub name: &'a str,
     pub added_at: UnixTime,
     pub last_used_at: Option<UnixTime>,
-}
-
-/// Kind of a factor in the list of factors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FactorLineKind {
-    App,
-    SecurityKey {
-        /// Whether the security key is synced to other devices of its owner.
-        synced: bool,
-    },
-    Passkey {
-        /// Whether the passkey is synced to other devices of its owner.
-        synced: bool,
-    },
 }
 
 /// State of a user's recovery codes.
@@ -87,12 +76,14 @@ pub enum SecurityProblem {
     LastPasskey,
 }
 
-impl FactorLineKind {
-    fn words(self, t: &Words) -> Markup {
-        match self {
-            Self::App => t.factor_kind_app(),
-            Self::SecurityKey { .. } => t.factor_kind_security_key(),
-            Self::Passkey { .. } => t.factor_kind_passkey(),
+impl Words {
+    /// Returns the name of a kind of factor.
+    pub(super) fn factor_kind(self, kind: FactorKind) -> Markup {
+        match kind {
+            FactorKind::Totp => self.factor_kind_app(),
+            FactorKind::SecurityKey => self.factor_kind_security_key(),
+            FactorKind::Passkey => self.factor_kind_passkey(),
+            FactorKind::RecoveryCodes => self.factor_kind_recovery(),
         }
     }
 }
@@ -100,7 +91,7 @@ impl FactorLineKind {
 /// Factor that its owner has not named.
 #[derive(Debug, Clone, Copy)]
 pub struct UnnamedFactor<'a> {
-    pub kind: FactorLineKind,
+    pub kind: FactorKind,
     /// Model of the authenticator, if it is known.
     pub model: Option<&'a str>,
     /// `User-Agent` of the browser that added the factor.
@@ -117,8 +108,8 @@ pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, taken: 
     let name = match (factor.model, factor.kind, browser) {
         (Some(model), ..) => model.to_owned(),
         // The names of browsers and systems need no escaping.
-        (None, FactorLineKind::Passkey { .. }, Some((browser, system))) => t.factor_in_browser(browser, system).0,
-        (None, kind, _) => kind.words(t).0,
+        (None, FactorKind::Passkey, Some((browser, system))) => t.factor_in_browser(browser, system).0,
+        (None, kind, _) => t.factor_kind(kind).0,
     };
     let numbered = (2_u32..).map(|number| format!("{name} {number}"));
     let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(&name.as_str()));
@@ -127,7 +118,7 @@ pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, taken: 
 
 impl FactorLine<'_> {
     pub(super) fn kind(&self, t: &Words) -> Markup {
-        self.kind.words(t)
+        t.factor_kind(self.kind)
     }
 
     /// Returns the kind of the factor. `None` if the factor's name begins with the kind.
@@ -136,12 +127,7 @@ impl FactorLine<'_> {
     }
 
     fn place(&self, t: &Words) -> Option<Markup> {
-        match self.kind {
-            FactorLineKind::App => None,
-            FactorLineKind::SecurityKey { synced } | FactorLineKind::Passkey { synced } => {
-                Some(if synced { t.security_synced() } else { t.security_bound() })
-            }
-        }
+        self.is_synced.map(|is_synced| if is_synced { t.security_synced() } else { t.security_bound() })
     }
 }
 
@@ -156,7 +142,7 @@ impl SecurityPage<'_> {
 
     /// Returns whether every shown factor needs scripts.
     fn needs_scripts(&self) -> bool {
-        !self.factors.is_empty() && self.factors.iter().all(|factor| factor.kind != FactorLineKind::App)
+        !self.factors.is_empty() && self.factors.iter().all(|factor| factor.kind != FactorKind::Totp)
     }
 }
 

@@ -4,6 +4,7 @@ use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::factors::FactorKind;
 use sealgate_domain::open_access::{AccessKind, OpenAccess};
 use sealgate_domain::password_rules::PasswordFault;
 use sealgate_domain::scope::{Scope, ScopeValue};
@@ -15,10 +16,10 @@ use sealgate_domain::username::Username;
 use sealgate_pages::{
     AccessTable, ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppLoginFault, AppLoginForm,
     AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, ApplicationsPage, Done, EnrolProblem, EnrolStep,
-    EventLine, FactorLine, FactorLineKind, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage, Inside,
-    KeyEnrolment, MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, PasskeySignals,
-    PasswordPage, PasswordProblem, ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem,
-    SessionsPage, UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
+    EventLine, FactorLine, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage, Inside, KeyEnrolment,
+    MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage,
+    PasswordProblem, ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem, SessionsPage,
+    UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
 };
 
 use crate::sample::{AT, Sample};
@@ -191,7 +192,8 @@ fn session_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     };
     let factor = FactorLine {
         id: FactorId::from_bytes([1; 16]),
-        kind: FactorLineKind::Passkey { synced: true },
+        kind: FactorKind::Passkey,
+        is_synced: Some(true),
         name: person,
         added_at: BEFORE,
         last_used_at: None,
@@ -313,17 +315,18 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
     let inside = || inside(frame, account, None);
 
-    let line = |kind, last_used_at| FactorLine {
+    let line = |kind, is_synced, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
         kind,
+        is_synced,
         name: person,
         added_at: BEFORE,
         last_used_at,
     };
     let lines = [
-        line(FactorLineKind::Passkey { synced: true }, Some(AT)),
-        line(FactorLineKind::SecurityKey { synced: false }, None),
-        line(FactorLineKind::App, Some(AT)),
+        line(FactorKind::Passkey, Some(true), Some(AT)),
+        line(FactorKind::SecurityKey, Some(false), None),
+        line(FactorKind::Totp, None, Some(AT)),
     ];
     let page = |factors, recovery, room, signals, problem| {
         let (takes_apps, takes_keys) = (room, room);

@@ -7,6 +7,7 @@ use sealgate_domain::client::{
     AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
     ConsentRule,
 };
+use sealgate_domain::factors::FactorKind;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
@@ -17,12 +18,11 @@ use sealgate_domain::username::Username;
 use sealgate_pages::console::{
     AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, ConfirmPage,
     GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, ResetState, SettingsPage,
-    TrialPage, TrialProblem, UserAppLogins, UserFactor, UserFactors, UserField, UserInvitation, UserLine, UserPage,
-    UsersPage,
+    TrialPage, TrialProblem, UserAppLogins, UserFactors, UserField, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
-    AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind,
-    Frame, Inside, Named, html,
+    AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
+    Named, html,
 };
 
 use crate::sample::{AT, Sample};
@@ -228,14 +228,14 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
     let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
     let developer = User { roles: [Role::Developer].into(), ..user.clone() };
-    let row = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor, invitation: None };
-    let invited = |user, state| UserLine { invitation: Some(state), ..row(user, None, UserFactor::None) };
+    let row = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor, is_reset: false, invitation: None };
+    let invited = |user, state| UserLine { invitation: Some(state), ..row(user, None, None) };
     let users = [
-        row(developer.clone(), Some(AT), UserFactor::App),
-        row(user.clone(), Some(AT), UserFactor::Passkey),
-        row(developer, None, UserFactor::SecurityKey),
-        row(nobody.clone(), None, UserFactor::Reset),
-        row(nobody.clone(), None, UserFactor::None),
+        row(developer.clone(), Some(AT), Some(FactorKind::Totp)),
+        row(user.clone(), Some(AT), Some(FactorKind::Passkey)),
+        row(developer, None, Some(FactorKind::SecurityKey)),
+        UserLine { is_reset: true, ..row(nobody.clone(), None, None) },
+        row(nobody.clone(), None, None),
         invited(user.clone(), InvitationState::Invited),
         invited(user.clone(), InvitationState::Expired),
         invited(nobody, InvitationState::Accepted),
@@ -285,17 +285,18 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             faults,
         })
     };
-    let factor = |kind, last_used_at| FactorLine {
+    let factor = |kind, is_synced, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
         kind,
+        is_synced,
         name: person,
         added_at: AT,
         last_used_at,
     };
     let factors = [
-        factor(FactorLineKind::App, Some(AT)),
-        factor(FactorLineKind::SecurityKey { synced: false }, None),
-        factor(FactorLineKind::Passkey { synced: true }, None),
+        factor(FactorKind::Totp, None, Some(AT)),
+        factor(FactorKind::SecurityKey, Some(false), None),
+        factor(FactorKind::Passkey, Some(true), None),
     ];
     let factors_page = |factors, own, link| {
         let (user, rows, password, faults) = (&user, &[], None, &[]);

@@ -52,6 +52,14 @@ impl FactorKind {
             Self::RecoveryCodes => "recovery_codes",
         }
     }
+
+    /// Returns the kind of a factor with a WebAuthn credential.
+    pub const fn of_credential(kind: CredentialKind) -> Self {
+        match kind {
+            CredentialKind::Passkey => Self::Passkey,
+            CredentialKind::SecurityKey => Self::SecurityKey,
+        }
+    }
 }
 
 /// An authenticator app.
@@ -86,10 +94,7 @@ pub struct KeyFactor {
 impl KeyFactor {
     /// Returns whether this is a security key or a passkey.
     pub const fn kind(&self) -> FactorKind {
-        match self.credential.kind {
-            CredentialKind::Passkey => FactorKind::Passkey,
-            CredentialKind::SecurityKey => FactorKind::SecurityKey,
-        }
+        FactorKind::of_credential(self.credential.kind)
     }
 }
 
@@ -217,6 +222,18 @@ impl Factors {
     /// Returns whether the user has a passkey, and can therefore sign in without a password.
     pub fn has_passkey(&self) -> bool {
         self.keys.iter().any(|key| key.kind() == FactorKind::Passkey)
+    }
+
+    /// Returns the kind of the strongest factor: a passkey, a security key or an app. `None` if the
+    /// user has none of them. Recovery codes do not count.
+    pub fn strongest(&self) -> Option<FactorKind> {
+        if self.has_passkey() {
+            Some(FactorKind::Passkey)
+        } else if !self.keys.is_empty() {
+            Some(FactorKind::SecurityKey)
+        } else {
+            (!self.totp.is_empty()).then_some(FactorKind::Totp)
+        }
     }
 
     /// Returns the highest level that the user can reach.

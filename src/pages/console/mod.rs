@@ -16,8 +16,8 @@ use sealgate_domain::time::UnixTime;
 pub use clients::{ClientPage, ClientRefusal, ClientsPage, NewClientPage, TrialPage, TrialProblem};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use users::{
-    InvitationForm, NewUserPage, ResetState, TypedUser, UserAppLogins, UserFactor, UserFactors, UserField,
-    UserInvitation, UserLine, UserPage, UsersPage,
+    InvitationForm, NewUserPage, ResetState, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation,
+    UserLine, UserPage, UsersPage,
 };
 
 /// Page of the signing keys.

@@ -10,6 +10,7 @@ use crate::open_access::AccessTable;
 use crate::security::FactorLine;
 use crate::words::{Markup, Words};
 use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::factors::FactorKind;
 use sealgate_domain::open_access::AccessKind;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
@@ -36,7 +37,10 @@ pub struct UserLine {
     pub user: User,
     /// Last sign-in. `None` if the audit log no longer contains it.
     pub signed_in_at: Option<UnixTime>,
-    pub factor: UserFactor,
+    /// Strongest factor besides the password.
+    pub factor: Option<FactorKind>,
+    /// Whether all factors were removed, and the enrolment link was not used yet.
+    pub is_reset: bool,
     /// State of the invitation, if there is one.
     pub invitation: Option<InvitationState>,
 }
@@ -44,29 +48,14 @@ pub struct UserLine {
 impl UserLine {
     /// Returns whether the user has a password or a passkey.
     fn has_credential(&self) -> bool {
-        self.user.password.is_some() || self.factor == UserFactor::Passkey
+        self.user.password.is_some() || self.factor == Some(FactorKind::Passkey)
     }
-}
 
-/// Strongest factor of a user besides the password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserFactor {
-    None,
-    App,
-    SecurityKey,
-    Passkey,
-    /// All factors were removed, and the enrolment link was not used yet.
-    Reset,
-}
-
-impl UserFactor {
-    fn words(self, t: &Words) -> Markup {
-        match self {
-            Self::None => t.user_factor_none(),
-            Self::App => t.factor_kind_app(),
-            Self::SecurityKey => t.factor_kind_security_key(),
-            Self::Passkey => t.factor_kind_passkey(),
-            Self::Reset => t.user_factor_reset(),
+    fn factor_words(&self, t: &Words) -> Markup {
+        match self.factor {
+            Some(kind) => t.factor_kind(kind),
+            None if self.is_reset => t.user_factor_reset(),
+            None => t.user_factor_none(),
         }
     }
 }

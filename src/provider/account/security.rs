@@ -25,10 +25,10 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, TotpFactor, factor_name};
 use sealgate_domain::secret::base64url;
 use sealgate_domain::user::User;
-use sealgate_domain::webauthn::{CredentialKind, UserHandle};
+use sealgate_domain::webauthn::UserHandle;
 use sealgate_pages::{
-    AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorLine, FactorLineKind, FactorSettingsPage,
-    KeyEnrolment, MakeCodesPage, PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
+    AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorLine, FactorSettingsPage, KeyEnrolment,
+    MakeCodesPage, PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
 };
 use sealgate_store::{FactorsChanged, Store};
 
@@ -123,8 +123,7 @@ pub(super) async fn offers_passkey(ctx: &RequestContext<'_>, user: &User) -> Res
         return Ok(false);
     }
     let factors = factors(ctx, user).await?;
-    let has_passkey = |factors: &Factors| factors.keys.iter().any(|key| key.kind() == FactorKind::Passkey);
-    let has_room = factors.as_ref().is_none_or(|factors| factors.has_room_for_key() && !has_passkey(factors));
+    let has_room = factors.as_ref().is_none_or(|factors| factors.has_room_for_key() && !factors.has_passkey());
     Ok(has_room && adds_here(ctx, factors.as_ref()))
 }
 
@@ -372,14 +371,11 @@ pub(crate) fn factor_lines(factors: Option<&Factors>) -> Vec<FactorLine<'_>> {
 
 fn of_app(app: &TotpFactor) -> FactorLine<'_> {
     let (added_at, last_used_at) = (app.added_at, app.last_used_at);
-    FactorLine { id: app.id, kind: FactorLineKind::App, name: &app.name, added_at, last_used_at }
+    FactorLine { id: app.id, kind: FactorKind::Totp, is_synced: None, name: &app.name, added_at, last_used_at }
 }
 
 fn of_key(key: &KeyFactor) -> FactorLine<'_> {
-    let synced = key.credential.backup.is_eligible();
-    let kind = match key.credential.kind {
-        CredentialKind::Passkey => FactorLineKind::Passkey { synced },
-        CredentialKind::SecurityKey => FactorLineKind::SecurityKey { synced },
-    };
-    FactorLine { id: key.id, kind, name: &key.name, added_at: key.added_at, last_used_at: key.last_used_at }
+    let is_synced = Some(key.credential.backup.is_eligible());
+    let (added_at, last_used_at) = (key.added_at, key.last_used_at);
+    FactorLine { id: key.id, kind: key.kind(), is_synced, name: &key.name, added_at, last_used_at }
 }

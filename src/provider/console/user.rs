@@ -35,7 +35,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::console::{
-    GuardedChange, ResetState, TypedUser, UserAppLogins, UserFactor, UserFactors, UserField, UserInvitation, UserPage,
+    GuardedChange, ResetState, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation, UserPage,
 };
 use sealgate_pages::{AppLoginFault, ConsoleRole, Done, Problem, html};
 use sealgate_store::RenameOutcome;
@@ -452,20 +452,4 @@ pub(super) fn is_blocked(factors: &Factors, now: UnixTime) -> bool {
 pub(super) fn reset_state(factors: &Factors, now: UnixTime) -> Option<ResetState> {
     let reset = factors.reset.as_ref()?;
     Some(if now < reset.until { ResetState::Open { until: reset.until } } else { ResetState::Late })
-}
-
-/// Returns the user's strongest factor, as the list of users shows it.
-pub(super) fn strongest(factors: Option<&Factors>) -> UserFactor {
-    let Some(factors) = factors else { return UserFactor::None };
-    if factors.has_passkey() {
-        UserFactor::Passkey
-    } else if !factors.keys.is_empty() {
-        UserFactor::SecurityKey
-    } else if !factors.totp.is_empty() {
-        UserFactor::App
-    } else if factors.reset.is_some() {
-        UserFactor::Reset
-    } else {
-        UserFactor::None
-    }
 }

@@ -29,9 +29,7 @@ use sealgate_domain::webauthn::{
     CeremonyChallenge, CeremonyError, CreationOptions, CredentialKind, CredentialRecord, RegistrationResponse,
     RegistrationTerms, RelyingParty, UserEntity, UserHandle,
 };
-use sealgate_pages::{
-    EnrolProblem, FactorLineKind, Problem, RecoveryCodesPage, UnnamedFactor, default_factor_name, html,
-};
+use sealgate_pages::{EnrolProblem, Problem, RecoveryCodesPage, UnnamedFactor, default_factor_name, html};
 use sealgate_store::{FactorsChanged, Store};
 
 /// Time within which a pending enrolment must be confirmed.
@@ -216,11 +214,7 @@ impl Enrolling<'_, '_> {
             Ok(verified) => verified,
             Err(problem) => return Ok(Err(problem)),
         };
-        let kind = match kind {
-            CredentialKind::Passkey => FactorKind::Passkey,
-            CredentialKind::SecurityKey => FactorKind::SecurityKey,
-        };
-        self.add(kind, |factors| {
+        self.add(FactorKind::of_credential(kind), |factors| {
             // The pending enrolment has ended if the factors were reset, or if a factor was added
             // or removed, after the enrolment began.
             if factors.generation != generation {
@@ -316,11 +310,7 @@ pub(crate) fn new_factor_name(
     typed: &str,
 ) -> String {
     let taken: Vec<&str> = names(factors).collect();
-    let kind = match credential.map(|credential| credential.kind) {
-        Some(CredentialKind::Passkey) => FactorLineKind::Passkey { synced: false },
-        Some(CredentialKind::SecurityKey) => FactorLineKind::SecurityKey { synced: false },
-        None => FactorLineKind::App,
-    };
+    let kind = credential.map_or(FactorKind::Totp, |credential| FactorKind::of_credential(credential.kind));
     let model = credential.and_then(CredentialRecord::model);
     let unnamed = UnnamedFactor { kind, model, user_agent: &ctx.user_agent() };
     factor_name(typed, &default_factor_name(&ctx.frame(), unnamed, &taken))
